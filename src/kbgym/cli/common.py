@@ -1,0 +1,44 @@
+"""What every verb shares: `--json`, `--quiet`, a progress bar, and how a result is printed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Tick(done, total, note): what long work calls as it goes; the note is shown behind the bar.
+Tick = Callable[[int, int, str], None]
+
+
+def output_options(command: F) -> F:
+    """Add `--json` and `--quiet`."""
+    command = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")(command)
+    return click.option("--quiet", is_flag=True, help="No progress bar and no messages.")(command)
+
+
+def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str) -> None:
+    """Print a verb's result: JSON for machines, or `text` for people."""
+    if as_json:
+        click.echo(msgspec.json.encode(result, order="sorted"))
+    elif not quiet:
+        click.echo(text)
+
+
+@contextlib.contextmanager
+def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
+    """A bar on stderr; with `quiet`, or where stderr is no terminal, a function that does nothing."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda done, total, note: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None, note="")
+        yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)

@@ -1,0 +1,63 @@
+"""The `kbgym` command: the verbs by name, each loaded when it is called, and errors as one sentence.
+
+Exit codes: 0 done, 1 the thing asked failed, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from kbgym.errors import KbgymError
+
+# verb: the module that defines a click command of that name, and the line `kbgym --help` shows
+VERBS: dict[str, tuple[str, str]] = {
+    "generate": ("generate", "Make a world of fictional people, with questions and exact golds."),
+    "import": ("imports", "Make a world from somebody else's documents or questions."),
+}
+
+
+class Verbs(click.Group):
+    """A group that imports a verb's module only when that verb is called, so that `--help` is instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        module = importlib.import_module(f"kbgym.cli.{VERBS[name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kbgym")
+def app() -> None:
+    """Train a knowledge base the way one trains a model.
+
+    A store of one-sentence documents and links is the parameters; supervised questions are the data; a frozen exam is
+    the loss. Start with `kbgym demo`.
+    """
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line; never returns."""
+    try:
+        app.main(args=arguments, prog_name="kbgym", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted; what was finished is kept, run the same command again to go on.", err=True)
+        sys.exit(130)
+    except KbgymError as error:
+        click.echo(f"kbgym: {error}", err=True)
+        sys.exit(error.exit_code)
+    sys.exit(0)
