@@ -1,0 +1,131 @@
+"""The values that pass between an agent and the store: actions, and what became of them.
+
+An action is what an agent asks for; a result says what happened, by id. Both are immutable, tagged with their name, and
+stand in the trace exactly as they are here. `tools.py` gives them schemas and words, `environment.py` their effect.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Value(msgspec.Struct, frozen=True, tag=True, tag_field="tool", forbid_unknown_fields=True):
+    """Common shape of actions: immutable, tagged with the tool's name."""
+
+
+class Search(_Value, frozen=True, tag="search"):
+    query: str
+    page: int = 1
+
+
+class Read(_Value, frozen=True, tag="read"):
+    id: str
+
+
+class Answer(_Value, frozen=True, tag="answer"):
+    text: str
+
+
+class Add(_Value, frozen=True, tag="add"):
+    text: str
+
+
+class Edit(_Value, frozen=True, tag="edit"):
+    id: str
+    text: str
+
+
+class Delete(_Value, frozen=True, tag="delete"):
+    id: str
+
+
+class Link(_Value, frozen=True, tag="link"):
+    source: str
+    target: str
+
+
+class LinkMany(_Value, frozen=True, tag="link_many"):
+    source: str
+    targets: tuple[str, ...]
+
+
+class Unlink(_Value, frozen=True, tag="unlink"):
+    source: str
+    target: str
+
+
+class Done(_Value, frozen=True, tag="done"):
+    pass
+
+
+class Invalid(_Value, frozen=True, tag="invalid"):
+    """A call that is no action: the name it used (shortened) and what is wrong with it."""
+
+    name: str
+    reason: str
+
+
+Action = Search | Read | Answer | Add | Edit | Delete | Link | LinkMany | Unlink | Done | Invalid
+
+
+class _Result(msgspec.Struct, frozen=True, tag=True, tag_field="result", omit_defaults=True):
+    """Common shape of results: what happened, by id. Texts are looked up when a result is shown."""
+
+
+class Found(_Result, frozen=True, tag="found"):
+    ids: tuple[str, ...]
+    page: int
+
+
+class Opened(_Result, frozen=True, tag="opened"):
+    id: str
+    links: tuple[str, ...]
+
+
+class Answered(_Result, frozen=True, tag="answered"):
+    pass
+
+
+class Added(_Result, frozen=True, tag="added"):
+    id: str
+
+
+class Merged(_Result, frozen=True, tag="merged"):
+    """The text was a duplicate: `into` stands for it. `gone` is the document that was folded in, if one was."""
+
+    into: str
+    gone: str | None = None
+
+
+class Edited(_Result, frozen=True, tag="edited"):
+    id: str
+
+
+class Deleted(_Result, frozen=True, tag="deleted"):
+    id: str
+
+
+class Linked(_Result, frozen=True, tag="linked"):
+    source: str
+    linked: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    already: tuple[str, ...] = ()
+    itself: bool = False
+
+
+class Unlinked(_Result, frozen=True, tag="unlinked"):
+    source: str
+    target: str
+
+
+class Finished(_Result, frozen=True, tag="finished"):
+    pass
+
+
+class Error(_Result, frozen=True, tag="error"):
+    """Nothing changed; the message is the observation."""
+
+    message: str
+
+
+Result = Found | Opened | Answered | Added | Merged | Edited | Deleted | Linked | Unlinked | Finished | Error

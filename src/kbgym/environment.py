@@ -1,0 +1,177 @@
+"""One action on one store: `apply` is the whole effect, `Environment` is `apply` on a live store with search.
+
+`apply` is pure state: no files, clock, network or model. What it cannot decide by itself (which documents a query is
+nearest to, whether a sentence is a duplicate) is handed to it as advice: by the search engine and the guard when live,
+by the trace when replayed. Both go through this one function, so a replay cannot drift from what happened.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from kbgym.actions import (
+    Action,
+    Add,
+    Added,
+    Answer,
+    Answered,
+    Delete,
+    Deleted,
+    Done,
+    Edit,
+    Edited,
+    Error,
+    Finished,
+    Found,
+    Invalid,
+    Link,
+    Linked,
+    LinkMany,
+    Merged,
+    Opened,
+    Read,
+    Result,
+    Search,
+    Unlink,
+    Unlinked,
+)
+from kbgym.store import Refused, Store
+from kbgym.store.guard import NEIGHBOURS, Judge, RuleJudge, Verdict, verdict
+from kbgym.tools import PAGE_SIZE, Role, check, render
+
+
+class Nearest(msgspec.Struct, frozen=True):
+    """Advice for a search: the ids of one page."""
+
+    ids: tuple[str, ...]
+
+
+Advice = Nearest | Verdict | None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """An action, what was advised, what happened, and what the agent read."""
+
+    action: Action
+    result: Result
+    observation: str
+    verdict: Verdict | None = None
+
+
+class Engine(Protocol):
+    """What an environment needs of a search engine."""
+
+    def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]: ...
+    def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]: ...
+    def put(self, id: str, text: str) -> None: ...
+    def remove(self, id: str) -> None: ...
+
+
+def apply(store: Store, action: Action, advice: Advice = None) -> Result:
+    """Carry out a checked action. An action that cannot be done changes nothing and says why."""
+    try:
+        return _apply(store, action, advice)
+    except Refused as refusal:
+        return Error(str(refusal))
+
+
+def _apply(store: Store, action: Action, advice: Advice) -> Result:
+    match action:
+        case Search(_, page):
+            ids = advice.ids if isinstance(advice, Nearest) else ()
+            if not ids and page > 1:
+                raise Refused(f"there is no page {page}; the results end before it.")
+            return Found(tuple(store.get(id).id for id in ids), page)
+        case Read(id):
+            return Opened(id, store.get(id).links)
+        case Answer():
+            return Answered()
+        case Add(text):
+            duplicate = _duplicate(store, text, None, advice)
+            if duplicate is not None and not store.frozen:
+                return Merged(duplicate)
+            return Added(store.add(text))
+        case Edit(id, text):
+            store.get(id)
+            duplicate = _duplicate(store, text, id, advice)
+            if duplicate is not None:
+                store.merge(duplicate, id)
+                return Merged(duplicate, gone=id)
+            store.edit(id, text)
+            return Edited(id)
+        case Delete(id):
+            store.delete(id)
+            return Deleted(id)
+        case Link(source, target):
+            store.get(target)
+            linking = store.link(source, (target,))
+            if linking.itself:
+                raise Refused("a document cannot link to itself.")
+            if linking.already:
+                raise Refused(f"{source} already links to {target}.")
+            return Linked(source, linking.linked)
+        case LinkMany(source, targets):
+            linking = store.link(source, targets)
+            return Linked(source, linking.linked, linking.unknown, linking.already, linking.itself)
+        case Unlink(source, target):
+            store.unlink(source, target)
+            return Unlinked(source, target)
+        case Done():
+            return Finished()
+        case Invalid(_, reason):
+            raise Refused(reason)
+
+
+def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str | None:
+    """The document that already says this: equal text needs no judge, a judged one must still be there."""
+    same = store.same_text(text, other_than=id)
+    if same is not None:
+        return same
+    judged = advice.duplicate_of if isinstance(advice, Verdict) else None
+    return judged if judged != id and judged in store else None
+
+
+class Environment:
+    """A live store: actions in, observations out, and the search engine kept in step with every change."""
+
+    def __init__(self, store: Store, engine: Engine, judge: Judge | None = None) -> None:
+        self.store = store
+        self.engine = engine
+        self.judge = judge or RuleJudge()
+
+    async def step(self, action: Action, role: Role) -> Step:
+        """Check, advise, apply. A new or edited document is searchable by the very next action."""
+        action = check(action, role)
+        advice = await self._advise(action)
+        result = apply(self.store, action, advice)
+        self._follow(result)
+        judged = advice if isinstance(advice, Verdict) and advice.checks else None
+        return Step(action, result, render(result, self.text_of), judged)
+
+    def text_of(self, id: str) -> str:
+        return self.store[id].text
+
+    async def _advise(self, action: Action) -> Advice:
+        match action:
+            case Search(query, page):
+                hits = self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)
+                return Nearest(tuple(id for id, _ in hits))
+            case Add(text) if not self.store.frozen and self.store.same_text(text) is None:
+                return await self._judged(text, ())
+            case Edit(id, text) if not self.store.frozen and self.store.same_text(text, other_than=id) is None:
+                return await self._judged(text, (id,))
+        return None
+
+    async def _judged(self, text: str, exclude: tuple[str, ...]) -> Verdict:
+        return await verdict(text, self.engine.nearest(text, NEIGHBOURS, exclude), self.text_of, self.judge)
+
+    def _follow(self, result: Result) -> None:
+        match result:
+            case Added(id) | Edited(id):
+                self.engine.put(id, self.text_of(id))
+            case Deleted(id):
+                self.engine.remove(id)
+            case Merged(_, gone) if gone is not None:
+                self.engine.remove(gone)

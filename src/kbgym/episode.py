@@ -1,0 +1,62 @@
+"""One budgeted pass of one policy over one environment: the whole loop on one screen.
+
+Forward passes, exams and backward passes are this same code; only role, task and budget differ.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal
+
+import msgspec
+
+from kbgym.actions import Answer, Done
+from kbgym.environment import Environment, Step
+from kbgym.policy import AgentFailed, Policy, Task, Turn, View
+from kbgym.tools import Role
+
+FORWARD_BUDGET = 15
+BACKWARD_BUDGET = 30
+MEMORY = 30
+
+Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """What happened in a pass. `answer` is set only when the outcome is `answered`."""
+
+    role: Role
+    outcome: Outcome
+    steps: tuple[Step, ...]
+    answer: str | None = None
+    failure: str | None = None
+
+    @property
+    def characters(self) -> int:
+        """How much text the agent was given to read."""
+        return sum(len(step.observation) for step in self.steps)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return tuple(Turn(step.action, step.observation) for step in self.steps)
+
+
+async def play(
+    policy: Policy, environment: Environment, role: Role, task: Task, budget: int, memory: int = MEMORY
+) -> Transcript:
+    """Ask the policy for one action at a time until it ends the pass or the budget does."""
+    steps: list[Step] = []
+    recent: deque[Turn] = deque(maxlen=memory)
+    while len(steps) < budget:
+        try:
+            action = await policy.act(View(role, task, tuple(recent), budget - len(steps)))
+        except AgentFailed as failure:
+            return Transcript(role, "agent_failed", tuple(steps), failure=str(failure))
+        step = await environment.step(action, role)
+        steps.append(step)
+        recent.append(Turn(step.action, step.observation))
+        if isinstance(step.action, Answer):
+            return Transcript(role, "answered", tuple(steps), answer=step.action.text)
+        if isinstance(step.action, Done):
+            return Transcript(role, "done", tuple(steps))
+    return Transcript(role, "out_of_budget", tuple(steps))

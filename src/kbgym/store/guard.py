@@ -1,0 +1,116 @@
+"""The near-duplicate guard: is a new sentence one the store already has?
+
+Embeddings propose, a judge decides, and the verdict is recorded so that replay never asks again. The embedding alone
+must not decide: it is blind to direction ("A is a child of B" and the reverse have a cosine of 0.97) and nearly blind
+to negation. The offline judge is a rule; a model can take its place behind the same seam.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+THRESHOLD = 0.90
+NEIGHBOURS = 3
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One neighbour the judge was asked about."""
+
+    id: str
+    similarity: float
+    judge: str
+    duplicate: bool
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Every neighbour above the threshold, nearest first, up to the first duplicate."""
+
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def duplicate_of(self) -> str | None:
+        return next((check.id for check in self.checks if check.duplicate), None)
+
+
+class Judge(Protocol):
+    """Decides whether two sentences say the same thing."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def duplicate(self, candidate: str, existing: str) -> bool: ...
+
+
+async def verdict(
+    text: str, neighbours: Iterable[tuple[str, float]], text_of: Callable[[str], str], judge: Judge
+) -> Verdict:
+    """Ask the judge about each neighbour that is near enough, until one is a duplicate."""
+    checks: list[Check] = []
+    for id, similarity in neighbours:
+        if similarity <= THRESHOLD:
+            continue
+        same = await judge.duplicate(text, text_of(id))
+        checks.append(Check(id, round(similarity, 4), judge.name, same))
+        if same:
+            break
+    return Verdict(tuple(checks))
+
+
+class RuleJudge:
+    """Duplicates have the same names in the same order, the same polarity and the same words, small words aside."""
+
+    name = "rule"
+
+    async def duplicate(self, candidate: str, existing: str) -> bool:
+        return signature(candidate) == signature(existing)
+
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_SMALL = frozenset("a an the of is are was be in at on to for and who whom whose which that all every each s".split())
+_NEGATIONS = frozenset("not no never none without nobody nothing isn't aren't doesn't don't wasn't".split())
+# Words that say the same in an index sentence; the first of a row stands for the row.
+_SYNONYMS = {
+    word: row.split()[0]
+    for row in (
+        "live lives living resident residents inhabitant inhabitants dwell city town",
+        "person people persons everyone everybody anyone",
+        "job jobs work works working profession occupation employed",
+        "hobby hobbies pastime pastimes",
+        "friend friends",
+        "child children kid kids",
+        "grandchild grandchildren",
+        "index list directory overview documents document",
+    )
+    for word in row.split()
+}
+
+
+def signature(text: str) -> tuple[tuple[str, ...], int, frozenset[str]]:
+    """What the rule compares: capitalised words in order, negation, the remaining words with synonyms folded."""
+    names: list[str] = []
+    words: set[str] = set()
+    negations = 0
+    for position, match in enumerate(_WORD.finditer(text)):
+        word = match.group().removesuffix("'s").removesuffix("’s")
+        small = word.casefold()
+        if small in _NEGATIONS:
+            negations += 1
+        elif small in _SMALL:
+            continue
+        elif small in _SYNONYMS:
+            words.add(_SYNONYMS[small])
+        elif word[0].isupper() or word[0].isdigit():
+            # A sentence's first word is capitalised whatever it is: folding case keeps both readings equal.
+            names.append(small)
+        elif position == 0:
+            names.append(small)
+        else:
+            words.add(small)
+    return tuple(names), negations % 2, frozenset(words)
+
+
+__all__ = ["NEIGHBOURS", "THRESHOLD", "Check", "Judge", "RuleJudge", "Verdict", "signature", "verdict"]

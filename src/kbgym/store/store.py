@@ -1,0 +1,242 @@
+"""The store: a dictionary of documents and the links between them, as an exact state machine.
+
+It has no files, no clock, no search and no model. The same operations give the same bytes; every operation costs the
+same in a store of six thousand documents and of six hundred thousand. An operation that cannot be done raises
+`Refused` with one sentence for the agent and changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from kbgym.canonical import encode
+from kbgym.errors import BadInput
+from kbgym.store.record import Record
+
+_MODULUS = 1 << 256
+
+
+class Refused(Exception):
+    """An operation the store does not do; the message is what the agent reads."""
+
+
+class Linking(msgspec.Struct, frozen=True):
+    """What became of each target of a link operation."""
+
+    linked: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    already: tuple[str, ...] = ()
+    itself: bool = False
+
+
+class Store:
+    """Documents by id. Records are immutable values, so a copy of a store shares them and costs one dictionary."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._records: dict[str, Record] = {}
+        self._inbound: dict[str, dict[str, None]] = {}
+        self._by_text: dict[str, dict[str, None]] | None = None
+        self._issued = 0
+        self._sum = 0
+        self.links = 0
+        self.merges = 0
+        self.frozen = False
+        origins: set[str] = set()
+        for record in records:
+            if record.id in self._records:
+                raise BadInput(f"document id {record.id!r} stands twice.")
+            self._put(record)
+            origins.update(record.origins)
+        self.origins = len(origins)
+        for target in self._inbound:
+            if target not in self._records:
+                raise BadInput(f"a link points to {target!r}, which is no document.")
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._records
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records.values())
+
+    def __getitem__(self, id: str) -> Record:
+        return self._records[id]
+
+    def get(self, id: str) -> Record:
+        """The document, or a refusal an agent can read."""
+        try:
+            return self._records[id]
+        except KeyError:
+            raise Refused(f"there is no document {_short(id)}.") from None
+
+    def inbound(self, id: str) -> tuple[str, ...]:
+        """The documents that link to this one."""
+        return tuple(self._inbound.get(id, ()))
+
+    def same_text(self, text: str, other_than: str | None = None) -> str | None:
+        """The first document whose normalised text equals this one's, if there is one."""
+        if self._by_text is None:
+            self._by_text = {}
+            for record in self:
+                self._by_text.setdefault(normalised(record.text), {})[record.id] = None
+        return next((id for id in self._by_text.get(normalised(text), ()) if id != other_than), None)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of every byte of the state, link order included; kept up to date at constant cost.
+
+        It is the sum of the documents' own hashes, so it does not depend on the order in which documents were added.
+        """
+        return f"{self._sum:064x}"
+
+    def copy(self) -> Store:
+        """An independent, unfrozen store with the same content."""
+        twin = Store()
+        twin._records = dict(self._records)
+        twin._inbound = {id: dict(sources) for id, sources in self._inbound.items()}
+        twin._issued, twin._sum = self._issued, self._sum
+        twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
+        return twin
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> Store:
+        """Refuse every change from now on."""
+        self.frozen = True
+        return self
+
+    def add(self, text: str) -> str:
+        """A new document, written by an agent; gives its id."""
+        self._check_open()
+        self._issued += 1
+        while f"n{self._issued}" in self._records:
+            self._issued += 1
+        id = f"n{self._issued}"
+        self._put(Record(id=id, text=text, flag="authored"))
+        return id
+
+    def edit(self, id: str, text: str) -> None:
+        self._check_open()
+        record = self.get(id)
+        flag = "authored" if record.flag == "authored" else "edited"
+        self._put(msgspec.structs.replace(record, text=text, flag=flag))
+
+    def delete(self, id: str) -> None:
+        """Remove a document and every link from or to it."""
+        self._check_open()
+        record = self.get(id)
+        for source in self.inbound(id):
+            self._set_links(source, tuple(target for target in self._records[source].links if target != id))
+        self._set_links(id, ())
+        self._drop(record.id)
+
+    def link(self, id: str, targets: Iterable[str]) -> Linking:
+        """Link to every target that exists and is not linked yet; the rest is named, not linked."""
+        self._check_open()
+        record = self.get(id)
+        present = dict.fromkeys(record.links)
+        linked, unknown, already, itself = [], [], [], False
+        for target in dict.fromkeys(targets):
+            if target == id:
+                itself = True
+            elif target not in self._records:
+                unknown.append(target)
+            elif target in present:
+                already.append(target)
+            else:
+                linked.append(target)
+        if linked:
+            self._set_links(id, (*record.links, *linked))
+        return Linking(tuple(linked), tuple(unknown), tuple(already), itself)
+
+    def unlink(self, id: str, target: str) -> None:
+        self._check_open()
+        record = self.get(id)
+        if target not in record.links:
+            raise Refused(f"{id} has no link to {_short(target)}.")
+        self._set_links(id, tuple(other for other in record.links if other != target))
+
+    def merge(self, survivor: str, other: str) -> None:
+        """Fold one document into another, which keeps its text.
+
+        The survivor absorbs the other's origins and unites its outgoing links; whatever linked to the other links to
+        the survivor instead, at the same place in its order, without doubles and without self-links.
+        """
+        self._check_open()
+        kept, gone = self.get(survivor), self.get(other)
+        if survivor == other:
+            raise Refused(f"{survivor} cannot be merged with itself.")
+        for source in self.inbound(other):
+            moved = (survivor if target == other else target for target in self._records[source].links)
+            self._set_links(source, tuple(dict.fromkeys(target for target in moved if target != source)))
+        united = dict.fromkeys((*self._records[survivor].links, *gone.links))
+        self._set_links(other, ())
+        self._set_links(survivor, tuple(target for target in united if target not in (survivor, other)))
+        absorbed = tuple(dict.fromkeys((*kept.absorbed, *gone.origins)))
+        self._put(msgspec.structs.replace(self._records[survivor], absorbed=absorbed))
+        self._drop(other)
+        self.merges += 1
+
+    def never_reissue(self, other: Store) -> None:
+        """Hand out no id that another store, of which this is an earlier state, has handed out."""
+        self._issued = max(self._issued, other._issued)
+
+    # -- the only places that touch the state -------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self.frozen:
+            raise Refused("the store is frozen: it can be searched and read, not edited.")
+
+    def _put(self, record: Record) -> None:
+        """Insert or replace a record, keeping links, texts and the fingerprint in step."""
+        old = self._records.get(record.id)
+        if old is not None:
+            self._sum -= _weight(old)
+        self._records[record.id] = record
+        self._sum = (self._sum + _weight(record)) % _MODULUS
+        if old is None or old.links is not record.links:
+            before = () if old is None else old.links
+            for target in set(before).difference(record.links):
+                self._inbound[target].pop(record.id)
+            for target in record.links:
+                self._inbound.setdefault(target, {})[record.id] = None
+            self.links += len(record.links) - len(before)
+        if self._by_text is not None and (old is None or old.text != record.text):
+            if old is not None:
+                self._by_text[normalised(old.text)].pop(old.id)
+            self._by_text.setdefault(normalised(record.text), {})[record.id] = None
+
+    def _set_links(self, id: str, links: tuple[str, ...]) -> None:
+        record = self._records[id]
+        if links != record.links:
+            self._put(msgspec.structs.replace(record, links=links))
+
+    def _drop(self, id: str) -> None:
+        """Remove a record nothing links to or from any more."""
+        record = self._records.pop(id)
+        self._sum = (self._sum - _weight(record)) % _MODULUS
+        self._inbound.pop(id, None)
+        if self._by_text is not None:
+            self._by_text[normalised(record.text)].pop(id)
+
+
+def normalised(text: str) -> str:
+    """Two texts are the same sentence when these are equal: case, white space and a final full stop aside."""
+    return " ".join(text.casefold().split()).rstrip(".")
+
+
+def _weight(record: Record) -> int:
+    return int.from_bytes(hashlib.sha256(encode(record)).digest(), "big")
+
+
+def _short(id: str) -> str:
+    """An id as shown in a sentence: never longer than a line, never anything but printable."""
+    shown = id if len(id) <= 60 else id[:60] + "…"
+    return shown if shown.isprintable() and shown else repr(shown)

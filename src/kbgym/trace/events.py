@@ -1,0 +1,103 @@
+"""What stands in a trace: one tagged value a line. No clocks, no machine names: the same run is the same bytes.
+
+A transaction is the events up to and including a `Committed`; what follows the last one was never acknowledged.
+Old traces replay for ever: a change of meaning here needs a new `SCHEMA` and a reader for the old one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from kbgym.actions import Action, Result
+from kbgym.store.guard import Verdict
+
+SCHEMA = 1
+
+Phase = Literal["forward", "backward", "idle", "serve"]
+
+
+class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True):
+    pass
+
+
+class Genesis(_Event, frozen=True, tag="genesis"):
+    """The first line: which documents the store began with, and whatever the run wants remembered of its settings."""
+
+    schema: int
+    documents: int
+    store: str
+    embedder: str = ""
+    settings: dict[str, Any] = {}
+
+
+class Began(_Event, frozen=True, tag="begin"):
+    """A pass starts. `question` is the id; the text is kept so that a trace can be read without its world."""
+
+    iteration: int
+    phase: Phase
+    agent: str
+    question: str = ""
+    text: str = ""
+    epoch: int = 0
+
+
+class Acted(_Event, frozen=True, tag="act"):
+    """One action and its result. `verdict` is what the guard said, recorded because replay must not ask again."""
+
+    iteration: int
+    phase: Phase
+    step: int
+    action: Action
+    result: Result
+    verdict: Verdict | None = None
+
+
+class Ended(_Event, frozen=True, tag="end"):
+    """A pass is over: answered, done, out of budget or agent failed (with the reason)."""
+
+    iteration: int
+    phase: Phase
+    outcome: str
+    failure: str | None = None
+
+
+class Graded(_Event, frozen=True, tag="grade"):
+    """The gold is revealed, once, after the answer."""
+
+    iteration: int
+    question: str
+    golds: tuple[str, ...]
+    f1: float
+    em: float
+    answer: str | None = None
+
+
+class RolledBack(_Event, frozen=True, tag="rollback"):
+    """The store returns to what it was after iteration `to`. History stays; ids are never given out twice."""
+
+    iteration: int
+    to: int
+    reason: str = ""
+
+
+class Noted(_Event, frozen=True, tag="note"):
+    """Something worth keeping that changes nothing: an exam at an epoch's end, an admission verdict."""
+
+    iteration: int
+    kind: str
+    data: dict[str, Any]
+
+
+class Committed(_Event, frozen=True, tag="commit"):
+    """The transaction is whole. `position` is how many training questions the store has now been taught."""
+
+    iteration: int
+    position: int
+    store: str
+    documents: int
+    links: int
+
+
+Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Noted | Committed

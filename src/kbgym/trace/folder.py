@@ -1,0 +1,89 @@
+"""A store on disk: a folder with initial documents and a trace. Opening it is replaying it.
+
+A store folder has `records.jsonl` (documents with links and provenance), a world or a run has `documents.jsonl`
+(sentences, no links yet); `trace.jsonl` beside them is optional. `FOLDER@57` is the store after iteration 57.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kbgym.canonical import read_lines, whole_folder, write_lines
+from kbgym.errors import BadInput
+from kbgym.store import Record, Store
+from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, RolledBack
+from kbgym.trace.log import Reading, Writer, read_trace
+from kbgym.trace.replay import Watcher, replay
+
+TRACE = "trace.jsonl"
+
+
+class StoreFolder:
+    """Initial documents and a trace, read once; any state of the store on request."""
+
+    def __init__(self, folder: Path, at: int | None = None) -> None:
+        self.folder = folder
+        self.at = at
+        self.trace = folder / TRACE
+        self.initial = Store(read_records(folder))
+        self.reading: Reading | None = read_trace(self.trace) if self.trace.exists() else None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.reading.events if self.reading else ()
+
+    def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
+        """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""
+        return replay(self.initial.copy, self.events, self.at if at is None else at, watch)
+
+    def start(self, embedder: str, settings: dict[str, Any]) -> Writer:
+        """Begin a trace over the initial documents."""
+        writer = Writer(self.trace, None)
+        writer.commit([Genesis(SCHEMA, len(self.initial), self.initial.fingerprint, embedder, settings)])
+        return writer
+
+    def resume(self) -> Writer:
+        """Go on with the trace that is there."""
+        return Writer(self.trace, self.reading)
+
+    def rollback(self, to: int, reason: str = "") -> Store:
+        """Return to an earlier iteration by adding to the history."""
+        if self.reading is None or not any(isinstance(event, Committed) for event in self.events):
+            raise BadInput(f"{self.folder} has no history to roll back.")
+        store = self.store(to)
+        iteration = self.reading.iteration + 1
+        position = next((e.position for e in self.events if isinstance(e, Committed) and e.iteration == to), 0)
+        writer = self.resume()
+        commit = Committed(iteration, position, store.fingerprint, len(store), store.links)
+        writer.commit([RolledBack(iteration, to, reason), commit])
+        writer.close()
+        return store
+
+
+def open_folder(place: str | Path) -> StoreFolder:
+    """A store, run or world folder, optionally at an iteration: `FOLDER` or `FOLDER@N`."""
+    text = str(place)
+    match = re.fullmatch(r"(.+)@(\d+)", text)
+    if match and not Path(text).exists():
+        return StoreFolder(Path(match[1]), int(match[2]))
+    return StoreFolder(Path(text))
+
+
+def read_records(folder: Path) -> Iterable[Record]:
+    if (folder / "records.jsonl").is_file():
+        return read_lines(folder / "records.jsonl", Record)
+    for documents in (folder / "documents.jsonl", folder / "world" / "documents.jsonl"):
+        if documents.is_file():
+            return (
+                Record(id=record.id, text=record.text, origin=record.id) for record in read_lines(documents, Record)
+            )
+    raise BadInput(f"{folder} is no store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
+
+
+def save_store(store: Store, out: Path) -> None:
+    """Write a store as a folder of its own, without history."""
+    with whole_folder(out) as folder:
+        write_lines(folder / "records.jsonl", store)

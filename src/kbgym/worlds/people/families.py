@@ -1,0 +1,143 @@
+"""Three generations with birthdates: who is whose parent, who is married to whom.
+
+Founders, their children, their grandchildren. Every child has a mother and a father, a couple has at most four
+children, the middle generation marries among itself but never a sibling. People are numbers here; it knows no names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+MOST_CHILDREN = 4
+YEAR = 365.25
+_LAST_FOUNDER = 706_579  # ordinal of July 9, 1935: the youngest founder
+_ADULT = round(18 * YEAR)
+
+
+@dataclass(slots=True)
+class Draft:
+    """A person while the world is being made; relations are positions in the list of drafts."""
+
+    gender: str
+    born: int
+    distractor: bool = False
+    spouse: int | None = None
+    parents: tuple[int, ...] = ()
+    children: list[int] = field(default_factory=list)
+    friends: list[int] = field(default_factory=list)
+    first: str = ""
+    last: str = ""
+    job: str = ""
+    hobby: str = ""
+    city: str = ""
+
+
+class Calendar:
+    """Hands out days nobody was born on yet. The founders' window widens with the population to have enough days."""
+
+    def __init__(self, people: int, rng: Random) -> None:
+        self.first_founder = _LAST_FOUNDER - round(max(25, people / 200) * YEAR)
+        self._used: set[int] = set()
+        self._rng = rng
+
+    def day(self, earliest: int, latest: int) -> int:
+        day = self._rng.randrange(earliest, latest + 1)
+        for _ in range(20):
+            if day not in self._used:
+                break
+            day = self._rng.randrange(earliest, latest + 1)
+        while day in self._used:  # crowded: the next free day, which keeps a child younger than its parents
+            day += 1
+        self._used.add(day)
+        return day
+
+    def founder(self) -> int:
+        return self.day(self.first_founder, _LAST_FOUNDER)
+
+    def newcomer(self) -> int:
+        """Somebody of the middle generation whose parents nobody knows."""
+        return self.founder_shifted(25)
+
+    def founder_shifted(self, years: int) -> int:
+        shift = round(years * YEAR)
+        return self.day(self.first_founder + shift, _LAST_FOUNDER + shift)
+
+    def anybody(self) -> int:
+        return self.day(self.first_founder, _LAST_FOUNDER + round(55 * YEAR))
+
+
+def families(people: int, rng: Random, calendar: Calendar) -> list[Draft]:
+    """Exactly `people` drafts, founders first, with parents, children and spouses set."""
+    drafts: list[Draft] = []
+    couples = [_founders(drafts, calendar, rng) for _ in range(max(1, round(0.148 * people)))]
+    for _ in range(round(0.02 * people)):
+        drafts.append(Draft(_gender(rng), calendar.founder()))
+
+    middle = len(drafts)
+    newcomers = round(0.02 * people)
+    for parents in _places(couples, round(0.335 * people), 1, rng):
+        _child(drafts, parents, rng, calendar)
+    for _ in range(newcomers):
+        drafts.append(Draft(_gender(rng), calendar.newcomer()))
+    couples = _marriages(drafts, range(middle, len(drafts)), rng)
+
+    for parents in _places(couples, people - len(drafts), 0, rng):
+        _child(drafts, parents, rng, calendar)
+    while len(drafts) < people:  # a tiny world may have too few couples
+        drafts.append(Draft(_gender(rng), calendar.founder_shifted(45)))
+    return drafts
+
+
+def _gender(rng: Random) -> str:
+    return "female" if rng.random() < 0.5 else "male"
+
+
+def _founders(drafts: list[Draft], calendar: Calendar, rng: Random) -> tuple[int, int]:
+    """A wife and a husband, born within five years of each other."""
+    wife = Draft("female", calendar.founder())
+    husband = Draft("male", calendar.day(wife.born - round(5 * YEAR), wife.born + round(3 * YEAR)))
+    drafts += [wife, husband]
+    return _marry(drafts, len(drafts) - 2, len(drafts) - 1)
+
+
+def _marry(drafts: list[Draft], wife: int, husband: int) -> tuple[int, int]:
+    drafts[wife].spouse, drafts[husband].spouse = husband, wife
+    return wife, husband
+
+
+def _places(couples: list[tuple[int, int]], children: int, least: int, rng: Random) -> list[tuple[int, int]]:
+    """The couple of each child: `least` for every couple, the rest at random, none with more than the most."""
+    every = [couple for couple in couples for _ in range(least)]
+    more = [couple for couple in couples for _ in range(MOST_CHILDREN - least)]
+    rng.shuffle(more)
+    return (every + more)[: max(0, children)]
+
+
+def _child(drafts: list[Draft], parents: tuple[int, int], rng: Random, calendar: Calendar) -> None:
+    adult = max(drafts[parent].born for parent in parents) + _ADULT
+    for parent in parents:
+        drafts[parent].children.append(len(drafts))
+    drafts.append(Draft(_gender(rng), calendar.day(adult, adult + round(20 * YEAR)), parents=parents))
+
+
+def _marriages(drafts: list[Draft], generation: range, rng: Random) -> list[tuple[int, int]]:
+    """Marry nine of ten, to somebody of about the same age who is no sibling."""
+    ages = {number: drafts[number].born + rng.randrange(round(4 * YEAR)) for number in generation}
+    by_age = sorted((number for number in generation if rng.random() < 0.95), key=lambda number: (ages[number], number))
+    women = [number for number in by_age if drafts[number].gender == "female"]
+    men = [number for number in by_age if drafts[number].gender == "male"]
+    for side in (women, men):
+        while len(side) > min(len(women), len(men)):
+            side.pop(rng.randrange(len(side)))
+    couples = []
+    for place, wife in enumerate(women):
+        if _siblings(drafts, wife, men[place]) and place + 1 < len(men):
+            men[place], men[place + 1] = men[place + 1], men[place]
+        if not _siblings(drafts, wife, men[place]):
+            couples.append(_marry(drafts, wife, men[place]))
+    return couples
+
+
+def _siblings(drafts: list[Draft], one: int, other: int) -> bool:
+    return drafts[one].parents != () and drafts[one].parents == drafts[other].parents

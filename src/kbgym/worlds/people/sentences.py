@@ -1,0 +1,103 @@
+"""Facts as documents and back: the one grammar of the universe's sentences.
+
+A relation is told once from each end. `write` gives a population's documents, person by person; `parse` reads one
+sentence. Neither knows anything of questions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from kbgym.worlds.people.population import Person
+from kbgym.worlds.world import Document
+
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)  # not strftime: that follows the locale
+
+PARENT = {"female": "mother", "male": "father"}
+
+
+class Sentence(NamedTuple):
+    """What a sentence says: `value` is a name, a value or an ISO date; `gender` is known for mothers and fathers."""
+
+    kind: str
+    subject: str
+    value: str
+    gender: str = ""
+
+
+def write(people: Sequence[Person]) -> tuple[Document, ...]:
+    names = {person.id: person.name for person in people}
+    told = [fact for person in people for fact in _facts(person, names)]
+    width = max(5, len(str(len(told))))
+    return tuple(
+        Document(id=f"d{number:0{width}d}", text=text, kind=kind, about=about)
+        for number, (kind, about, text) in enumerate(told, 1)
+    )
+
+
+def _facts(person: Person, names: dict[str, str]) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    me, name = person.id, person.name
+    yield "job", (me,), f"{name}'s job is {person.job}."
+    yield "hobby", (me,), f"{name}'s hobby is {person.hobby}."
+    yield "city", (me,), f"{name} lives in the city of {person.city}."
+    yield "birth", (me,), f"{name} was born on {spoken(person.born)}."
+    if person.spouse is not None:
+        yield "spouse", (me, person.spouse), f"{name} is married to {names[person.spouse]}."
+    for parent in person.parents:
+        yield "child-of", (me, parent), f"{name} is a child of {names[parent]}."
+    for child in person.children:
+        yield "parent-of", (me, child), f"{name} is the {PARENT[person.gender]} of {names[child]}."
+    for friend in person.friends:
+        yield "friend", (me, friend), f"{name} is a friend of {names[friend]}."
+
+
+def spoken(born: str) -> str:
+    """1920-09-16 as September 16, 1920."""
+    day = date.fromisoformat(born)
+    return f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
+
+
+_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("job", r"(.+)'s job is (.+)\."),
+        ("hobby", r"(.+)'s hobby is (.+)\."),
+        ("city", r"(.+) lives in the city of (.+)\."),
+        ("birth", r"(.+) was born on (\w+ \d+, \d+)\."),
+        ("spouse", r"(.+) is married to (.+)\."),
+        ("child-of", r"(.+) is a child of (.+)\."),
+        ("parent-of", r"(.+) is the (?:mother|father) of (.+)\."),
+        ("friend", r"(.+) is a friend of (.+)\."),
+    )
+)
+
+
+def parse(text: str) -> Sentence | None:
+    """The fact a sentence tells, or None if it is not of this grammar."""
+    for kind, shape in _SHAPES:
+        if match := shape.fullmatch(text):
+            subject, value = match.groups()
+            if kind == "birth":
+                value = _iso(value)
+                return Sentence(kind, subject, value) if value else None
+            gender = ("female" if " is the mother of " in text else "male") if kind == "parent-of" else ""
+            return Sentence(kind, subject, value, gender)
+    return None
+
+
+def _iso(spoken_date: str) -> str:
+    month, day, year = spoken_date.replace(",", "").split()
+    try:
+        return date(int(year), MONTHS.index(month) + 1, int(day)).isoformat()
+    except ValueError:
+        return ""
+
+
+def fact_ids(documents: Iterable[Document]) -> dict[tuple[str, ...], str]:
+    """Where each fact is told: (kind, subject[, object]) to document id."""
+    return {(document.kind, *document.about): document.id for document in documents}
