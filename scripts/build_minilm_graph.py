@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 LAYERS, HEADS, WIDTH, INNER, VOCABULARY, POSITIONS = 6, 12, 384, 1536, 30522, 512
 HEAD_WIDTH = WIDTH // HEADS
@@ -99,7 +99,9 @@ def build() -> ModelProto:
     x = embeddings(g)
     for layer in range(LAYERS):
         name = f"encoder.layer.{layer}"
-        x = g.norm(g.apply("Add", x, attention(g, x, f"{name}.attention", by_head)), f"{name}.attention.output.LayerNorm")
+        x = g.norm(
+            g.apply("Add", x, attention(g, x, f"{name}.attention", by_head)), f"{name}.attention.output.LayerNorm"
+        )
         inner = gelu(g, g.dense(x, f"{name}.intermediate.dense", WIDTH, INNER))
         x = g.norm(g.apply("Add", x, g.dense(inner, f"{name}.output.dense", INNER, WIDTH)), f"{name}.output.LayerNorm")
     by_text = g.apply("Concat", shape, g.ints(WIDTH), axis=0)

@@ -142,6 +142,8 @@ def parse(name: str, arguments: Mapping[str, Any], role: Role) -> Action:
         action: Action = msgspec.convert(arguments, TOOLS[name].action)
     except msgspec.ValidationError as error:
         return Invalid(shown, _plain(f"{name}: {error}."))
+    except UnicodeEncodeError:
+        return Invalid(shown, f"{name}: an argument's name is broken Unicode.")
     return check(action, role)
 
 
@@ -149,9 +151,13 @@ def check(action: Action, role: Role) -> Action:
     """The same action with its texts tidied, or `Invalid`; every action passes here before it is applied."""
     name = action.__struct_config__.tag
     if isinstance(action, Invalid):
-        return action
+        return Invalid(_plain(str(action.name))[:40], _plain(str(action.reason)))
     if name not in ROLES[role]:
         return Invalid(str(name), f"there is no tool {name!r} here; the tools are {', '.join(ROLES[role])}.")
+    try:  # a policy written in Python can put anything into a field; the trace must stay readable
+        action = msgspec.convert(msgspec.to_builtins(action), type(action))
+    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+        return Invalid(str(name), _plain(f"{name}: {error}."))
     tidied: dict[str, str] = {}
     for field in ("text", "query"):
         if (value := getattr(action, field, None)) is not None:
@@ -181,7 +187,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 
 def _problem(text: str, field: str) -> str | None:
-    if not text:
+    if not text or all(unicodedata.category(c) == "Cf" for c in text):
         return f"{field} is empty."
     if len(text) > MOST_TEXT:
         return f"{field} has {len(text):,} characters; at most {MOST_TEXT:,} are taken."
@@ -201,8 +207,8 @@ def _number(value: int) -> str:
 
 
 def _plain(sentence: str) -> str:
-    """A validator's message as one short line."""
-    return "".join(c for c in sentence.replace("`", "'").replace(" - at '$.", " in '") if c.isprintable())[:200]
+    """Somebody else's message as one short line."""
+    return "".join(c for c in sentence[:400].replace("`", "'").replace(" - at '$.", " in '") if c.isprintable())[:200]
 
 
 # -- rendering ------------------------------------------------------------------------------------------------------
@@ -224,12 +230,12 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
         case Answered():
             return "Answer submitted."
         case Added(id):
-            return f"Added as [{id}]."
+            return f"Added.\n{line(id)}"
         case Merged(into, gone):
-            folded = f" and [{gone}] was folded into it" if gone else ""
-            return f"The store already says this{folded}: {line(into)}"
+            folded = f", and [{gone}] was folded into it" if gone else ""
+            return f"The store already says this{folded}.\n{line(into)}"
         case Edited(id):
-            return f"Edited {line(id)}"
+            return f"Edited.\n{line(id)}"
         case Deleted(id):
             return f"Deleted [{id}] and every link to it."
         case Linked(source, linked, unknown, already, itself):

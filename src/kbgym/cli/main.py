@@ -12,10 +12,16 @@ import click
 
 from kbgym.errors import KbgymError
 
-# verb: the module that defines a click command of that name, and the line `kbgym --help` shows
+# verb: the module that defines its click command (`command`, or what is named behind a colon), and its line of help
 VERBS: dict[str, tuple[str, str]] = {
     "generate": ("generate", "Make a world of fictional people, with questions and exact golds."),
     "import": ("imports", "Make a world from somebody else's documents or questions."),
+    "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
+    "log": ("history:log_command", "What happened to a store, an iteration a line."),
+    "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),
+    "blame": ("history:blame_command", "Which question and step wrote a document and each of its links."),
+    "rollback": ("history:rollback_command", "Return a store to an earlier iteration, keeping the history."),
+    "store": ("store", "Search, read, count or export a store."),
 }
 
 
@@ -28,8 +34,8 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        module = importlib.import_module(f"kbgym.cli.{VERBS[name][0]}")
-        command: click.Command = module.command
+        module, _, attribute = VERBS[name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

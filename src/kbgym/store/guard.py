@@ -49,11 +49,11 @@ async def verdict(
     text: str, neighbours: Iterable[tuple[str, float]], text_of: Callable[[str], str], judge: Judge
 ) -> Verdict:
     """Ask the judge about each neighbour that is near enough, until one is a duplicate."""
+    # The texts are taken before the first judgement: a neighbour may be deleted while a slow judge thinks.
+    near = [(id, float(similarity), text_of(id)) for id, similarity in neighbours if similarity > THRESHOLD]
     checks: list[Check] = []
-    for id, similarity in neighbours:
-        if similarity <= THRESHOLD:
-            continue
-        same = await judge.duplicate(text, text_of(id))
+    for id, similarity, existing in near:
+        same = await judge.duplicate(text, existing)
         checks.append(Check(id, round(similarity, 4), judge.name, same))
         if same:
             break
@@ -61,7 +61,11 @@ async def verdict(
 
 
 class RuleJudge:
-    """Duplicates have the same names in the same order, the same polarity and the same words, small words aside."""
+    """Duplicates have the same names and the same words, each in the same order, and the same polarity.
+
+    Small words do not count and synonyms of index sentences are one word. When in doubt it says no: two documents that
+    say the same are a small waste, one that swallows another is a lost fact.
+    """
 
     name = "rule"
 
@@ -69,30 +73,32 @@ class RuleJudge:
         return signature(candidate) == signature(existing)
 
 
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_SMALL = frozenset("a an the of is are was be in at on to for and who whom whose which that all every each s".split())
+# A word (C++ and C# are not C), or a sign that changes what a number says.
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*[+#]*|[<>=≤≥≠±−%$€£]|(?<!\w)-(?=\d)")
+_SMALL = frozenset(
+    "a an the of is are was be in at on to for as and who whom whose which that all every each s"
+    " person people persons everyone everybody anyone index list directory overview document documents".split()
+)
 _NEGATIONS = frozenset("not no never none without nobody nothing isn't aren't doesn't don't wasn't".split())
 # Words that say the same in an index sentence; the first of a row stands for the row.
 _SYNONYMS = {
     word: row.split()[0]
     for row in (
         "live lives living resident residents inhabitant inhabitants dwell city town",
-        "person people persons everyone everybody anyone",
         "job jobs work works working profession occupation employed",
         "hobby hobbies pastime pastimes",
         "friend friends",
         "child children kid kids",
         "grandchild grandchildren",
-        "index list directory overview documents document",
     )
     for word in row.split()
 }
 
 
-def signature(text: str) -> tuple[tuple[str, ...], int, frozenset[str]]:
+def signature(text: str) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
     """What the rule compares: capitalised words in order, negation, the remaining words with synonyms folded."""
     names: list[str] = []
-    words: set[str] = set()
+    words: dict[str, None] = {}
     negations = 0
     for position, match in enumerate(_WORD.finditer(text)):
         word = match.group().removesuffix("'s").removesuffix("’s")
@@ -102,15 +108,15 @@ def signature(text: str) -> tuple[tuple[str, ...], int, frozenset[str]]:
         elif small in _SMALL:
             continue
         elif small in _SYNONYMS:
-            words.add(_SYNONYMS[small])
+            words[_SYNONYMS[small]] = None
         elif word[0].isupper() or word[0].isdigit():
             # A sentence's first word is capitalised whatever it is: folding case keeps both readings equal.
             names.append(small)
         elif position == 0:
             names.append(small)
         else:
-            words.add(small)
-    return tuple(names), negations % 2, frozenset(words)
+            words[small] = None
+    return tuple(names), negations % 2, tuple(words)
 
 
 __all__ = ["NEIGHBOURS", "THRESHOLD", "Check", "Judge", "RuleJudge", "Verdict", "signature", "verdict"]

@@ -48,7 +48,10 @@ class Store:
         for record in records:
             if record.id in self._records:
                 raise BadInput(f"document id {record.id!r} stands twice.")
+            if record.links and (record.id in record.links or len(set(record.links)) < len(record.links)):
+                raise BadInput(f"document {record.id!r} links to itself, or to another document twice.")
             self._put(record)
+            self._issued = max(self._issued, _number(record.id))
             origins.update(record.origins)
         self.origins = len(origins)
         for target in self._inbound:
@@ -179,7 +182,7 @@ class Store:
         united = dict.fromkeys((*self._records[survivor].links, *gone.links))
         self._set_links(other, ())
         self._set_links(survivor, tuple(target for target in united if target not in (survivor, other)))
-        absorbed = tuple(dict.fromkeys((*kept.absorbed, *gone.origins)))
+        absorbed = tuple(dict.fromkeys(o for o in (*kept.absorbed, *gone.origins) if o != kept.origin))
         self._put(msgspec.structs.replace(self._records[survivor], absorbed=absorbed))
         self._drop(other)
         self.merges += 1
@@ -210,7 +213,7 @@ class Store:
             self.links += len(record.links) - len(before)
         if self._by_text is not None and (old is None or old.text != record.text):
             if old is not None:
-                self._by_text[normalised(old.text)].pop(old.id)
+                self._forget_text(old)
             self._by_text.setdefault(normalised(record.text), {})[record.id] = None
 
     def _set_links(self, id: str, links: tuple[str, ...]) -> None:
@@ -223,8 +226,15 @@ class Store:
         record = self._records.pop(id)
         self._sum = (self._sum - _weight(record)) % _MODULUS
         self._inbound.pop(id, None)
+        self._forget_text(record)
+
+    def _forget_text(self, record: Record) -> None:
+        """Keep no copy of a text no document has any more."""
         if self._by_text is not None:
-            self._by_text[normalised(record.text)].pop(id)
+            key = normalised(record.text)
+            self._by_text[key].pop(record.id)
+            if not self._by_text[key]:
+                del self._by_text[key]
 
 
 def normalised(text: str) -> str:
@@ -234,6 +244,12 @@ def normalised(text: str) -> str:
 
 def _weight(record: Record) -> int:
     return int.from_bytes(hashlib.sha256(encode(record)).digest(), "big")
+
+
+def _number(id: str) -> int:
+    """The number of an id of the kind `add` gives out, else 0: initial documents may have such ids too."""
+    digits = id[1:]
+    return int(digits) if id[:1] == "n" and len(digits) < 19 and digits.isascii() and digits.isdecimal() else 0
 
 
 def _short(id: str) -> str:

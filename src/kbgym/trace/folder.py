@@ -7,7 +7,7 @@ A store folder has `records.jsonl` (documents with links and provenance), a worl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from kbgym.canonical import read_lines, whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, RolledBack
-from kbgym.trace.log import Reading, Writer, read_trace
-from kbgym.trace.replay import Watcher, replay
+from kbgym.trace.log import Reading, Writer, has_begun, read_trace
+from kbgym.trace.replay import Watcher, replay, rolled_back
+from kbgym.worlds.world import Document, Source
 
 TRACE = "trace.jsonl"
 
@@ -29,7 +30,7 @@ class StoreFolder:
         self.at = at
         self.trace = folder / TRACE
         self.initial = Store(read_records(folder))
-        self.reading: Reading | None = read_trace(self.trace) if self.trace.exists() else None
+        self.reading: Reading | None = read_trace(self.trace) if has_begun(self.trace) else None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -53,13 +54,13 @@ class StoreFolder:
         """Return to an earlier iteration by adding to the history."""
         if self.reading is None or not any(isinstance(event, Committed) for event in self.events):
             raise BadInput(f"{self.folder} has no history to roll back.")
-        store = self.store(to)
+        store = rolled_back(self.store(self.reading.iteration), self.store(to))
         iteration = self.reading.iteration + 1
         position = next((e.position for e in self.events if isinstance(e, Committed) and e.iteration == to), 0)
-        writer = self.resume()
         commit = Committed(iteration, position, store.fingerprint, len(store), store.links)
-        writer.commit([RolledBack(iteration, to, reason), commit])
-        writer.close()
+        with self.resume() as writer:
+            writer.commit([RolledBack(iteration, to, reason), commit])
+        self.reading = read_trace(self.trace)
         return store
 
 
@@ -75,12 +76,24 @@ def open_folder(place: str | Path) -> StoreFolder:
 def read_records(folder: Path) -> Iterable[Record]:
     if (folder / "records.jsonl").is_file():
         return read_lines(folder / "records.jsonl", Record)
-    for documents in (folder / "documents.jsonl", folder / "world" / "documents.jsonl"):
-        if documents.is_file():
-            return (
-                Record(id=record.id, text=record.text, origin=record.id) for record in read_lines(documents, Record)
-            )
+    documents = world_documents(folder)
+    if documents is not None:
+        return (Record(id=record.id, text=record.text, origin=record.id) for record in read_lines(documents, Record))
     raise BadInput(f"{folder} is no store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
+
+
+def world_documents(folder: Path) -> Path | None:
+    """The file with the sentences a store began with, if the folder has one."""
+    places = (folder / "documents.jsonl", folder / "world" / "documents.jsonl")
+    return next((place for place in places if place.is_file()), None)
+
+
+def sources(folder: Path, origins: Collection[str]) -> dict[str, Source]:
+    """Where in the user's files the given original documents stand, as far as the world knows."""
+    documents = world_documents(folder)
+    if documents is None or not origins:
+        return {}
+    return {d.id: d.source for d in read_lines(documents, Document) if d.id in origins and d.source is not None}
 
 
 def save_store(store: Store, out: Path) -> None:

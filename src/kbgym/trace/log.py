@@ -3,7 +3,8 @@
     {"event":"act",...,"chain":"<sha256 of the previous chain and this line's body>"}
 
 A transaction is written in one piece and flushed to the disk before it counts. Reading drops a torn last line and an
-unfinished transaction, and says so; any other damage is named by its line.
+unfinished transaction, and says so; any other damage is named by its line. A file whose very first line was never
+finished is no trace yet: nothing was acknowledged, and a new trace may begin there.
 """
 
 from __future__ import annotations
@@ -17,21 +18,26 @@ from pathlib import Path
 import msgspec
 
 from kbgym.canonical import encode
-from kbgym.errors import BadInput, Damaged
+from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 
 _LINK = b',"chain":"'
 _TAIL = len(_LINK) + 64 + len(b'"}')
 _decoder = msgspec.json.Decoder(Event)
 _START = "0" * 64
+_BEGINNING = b'{"documents":'
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A trace as found on disk: its committed events, where they end, and what was left out."""
+    """A trace as found on disk: its committed events, where they end, and what was left out.
+
+    `length` is where the committed bytes end, `size` how many bytes the file had.
+    """
 
     events: tuple[Event, ...]
     chain: str
     length: int
+    size: int
     dropped: str | None = None
 
     @property
@@ -44,6 +50,18 @@ def chained(body: bytes, chain: str) -> tuple[bytes, str]:
     """A body (one JSON object) as a line of the file, and the chain after it."""
     link = hashlib.sha256(chain.encode() + body).hexdigest()
     return body[:-1] + _LINK + link.encode() + b'"}\n', link
+
+
+def has_begun(path: Path) -> bool:
+    """Whether there is a trace: a file left by a start that was cut short in its first line is none."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
+    return first.endswith(b"\n") or not _BEGINNING.startswith(first[: len(_BEGINNING)])
 
 
 def read_trace(path: Path) -> Reading:
@@ -65,6 +83,8 @@ def read_trace(path: Path) -> Reading:
             _check_genesis(path, event)
         if isinstance(event, Committed | Genesis):
             committed, length, chain_there = len(events), position, chain
+    if torn and _holds(torn[:-1], chain):
+        raise Damaged(f"{path}, line {len(lines) + 1}: the line is whole but does not end as it was written.")
     unfinished = len(events) - committed
     parts = []
     if unfinished:
@@ -75,16 +95,20 @@ def read_trace(path: Path) -> Reading:
         raise Damaged(f"{path} is empty; a trace starts with its genesis line.")
     if not events:
         raise Damaged(f"{path}, line 1: the genesis line is torn; nothing was ever committed here.")
-    return Reading(tuple(events[:committed]), chain_there, length, " and ".join(parts) or None)
+    return Reading(tuple(events[:committed]), chain_there, length, len(data), " and ".join(parts) or None)
+
+
+def _holds(line: bytes, chain: str) -> bool:
+    """Whether a line's own hash follows from its body and the chain before it."""
+    body = line[:-_TAIL] + b"}"
+    return line[-_TAIL:] == _LINK + hashlib.sha256(chain.encode() + body).hexdigest().encode() + b'"}'
 
 
 def _verified(path: Path, number: int, line: bytes, chain: str) -> tuple[Event, str]:
-    body = line[:-_TAIL] + b"}"
-    expected = hashlib.sha256(chain.encode() + body).hexdigest()
-    if line[-_TAIL:] != _LINK + expected.encode() + b'"}':
+    if not _holds(line, chain):
         raise Damaged(f"{path}, line {number}: the hash chain breaks here; the line was changed, moved or lost bytes.")
     try:
-        return _decoder.decode(line), expected
+        return _decoder.decode(line), line[-_TAIL + len(_LINK) : -2].decode()
     except msgspec.DecodeError as error:
         raise Damaged(f"{path}, line {number}: {error}") from error
 
@@ -101,35 +125,66 @@ class Writer:
 
     def __init__(self, path: Path, reading: Reading | None) -> None:
         """Go on after what was read, cutting off whatever was never committed; with no reading, start a new file."""
-        flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT | os.O_EXCL if reading is None else 0)
+        self._path = path
+        if reading is None and has_begun(path):
+            raise BadInput(f"{path} exists; a trace is never written over.")
         try:
-            self._file = os.open(path, flags, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if reading is None else 0), 0o644)
         except OSError as error:
             raise BadInput(f"cannot write {path}: {error.strerror}.") from error
+        self._chain, self._length = (reading.chain, reading.length) if reading else (_START, 0)
+        try:
+            self._claim(reading)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _claim(self, reading: Reading | None) -> None:
+        """Lock the file, see that it is what was read, and cut it there."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(self._file)
-            raise BadInput(f"{path} is being written by another process.") from None
-        self._chain = _START
-        if reading is not None:
-            if os.fstat(self._file).st_size < reading.length:
-                os.close(self._file)
-                raise Damaged(f"{path} became shorter while it was opened.")
-            os.ftruncate(self._file, reading.length)
-            self._chain = reading.chain
+            raise BadInput(f"{self._path} is being written by another process.") from None
+        # Whoever held the lock since we read may have committed: their work must not be cut off.
+        changed = os.fstat(self._file).st_size != reading.size if reading else has_begun(self._path)
+        if changed:
+            raise BadInput(f"{self._path} was written by another process since it was read; run the command again.")
+        os.ftruncate(self._file, self._length)
+        if reading is None:
+            _sync_folder(self._path.parent)
 
     def commit(self, events: Sequence[Event]) -> None:
         """Write a transaction and return once it is on the disk."""
+        if not events or not isinstance(events[-1], Committed | Genesis):
+            raise ValueError("a transaction ends with its commit")
         block, chain = bytearray(), self._chain
         for event in events:
             line, chain = chained(encode(event), chain)
             block += line
-        view = memoryview(block)
-        while view:
-            view = view[os.write(self._file, view) :]
-        os.fsync(self._file)
-        self._chain = chain
+        try:
+            view = memoryview(block)
+            while view:
+                view = view[os.write(self._file, view) :]
+            os.fsync(self._file)
+        except OSError as error:
+            os.ftruncate(self._file, self._length)
+            raise Failed(f"cannot write {self._path}: {error.strerror}; what was committed before is kept.") from error
+        self._chain, self._length = chain, self._length + len(block)
 
     def close(self) -> None:
         os.close(self._file)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name durable, not only its content."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -23,13 +23,16 @@ def replay(
 ) -> Store:
     """The store after iteration `at` (the last one by default, 0 for the beginning).
 
-    `initial` makes the store the trace began with; it is called once, and once more for every rollback on the way.
+    `initial` makes the store the trace began with. Every event is applied once, however many rollbacks there are: the
+    states that later rollbacks return to are kept on the way.
     """
     last = max((event.iteration for event in events if isinstance(event, Committed)), default=0)
     if at is not None and not 0 <= at <= last:
         raise BadInput(f"there is no iteration {at}: this store has 0 to {last}.")
     store = initial()
     iteration = 0
+    wanted = _wanted(events, at)
+    kept = {0: store.copy()} if 0 in wanted else {}
     for number, event in enumerate(events, 1):
         if at is not None and iteration >= at and not isinstance(event, Genesis):
             break
@@ -40,13 +43,18 @@ def replay(
             case Acted():
                 _act(store, event, number)
             case RolledBack(_, to):
-                store = rolled_back(store, replay(initial, events[: number - 1], to))
+                if to not in kept:
+                    raise Damaged(f"trace line {number}: it returns to iteration {to}, which is not before it.")
+                store = rolled_back(store, kept[to].copy())
             case Committed():
                 iteration = event.iteration
                 if (store.fingerprint, len(store), store.links) != (event.store, event.documents, event.links):
                     raise Damaged(
                         f"trace line {number}: the store after iteration {iteration} is not the one recorded."
                     )
+                if wanted.get(iteration, 0) > number:
+                    kept[iteration] = store.copy()
+                kept = {to: state for to, state in kept.items() if wanted[to] > number}
         if watch:
             watch(event, store)
     return store
@@ -65,19 +73,21 @@ def rolled_back(now: Store, then: Store) -> Store:
     return then
 
 
+def _wanted(events: Sequence[Event], last: int | None = None) -> dict[int, int]:
+    """The iterations that rollbacks up to a last one return to, each with the number of the last event that does."""
+    rollbacks = ((number, event) for number, event in enumerate(events, 1) if isinstance(event, RolledBack))
+    return {event.to: number for number, event in rollbacks if last is None or event.iteration <= last}
+
+
 def effective(events: Sequence[Event]) -> list[Event]:
     """The events the present store is made of: what was rolled back is left out, the rollback itself stays."""
+    wanted = _wanted(events)
     kept: list[Event] = []
+    then: dict[int, list[Event]] = {0: list(events[:1])}
     for event in events:
         if isinstance(event, RolledBack):
-            kept = effective(events[: end_of(events, event.to)])
+            kept = list(then[event.to])
         kept.append(event)
+        if isinstance(event, Committed) and event.iteration in wanted:
+            then[event.iteration] = list(kept)
     return kept
-
-
-def end_of(events: Sequence[Event], iteration: int) -> int:
-    """How many events there are up to and including an iteration's commit; 0 is the genesis line."""
-    for number, event in enumerate(events, 1):
-        if isinstance(event, Committed) and event.iteration == iteration:
-            return number
-    return 1

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
 from random import Random
 
@@ -81,8 +82,8 @@ def _may_befriend(drafts: list[Draft], one: int, other: int) -> bool:
 
 
 def _name(drafts: list[Draft], people: int, rng: Random) -> None:
-    """Full names, all different; the lists grow with the square root of the population, their product with it."""
-    growth = max(1.0, (people / 500) ** 0.5)
+    """Full names, all different."""
+    growth = _names_growth(people)
     first = {"female": vocabulary.women(round(40 * growth)), "male": vocabulary.men(round(40 * growth))}
     last = vocabulary.surnames(round(60 * growth))
     taken: set[tuple[str, str]] = set()
@@ -92,11 +93,16 @@ def _name(drafts: list[Draft], people: int, rng: Random) -> None:
         taken.add((draft.first, draft.last))
 
 
+def _names_growth(people: int) -> float:
+    """First and last names each grow with the square root of the population, so that full names grow with it."""
+    return max(1.0, math.sqrt(people / 500))
+
+
 def _distractors(drafts: list[Draft], count: int, calendar: Calendar, people: int, rng: Random) -> list[Draft]:
     """People nobody asks about, each sharing the first name of somebody who may be asked about."""
     taken = {(draft.first, draft.last) for draft in drafts}
-    last = vocabulary.surnames(round(60 * max(1.0, (people / 500) ** 0.5)))
-    found = []
+    last = vocabulary.surnames(round(60 * _names_growth(people)))
+    found: list[Draft] = []
     while len(found) < count:
         double = rng.choice(drafts)
         name = (double.first, rng.choice(last))

@@ -7,7 +7,6 @@ cities, a qualifier before a job or hobby), always in the same order, never twic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from kbgym.errors import BadInput
 
@@ -45,13 +44,14 @@ JOBS = """
     surveyor thatcher typesetter veterinarian watchmaker
 """.split()
 
-HOBBIES = """
-    abseiling;badminton;ballroom dancing;basket weaving;beachcombing;bell ringing;bookbinding;bouldering;bowls;
-    canoeing;card tricks;choral music;coin collecting;cooking;crochet;croquet;curling;darts;dominoes;falconry;
-    fell running;genealogy;hang gliding;horse riding;ice hockey;karaoke;lace making;lawn tennis;marquetry;
-    metal detecting;orienteering;paper folding;parkour;poetry;rock balancing;snooker;storytelling;table tennis;
-    trainspotting;wood carving
-""".replace("\n", "").split(";")
+_HOBBIES = """
+    abseiling, badminton, ballroom dancing, basket weaving, beachcombing, bell ringing, bookbinding, bouldering, bowls,
+    canoeing, card tricks, choral music, coin collecting, cooking, crochet, croquet, curling, darts, dominoes, falconry,
+    fell running, genealogy, hang gliding, horse riding, ice hockey, karaoke, lace making, lawn tennis, marquetry,
+    metal detecting, orienteering, paper folding, parkour, poetry, rock balancing, snooker, storytelling, table tennis,
+    trainspotting, wood carving
+"""
+HOBBIES = [hobby.strip() for hobby in _HOBBIES.split(",")]
 
 _WOMEN_PARTS = (
     "Al Bre Ca De El Fi Gi Ha Is Jo Ka Li Ma Ni Os Pa Re Sa Ti Va".split(),
@@ -65,7 +65,8 @@ _MEN_PARTS = (
 )
 _SURNAME_PARTS = (
     """Ack Amber Bar Black Bram Brind Cold Crook Dar Dray El Ens Fal Fen Gad Gran Hag Hart Hind Hol Ick Jel Kel Kin Lang
-    Lin Lock Mel Mos Nor Nut Ock Pad Pen Pol Quin Rad Rams Rip Sand Sed Shel Stan Swin Tad Thorn Ul Wat Whit Yar""".split(),
+    Lin Lock Mel Mos Nor Nut Ock Pad Pen Pol Quin Rad Rams Rip Sand Sed Shel Stan Swin Tad Thorn Ul Wat Whit
+    Yar""".split(),
     """acre bank bottom by cote croft dike fold garth gill grave greave head hirst ley low man more nell rick rigg row
     shaw slade stock ton wick wood worthy yard""".split(),
 )
@@ -73,8 +74,8 @@ _CITY_PARTS = (
     """Ab Al Ar Bel Ber Bra Car Cal Cor Dal Der Dun Ed El Er Fal Far Gar Gel Gor Hal Har Hel Ister Kal Kin Lan Lor Mar
     Mel Mor Nar Nor Or Pel Por Ros Sal Sel Tal Tor Var Vel Wen Win Zel""".split(),
     "a an be da en er i in la le lin mi no o or ra ri ti un ve".split(),
-    """bourne bridge burgh bury castle chester dale ferry firth gate ham harbour haven hythe minster mouth ness pool port
-    quay sea stead strand ville wharf""".split(),
+    """bourne bridge burgh bury castle chester dale ferry firth gate ham harbour haven hythe minster mouth ness pool
+    port quay sea stead strand ville wharf""".split(),
 )
 _JOB_QUALIFIERS = (
     "apprentice assistant deputy retired travelling".split(),
@@ -88,7 +89,7 @@ _HOBBY_QUALIFIERS = (
     """acrobatic alpine ancient arctic autumn backward barefoot blindfold candlelit carnival classical clifftop
     competitive cooperative country dawn desert dockside evening experimental festival folk forest freestyle garden
     historical indoor island lakeside lowland marathon medieval midnight miniature moonlit mountain musical nautical
-    open-air orchard outdoor pairs polar rainy riverside rooftop rural seaside silent speed spring summer synchronised
+    fireside orchard outdoor pairs polar rainy riverside rooftop rural seaside silent speed spring summer synchronised
     team tropical twilight underground urban vintage winter""".split(),
 )
 
@@ -118,14 +119,14 @@ def hobbies(count: int) -> list[str]:
 
 
 def _first(what: str, count: int, base: list[str], composed: Iterator[str]) -> list[str]:
-    def values() -> Iterator[str]:
-        yield from base
-        yield from composed
-
-    found = list(islice(dict.fromkeys(islice(values(), 2 * count + len(base))), count))
-    if len(found) < count:
-        raise BadInput(f"the vocabulary has only {len(found)} {what}, {count} are needed; ask for fewer people.")
-    return found
+    """The first `count` different values, hand-made ones before composed ones."""
+    found = dict.fromkeys(base[:count])
+    while len(found) < count:
+        value = next(composed, None)
+        if value is None:
+            raise BadInput(f"the vocabulary has only {len(found)} {what}, {count} are needed; ask for fewer people.")
+        found[value] = None
+    return list(found)
 
 
 def _joined(parts: tuple[list[str], ...]) -> Iterator[str]:
@@ -145,6 +146,10 @@ def _joined(parts: tuple[list[str], ...]) -> Iterator[str]:
 def _qualified(qualifiers: tuple[list[str], list[str]], nouns: list[str]) -> Iterator[str]:
     """'copper engraver', and when those run out 'retired copper engraver'."""
     outer, inner = qualifiers
-    pairs = [f"{inner[(start + place) % len(inner)]} {noun}" for start in range(len(inner)) for place, noun in enumerate(nouns)]
+    pairs = [
+        f"{inner[(start + place) % len(inner)]} {noun}"
+        for start in range(len(inner))
+        for place, noun in enumerate(nouns)
+    ]
     yield from pairs
     yield from (f"{word} {pair}" for word in outer for pair in pairs)

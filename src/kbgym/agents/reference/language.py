@@ -1,0 +1,163 @@
+"""How the reference agents understand text: sentences as facts, and which sentences are indexes.
+
+It knows English shapes, not the world: everything comes out of the sentence in front of it. A sentence it cannot parse
+is simply no fact. The same shapes serve the people universe and PhantomWiki.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from functools import lru_cache
+
+import msgspec
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """`relation` of `subject` is `value`: friend(Ann) = Bob.
+
+    `about` is whom the sentence itself speaks of first; `whole` when it states all values at once ("The friends of Ann
+    are Bob, Cy.").
+    """
+
+    relation: str
+    subject: str
+    value: str
+    about: str
+    whole: bool = False
+
+
+class Key(msgspec.Struct, frozen=True):
+    """What an index is about: a person (`person`), everybody with an attribute (`job`), a relation (`friend`)."""
+
+    kind: str
+    value: str
+
+
+ATTRIBUTES = ("job", "hobby", "city", "born", "gender")
+
+# Relations documents state, each with the words that name it.
+STATED = {
+    "spouse": "spouse spouses husband husbands wife wives",
+    "parent": "parent parents",
+    "father": "father fathers",
+    "mother": "mother mothers",
+    "child": "child children",
+    "son": "son sons",
+    "daughter": "daughter daughters",
+    "sibling": "sibling siblings",
+    "brother": "brother brothers",
+    "sister": "sister sisters",
+    "friend": "friend friends",
+    "job": "job jobs occupation occupations",
+    "hobby": "hobby hobbies",
+    "city": "city",
+    "born": "birth birthdate",
+    "gender": "gender",
+}
+_RELATION_OF_WORD = {word: relation for relation, words in STATED.items() for word in words.split()}
+_RELATION_OF_WORD["date of birth"] = "born"
+
+_SHAPES = [
+    (re.compile(r"(?P<about>.+?)'s (?P<relation>job|hobby) is (?P<value>.+)"), None),
+    (re.compile(r"(?P<about>.+?) lives in the city of (?P<value>.+)"), "city"),
+    (re.compile(r"(?P<about>.+?) was born on (?P<value>.+)"), "born"),
+    (re.compile(r"(?P<about>.+?) is married to (?P<value>.+)"), "spouse"),
+    (re.compile(r"(?P<about>.+?) is a child of (?P<value>.+)"), "parent"),
+    (re.compile(r"(?P<about>.+?) is a friend of (?P<value>.+)"), "friend"),
+]
+_PARENT = re.compile(r"(?P<about>.+?) is the (?P<relation>mother|father) of (?P<child>.+)")
+_STATEMENT = re.compile(r"The (?P<relation>date of birth|[a-z]+) of (?P<about>.+?) (?:is|are) (?P<values>.+)")
+
+
+@lru_cache(maxsize=200_000)
+def facts(text: str) -> tuple[Fact, ...]:
+    """What a sentence states, empty when it is no fact sentence."""
+    sentence = text.strip().removesuffix(".")
+    for shape, relation in _SHAPES:
+        if match := shape.fullmatch(sentence):
+            about, value = match["about"], match["value"]
+            name = relation or match["relation"]
+            return (Fact(name, about, _date(value) if name == "born" else value, about),)
+    if match := _PARENT.fullmatch(sentence):
+        return (Fact(match["relation"], match["child"], match["about"], match["about"]),)
+    if match := _STATEMENT.fullmatch(sentence):
+        word = match["relation"]
+        if (relation := _RELATION_OF_WORD.get(word)) is None:
+            return ()
+        values = match["values"].split(", ")
+        if word in ("husband", "wife"):
+            relation = word
+        return tuple(Fact(relation, match["about"], value, match["about"], True) for value in values)
+    return ()
+
+
+def _date(text: str) -> str:
+    """A date that sorts, from "September 16, 1920" or from one that already does."""
+    try:
+        return datetime.strptime(text, "%B %d, %Y").date().isoformat()
+    except ValueError:
+        return text
+
+
+# -- indexes ----------------------------------------------------------------------------------------------------------
+
+_WORDS = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_SMALL = set("a an the of is are in on to for and who whom whose which that by with".split())
+_GENERIC = set(
+    "index indexes list all every each everyone everything documents document facts fact known about".split()
+)
+_KIND_WORDS = {
+    "job": set("people person persons job jobs occupation occupations profession work works holders".split()),
+    "hobby": set("people person persons hobby hobbies pastime enjoy enjoys".split()),
+    "city": set("people person persons city town residents resident live lives living".split()),
+    "born": set("people person persons born date birth".split()),
+    "person": set(),
+}
+_INDEX_TEXT = {
+    "job": "People whose job is {}",
+    "hobby": "People whose hobby is {}",
+    "city": "People who live in the city of {}",
+    "born": "People whose date of birth is {}",
+    "person": "{}",
+}
+
+
+def index_text(key: Key) -> str:
+    """The sentence an index for this key is given: it names the key and no member."""
+    if key.kind in _INDEX_TEXT:
+        return _INDEX_TEXT[key.kind].format(key.value)
+    return f"{plural(key.kind).capitalize()} of {key.value}"
+
+
+@lru_cache(maxsize=200_000)
+def is_index(text: str, key: Key) -> bool:
+    """Whether a sentence names this key and says nothing else, whoever wrote it."""
+    if facts(text):
+        return False
+    words = [word.removesuffix("'s") for word in _split(text)]
+    value = _split(key.value)
+    for start in range(len(words) - len(value) + 1):
+        if words[start : start + len(value)] == value:
+            rest = {*words[:start], *words[start + len(value) :]} - _SMALL - _GENERIC
+            if key.kind in _KIND_WORDS:
+                return rest <= _KIND_WORDS[key.kind]
+            named = {*_split(key.kind), *_split(plural(key.kind))}
+            return bool(rest) and rest <= named | {"people"}
+    return False
+
+
+def _split(text: str) -> list[str]:
+    return [word.casefold() for word in _WORDS.findall(text)]
+
+
+_PLURALS = {"child": "children", "wife": "wives"}
+
+
+def plural(relation: str) -> str:
+    """ "children" of "child", "sisters-in-law" of "sister-in-law", "first cousins once removed"."""
+    head, *rest = re.split(r"(-in-law| once removed)", relation, maxsplit=1)
+    for word, many in _PLURALS.items():
+        if head.endswith(word):
+            return head.removesuffix(word) + many + "".join(rest)
+    return head + "s" + "".join(rest)

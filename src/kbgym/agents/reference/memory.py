@@ -1,0 +1,115 @@
+"""What a reference agent has gathered in one pass: the facts it read, and which sets it knows to be whole.
+
+Everything here came out of observations. Conclusions are only those any reader would draw: friendship and marriage hold
+both ways, a child's parent has that child, a father is a male parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kbgym.agents.reference.kinship import GENDERED, path
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts
+from kbgym.agents.reference.questions import Both, Either, Having, Oldest, People, Person, Related
+
+_MUTUAL = ("friend", "spouse", "sibling")
+_OPPOSITE = {"parent": "child", "child": "parent"}
+
+
+class Memory:
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str], dict[str, None]] = {}
+        self._holders: dict[Key, dict[str, None]] = {}
+        self._settled: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._whole_people: set[str] = set()
+        self._whole_keys: set[Key] = set()
+
+    # -- taking in ----------------------------------------------------------------------------------------------------
+
+    def learn(self, text: str) -> tuple[Fact, ...]:
+        """Take in a sentence; gives what it states."""
+        stated = facts(text)
+        for fact in stated:
+            self._note(fact.relation, fact.subject, fact.value)
+        return stated
+
+    def _note(self, relation: str, subject: str, value: str) -> None:
+        known = self._values.setdefault((relation, subject), {})
+        if value in known:
+            return
+        known[value] = None
+        if relation in ATTRIBUTES:
+            self._holders.setdefault(Key(relation, value), {})[subject] = None
+        if relation in GENDERED:
+            general, gender = GENDERED[relation]
+            self._note("gender", value, gender)
+            self._note(general, subject, value)
+        if relation in _MUTUAL:
+            self._note(relation, value, subject)
+        if relation in _OPPOSITE:
+            self._note(_OPPOSITE[relation], value, subject)
+
+    def settle(self, relation: str, person: str, values: Iterable[str]) -> None:
+        """Trust that these are all there are."""
+        self._settled[relation, person] = tuple(values)
+
+    def settle_person(self, person: str) -> None:
+        """Trust that everything the store says of a person has been read."""
+        self._whole_people.add(person)
+
+    def settle_key(self, key: Key) -> None:
+        """Trust that everybody with an attribute is known."""
+        self._whole_keys.add(key)
+
+    # -- looking back -------------------------------------------------------------------------------------------------
+
+    def is_settled(self, relation: str, person: str) -> bool:
+        return (relation, person) in self._settled
+
+    def is_whole(self, person: str) -> bool:
+        return person in self._whole_people
+
+    def has_key(self, key: Key) -> bool:
+        return key in self._whole_keys
+
+    def related(self, relation: str, person: str) -> list[str]:
+        """Everybody (or every value) known to stand in a relation to a person."""
+        if (relation, person) in self._settled:
+            return list(self._settled[relation, person])
+        if (steps := path(relation)) is not None:
+            reached = [person]
+            for step in steps:
+                reached = list(dict.fromkeys(other for one in reached for other in self.related(step, one)))
+            return [other for other in reached if other != person]
+        found = dict(self._values.get((relation, person), {}))
+        if relation in GENDERED:
+            general, gender = GENDERED[relation]
+            for other in self.related(general, person):
+                if gender in self._values.get(("gender", other), {}):
+                    found[other] = None
+        if relation == "sibling":
+            for parent in self.related("parent", person):
+                found.update(dict.fromkeys(self.related("child", parent)))
+            found.pop(person, None)
+        return list(found)
+
+    def having(self, key: Key) -> list[str]:
+        return list(self._holders.get(key, {}))
+
+    def solve(self, people: People) -> list[str]:
+        """Who they are, as far as is known."""
+        match people:
+            case Person(name):
+                return [name]
+            case Having(attribute, value):
+                return self.having(Key(attribute, value))
+            case Related(relation, of):
+                return list(dict.fromkeys(other for one in self.solve(of) for other in self.related(relation, one)))
+            case Both(one, other):
+                second = set(self.solve(other))
+                return [person for person in self.solve(one) if person in second]
+            case Either(one, other):
+                return list(dict.fromkeys([*self.solve(one), *self.solve(other)]))
+            case Oldest(of):
+                dated = [(min(born), person) for person in self.solve(of) if (born := self.related("born", person))]
+                return [min(dated)[1]] if dated else self.solve(of)[:1]

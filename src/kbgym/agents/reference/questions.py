@@ -1,0 +1,190 @@
+"""How the reference agents understand questions: a small grammar from text to an expression over sets of people.
+
+    "Which friend of Ann is also a friend of Bob?"  ->  Names(Both(Related("friend", Person("Ann")), Related(...)))
+
+Phrases nest without limit, so the twenty-six templates of the people universe and PhantomWiki's chains are the same
+few rules. A question outside the grammar gives None, and the reader then falls back to plain search.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kbgym.agents.reference.kinship import singular
+from kbgym.agents.reference.language import Key
+
+
+class _Expression(msgspec.Struct, frozen=True):
+    pass
+
+
+class Person(_Expression, frozen=True):
+    name: str
+
+
+class Having(_Expression, frozen=True):
+    """Everybody with an attribute."""
+
+    attribute: str
+    value: str
+
+
+class Related(_Expression, frozen=True):
+    """Everybody who is `relation` of somebody in `of`."""
+
+    relation: str
+    of: People
+
+
+class Both(_Expression, frozen=True):
+    one: People
+    other: People
+
+
+class Either(_Expression, frozen=True):
+    one: People
+    other: People
+
+
+class Oldest(_Expression, frozen=True):
+    of: People
+
+
+People = Person | Having | Related | Both | Either | Oldest
+
+
+class Names(_Expression, frozen=True):
+    """Who they are, and how several names are joined in the answer."""
+
+    of: People
+    joiner: str = ", "
+
+
+class Value(_Expression, frozen=True):
+    """An attribute of each of them."""
+
+    attribute: str
+    of: People
+
+
+class Count(_Expression, frozen=True):
+    """How many they are."""
+
+    of: People
+
+
+class CountEach(_Expression, frozen=True):
+    """How many `relation`s each of them has."""
+
+    relation: str
+    of: People
+
+
+Query = Names | Value | Count | CountEach
+
+_ATTRIBUTE = {"job": "job", "occupation": "job", "hobby": "hobby", "city": "city", "date of birth": "born"}
+_NAMED = "|".join(_ATTRIBUTE)
+
+
+def parse_question(text: str) -> Query | None:
+    question = text.strip().removesuffix("?").strip()
+    for pattern, build in _QUESTIONS:
+        if (match := re.fullmatch(pattern, question)) and (query := build(match)) is not None:
+            return query
+    return None
+
+
+def _people(phrase: str) -> People | None:
+    """A noun phrase: a name, `the R of ...`, `the J who lives in ...`, `the person whose A is V`."""
+    phrase = phrase.strip()
+    for pattern, build in _PHRASES:
+        if match := re.fullmatch(pattern, phrase):
+            return build(match)
+    if phrase and phrase[0].isupper():
+        return Person(phrase)
+    return None
+
+
+def _related(relation: str, phrase: str) -> People | None:
+    of, name = _people(phrase), singular(relation)
+    return Related(name, of) if of is not None and name is not None else None
+
+
+def _job(job: str, *more: tuple[str, str]) -> People:
+    found: People = Having("job", job)
+    for attribute, value in more:
+        found = Both(found, Having(attribute, value))
+    return found
+
+
+def _oldest(of: People | None) -> People | None:
+    return Oldest(of) if of is not None else None
+
+
+def _both(one: People | None, other: People | None) -> People | None:
+    return Both(one, other) if one is not None and other is not None else None
+
+
+_PHRASES: list[tuple[str, Callable[[re.Match[str]], People | None]]] = [
+    (rf"the person whose ({_NAMED}) is (.+)", lambda m: Having(_ATTRIBUTE[m[1]], m[2])),
+    (r"the (.+?) who lives in the city of (.+)", lambda m: _job(m[1], ("city", m[2]))),
+    (r"the (.+?) in the city of (.+?) whose hobby is (.+)", lambda m: _job(m[1], ("city", m[2]), ("hobby", m[3]))),
+    (r"the (.+?) whose hobby is (.+)", lambda m: _job(m[1], ("hobby", m[2]))),
+    (r"the oldest (.+?) of (.+)", lambda m: _oldest(_related(m[1], m[2]))),
+    (r"the (.+?) of (.+)", lambda m: _related(m[1], m[2])),
+]
+
+
+def _named(of: People | None, joiner: str = ", ") -> Names | None:
+    return Names(of, joiner) if of is not None else None
+
+
+def _value(attribute: str, of: People | None) -> Value | None:
+    return Value(_ATTRIBUTE[attribute], of) if of is not None else None
+
+
+def _count_each(relation: str, of: People | None) -> CountEach | None:
+    name = singular(relation)
+    return CountEach(name, of) if of is not None and name is not None else None
+
+
+def _count_with(relation: str, phrase: str, job: str) -> Count | None:
+    of = _both(_related(relation, phrase), Having("job", job))
+    return Count(of) if of is not None else None
+
+
+def _spouse_of(of: People | None) -> Names | None:
+    return Names(Related("spouse", of)) if of is not None else None
+
+
+_QUESTIONS: list[tuple[str, Callable[[re.Match[str]], Query | None]]] = [
+    (r"Who is older, (.+) or (.+)", lambda m: Names(Oldest(Either(Person(m[1]), Person(m[2]))))),
+    (r"Who is (the .+)", lambda m: _named(_people(m[1]))),
+    (rf"What is the ({_NAMED}) of (.+)", lambda m: _value(m[1], _people(m[2]))),
+    (r"In which (city) does (.+) live", lambda m: _value(m[1], _people(m[2]))),
+    (r"How many (.+) of (.+) have the job of (.+)", lambda m: _count_with(m[1], m[2], m[3])),
+    (r"How many (.+?) does (.+) have", lambda m: _count_each(m[1], _people(m[2]))),
+    (
+        r"Which (.+?) of (.+) is (?:also )?an? (.+?) of (.+)",
+        lambda m: _named(_both(_related(m[1], m[2]), _related(m[3], m[4])), " and "),
+    ),
+    (r"Whose spouse has the job of (.+)", lambda m: _spouse_of(Having("job", m[1]))),
+    (r"Whose spouse is (.+)", lambda m: _spouse_of(_people(m[1]))),
+]
+
+
+def named_keys(query: Query | People) -> Iterator[Key]:
+    """The keys a question names, in the order of its words: people, and attribute values."""
+    match query:
+        case Person(name):
+            yield Key("person", name)
+        case Having(attribute, value):
+            yield Key(attribute, value)
+        case Both(one, other) | Either(one, other):
+            yield from named_keys(one)
+            yield from named_keys(other)
+        case Related(_, of) | Oldest(of) | Names(of) | Count(of) | Value(_, of) | CountEach(_, of):
+            yield from named_keys(of)

@@ -1,0 +1,240 @@
+"""The reference reader: answers as an engineer would play the game, from nothing but what the tools return.
+
+It parses the question, gathers what each part needs, and answers from memory. To learn a set it searches with the words
+an index for it would use: if an index is among the results it reads that and trusts it to be whole; otherwise it pages
+until a page brings nothing that belongs. With one action left it answers with the best it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+
+from kbgym.actions import Action, Answer, Read, Search
+from kbgym.agents.base import Plan, PlannedPolicy, documents
+from kbgym.agents.reference.kinship import GENDERED, path
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts, is_index
+from kbgym.agents.reference.memory import Memory
+from kbgym.agents.reference.questions import (
+    Both,
+    Count,
+    CountEach,
+    Either,
+    Having,
+    Names,
+    Oldest,
+    People,
+    Person,
+    Query,
+    Related,
+    Value,
+    parse_question,
+)
+from kbgym.agents.reference.wording import queries_about, query_for
+from kbgym.policy import Forward, View
+
+# Up to this many candidates it is cheaper to look each one up than to enumerate a second set.
+FEW = 2
+
+Gathering = Generator[Action, str, None]
+Shown = tuple[str, str]
+_SINGLE = {*ATTRIBUTES, "spouse", "husband", "wife", "father", "mother"}
+
+
+class ReferenceReader(PlannedPolicy):
+    def __init__(self) -> None:
+        super().__init__(self._plan_pass, lambda view: Answer(self.best(view)))
+        self.memory = Memory()
+        self._read: set[str] = set()
+
+    def _plan_pass(self, view: View) -> Plan:
+        query = parse_question(_question(view))
+        if query is None:
+            observation = yield Search(_question(view))
+            found = documents(observation)
+            return Answer(found[0][1] if found else "unknown")
+        yield from self._gather_query(query)
+        return Answer(self._answer(query))
+
+    def best(self, view: View) -> str:
+        query = parse_question(_question(view))
+        return "unknown" if query is None else self._answer(query)
+
+    # -- answering from memory ----------------------------------------------------------------------------------------
+
+    def _answer(self, query: Query) -> str:
+        memory = self.memory
+        match query:
+            case Names(of, joiner):
+                people = memory.solve(of)
+                if not people and isinstance(of, Both):
+                    people = memory.solve(of.one)[:1]
+                return joiner.join(people) or "unknown"
+            case Value(attribute, of):
+                values = [value for one in memory.solve(of) for value in memory.related(attribute, one)]
+                return ", ".join(dict.fromkeys(values)) or "unknown"
+            case Count(of):
+                return str(len(memory.solve(of)))
+            case CountEach(relation, of):
+                counts = {len(memory.related(relation, one)) for one in memory.solve(of)}
+                return ", ".join(str(count) for count in sorted(counts)) or "unknown"
+
+    # -- gathering ----------------------------------------------------------------------------------------------------
+
+    def _gather_query(self, query: Query) -> Gathering:
+        yield from self._gather(query.of)
+        match query:
+            case Value(attribute, of):
+                yield from self._each(attribute, self.memory.solve(of))
+            case CountEach(relation, of):
+                yield from self._each(relation, self.memory.solve(of))
+
+    def _each(self, relation: str, people: Iterable[str]) -> Gathering:
+        for person in people:
+            yield from self._lookup(relation, person)
+
+    def _gather(self, people: People) -> Gathering:
+        match people:
+            case Person():
+                return
+            case Having(attribute, value):
+                yield from self._enumerate(Key(attribute, value))
+            case Related(relation, of):
+                yield from self._gather(of)
+                yield from self._each(relation, self.memory.solve(of))
+            case Both(one, other):
+                yield from self._gather(one)
+                candidates = self.memory.solve(one)
+                if candidates and isinstance(other, Having):
+                    yield from self._narrow(candidates, Key(other.attribute, other.value))
+                elif candidates:
+                    yield from self._gather(other)
+            case Either(one, other):
+                yield from self._gather(one)
+                yield from self._gather(other)
+            case Oldest(of):
+                yield from self._gather(of)
+                yield from self._each("born", self.memory.solve(of))
+
+    def _narrow(self, candidates: list[str], key: Key) -> Gathering:
+        """Find out which candidates have an attribute: one by one when they are few, else by enumerating it."""
+        unknown = [person for person in candidates if not self.memory.related(key.kind, person)]
+        if len(unknown) <= FEW:
+            yield from self._each(key.kind, unknown)
+        else:
+            yield from self._enumerate(key)
+
+    def _enumerate(self, key: Key) -> Gathering:
+        """Everybody with an attribute."""
+        if self.memory.has_key(key):
+            return
+        page = 1
+        while True:
+            found = yield from self._search(query_for(key), page)
+            if (yield from self._read_index(found, key)):
+                break
+            if not any(fact.relation == key.kind and fact.value == key.value for fact in _stated(found)):
+                break
+            page += 1
+        self.memory.settle_key(key)
+
+    def _lookup(self, relation: str, person: str) -> Gathering:
+        """Everybody (or the value) standing in a relation to a person."""
+        if self._is_known(relation, person):
+            return
+        for query in queries_about(relation, person):
+            page, more = 1, True
+            while more:
+                found = yield from self._search(query, page)
+                if self._is_known(relation, person) or (yield from self._trust(found, relation, person)):
+                    return
+                more = self._brings(found, relation, person)
+                page += 1
+            if self.memory.related(relation, person):
+                break
+        if not self.memory.related(relation, person) or path(relation):
+            yield from self._derive(relation, person)
+
+    def _is_known(self, relation: str, person: str) -> bool:
+        """Nothing more is to be learnt: settled, read in the person's own index, or a single value that was found."""
+        memory = self.memory
+        if memory.is_settled(relation, person) or (memory.is_whole(person) and relation in _OWN):
+            return True
+        return relation in _SINGLE and bool(memory.related(relation, person))
+
+    def _derive(self, relation: str, person: str) -> Gathering:
+        """A relation no document states: walk it over relations that are stated."""
+        if (steps := path(relation)) is not None:
+            reached = [person]
+            for step in steps:
+                yield from self._each(step, reached)
+                reached = list(dict.fromkeys(other for one in reached for other in self.memory.related(step, one)))
+        elif relation == "sibling":
+            yield from self._lookup("parent", person)
+            yield from self._each("child", self.memory.related("parent", person))
+        elif relation in GENDERED:
+            general, _ = GENDERED[relation]
+            yield from self._lookup(general, person)
+            yield from self._each("gender", self.memory.related(general, person))
+
+    def _brings(self, found: list[Shown], relation: str, person: str) -> bool:
+        """Whether another page is worth it: this one held a member, and did not state them all at once."""
+        members = set(self.memory.related(relation, person))
+        belongs = [
+            fact
+            for fact in _stated(found)
+            if (fact.subject == person and fact.value in members) or (fact.value == person and fact.subject in members)
+        ]
+        return bool(belongs) and not any(fact.whole and fact.relation == relation for fact in belongs)
+
+    # -- the two tools ------------------------------------------------------------------------------------------------
+
+    def _search(self, query: str, page: int) -> Generator[Action, str, list[Shown]]:
+        observation = yield Search(query, page)
+        found = documents(observation)
+        for _, text in found:
+            self.memory.learn(text)
+        return found
+
+    def _read_index(self, found: list[Shown], key: Key) -> Generator[Action, str, list[Fact]]:
+        """Read the index for a key if the page shows one; gives what the documents under it state."""
+        for id, text in found:
+            if id not in self._read and is_index(text, key):
+                self._read.add(id)
+                opened = documents((yield Read(id)))[1:]
+                if stated := [fact for _, linked in opened for fact in self.memory.learn(linked)]:
+                    return stated
+        return []
+
+    def _trust(self, found: list[Shown], relation: str, person: str) -> Generator[Action, str, bool]:
+        """True when an index of the relation, or of all that is known about the person, settled it."""
+        if relation not in ATTRIBUTES and (stated := (yield from self._read_index(found, Key(relation, person)))):
+            if path(relation) is None:
+                members = self.memory.related(relation, person)
+            else:
+                members = [_far_side(fact, relation) for fact in stated]
+            self.memory.settle(relation, person, dict.fromkeys(members))
+            return True
+        if (yield from self._read_index(found, Key("person", person))):
+            self.memory.settle_person(person)
+            return relation in _OWN
+        return False
+
+
+# What a person's own documents state about that person.
+_OWN = {"friend", "child", "spouse", "parent", *ATTRIBUTES}
+
+
+def _far_side(fact: Fact, relation: str) -> str:
+    """Of the two people a last hop names, the one a derived relation leads to: grandchildren are children."""
+    downwards = (path(relation) or ("",))[-1] in ("child", "son", "daughter")
+    states_parent = fact.relation in ("parent", "father", "mother")
+    return fact.subject if states_parent == downwards else fact.value
+
+
+def _stated(found: list[Shown]) -> list[Fact]:
+    return [fact for _, text in found for fact in facts(text)]
+
+
+def _question(view: View) -> str:
+    assert isinstance(view.task, Forward)
+    return view.task.question

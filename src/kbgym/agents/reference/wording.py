@@ -1,0 +1,35 @@
+"""The words the reference agents search with: those a document or an index about the key would use.
+
+Chosen by measurement on the paper's universe (share of members found by paging until a page brings none): a job 0.999,
+a hobby 0.999, a city 0.966 (0.911 for "Residents of ..."), friends 0.997 (0.980 for "X is a friend of"), children 0.97
+(0.53 for "Children of X"), all that a person's own documents say 0.96 and, paging on while the person is named at all,
+0.98.
+"""
+
+from __future__ import annotations
+
+from kbgym.agents.reference.language import ATTRIBUTES, Key, index_text
+
+_ATTRIBUTE_QUERIES = {"city": "lives in the city of {}"}
+_PERSON_QUERIES = {
+    "job": "{}'s job is",
+    "hobby": "{}'s hobby is",
+    "city": "{} lives in the city of",
+    "born": "{} was born on",
+    "child": "{} mother or father of",
+    "spouse": "{} is married to",
+    "parent": "{} is a child of",
+    "gender": "{} is the father of",
+}
+
+
+def query_for(key: Key) -> str:
+    """What to search for to find an index, or else its members."""
+    return _ATTRIBUTE_QUERIES.get(key.kind, index_text(Key(key.kind, "{}"))).format(key.value)
+
+
+def queries_about(relation: str, person: str) -> list[str]:
+    """What to search for to learn one relation of one person, the next when the one before brought nothing."""
+    plain = index_text(Key(relation, "{}"))
+    wordings = dict.fromkeys([_PERSON_QUERIES.get(relation, plain)] + ([] if relation in ATTRIBUTES else [plain]))
+    return [wording.format(person) for wording in wordings]

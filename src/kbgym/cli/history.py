@@ -1,0 +1,194 @@
+"""`kbgym log`, `diff`, `blame`, `rollback`: look at a store's history, and step back in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+import msgspec
+
+from kbgym.cli.common import emit, output_options
+from kbgym.errors import BadInput
+from kbgym.store import Record
+from kbgym.trace.folder import open_folder, sources
+from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff, log
+
+# -- log --------------------------------------------------------------------------------------------------------------
+
+
+@click.command("log")
+@click.argument("place", metavar="STORE")
+@click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N iterations.")
+@output_options
+def log_command(place: str, limit: int | None, as_json: bool, quiet: bool) -> None:
+    """What happened to a store, an iteration a line, oldest first.
+
+    An iteration that a later rollback undid is marked with a cross.
+
+    \b
+    Examples:
+      kbgym log runs/first
+      kbgym log runs/first@57 --limit 10 --json
+    """
+    folder = open_folder(place)
+    entries = log(folder.events)
+    if folder.at is not None:
+        folder.store()  # says so when there is no such iteration
+        entries = [entry for entry in entries if entry.iteration <= folder.at]
+    shown = entries[-limit:] if limit else entries
+    text = "\n".join(_line(entry) for entry in shown) or f"{place} has no history yet."
+    emit({"iterations": shown, "total": len(entries)}, as_json, quiet, text)
+
+
+def _line(entry: Entry) -> str:
+    mark = "x" if entry.undone else " "
+    size = f"{entry.documents:>7,} documents {entry.links:>7,} links"
+    start = f"{entry.iteration:>5}{mark} {size}"
+    if entry.rollback_to is not None:
+        return f"{start}  rolled back to {entry.rollback_to}" + (f": {entry.reason}" if entry.reason else "")
+    f1 = "  -  " if entry.f1 is None else f"{entry.f1:.3f}"
+    edits = ", ".join(f"{count} {name}" for name, count in entry.edits.items()) or "no edits"
+    asked = f'{entry.question} "{entry.text}"' if entry.text else entry.question or ", ".join(entry.notes)
+    return f"{start}  f1 {f1}  {entry.outcome or '-':<13} {edits:<28} {asked}"
+
+
+# -- diff -------------------------------------------------------------------------------------------------------------
+
+
+@click.command("diff")
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@output_options
+def diff_command(before: str, after: str, as_json: bool, quiet: bool) -> None:
+    """What differs between two stores, or between two iterations of one.
+
+    \b
+    Examples:
+      kbgym diff runs/first@0 runs/first
+      kbgym diff stores/graphrag runs/first@57 --json
+    """
+    one, other = open_folder(before).store(), open_folder(after).store()
+    difference = diff(one, other)
+
+    def name(id: str) -> str:
+        text = other[id].text if id in other else one[id].text if id in one else ""
+        return f"[{id}] {text}"
+
+    emit(msgspec.to_builtins(difference), as_json, quiet, _differences(difference, name))
+
+
+def _differences(difference: Difference, name: Callable[[str], str]) -> str:
+    lines = [f"+ {_document(record)}" for record in difference.added]
+    lines += [f"- {_document(record)}" for record in difference.removed]
+    for change in difference.edited:
+        lines += [f"~ [{change.id}] {change.before}", f"    now: {change.after}"]
+    lines += [f"+ link [{link.source}] -> {name(link.target)}" for link in difference.links_added]
+    lines += [f"- link [{link.source}] -> {name(link.target)}" for link in difference.links_removed]
+    lines += [f"~ the links of {name(id)} stand in another order" for id in difference.reordered]
+    lines += [f"~ the provenance of {name(id)} differs" for id in difference.provenance]
+    if not lines:
+        return "The two stores are the same."
+    counts = (
+        f"{len(difference.added)} documents added, {len(difference.removed)} removed, {len(difference.edited)} edited;"
+        f" {len(difference.links_added)} links added, {len(difference.links_removed)} removed."
+    )
+    return "\n".join([*lines, counts])
+
+
+def _document(record: Record) -> str:
+    return f"[{record.id}] {record.text}"
+
+
+# -- blame ------------------------------------------------------------------------------------------------------------
+
+
+@click.command("blame")
+@click.argument("place", metavar="STORE")
+@click.argument("document", metavar="DOC")
+@output_options
+def blame_command(place: str, document: str, as_json: bool, quiet: bool) -> None:
+    """Which question and step wrote a document, changed it, and added each of its links.
+
+    What was rolled back is left out.
+
+    \b
+    Example:
+      kbgym blame runs/first n12
+    """
+    folder = open_folder(place)
+    found = blame(folder.initial.copy, folder.events, document, folder.at)
+    origins = found.record.origins if found.record else ()
+    spans = sources(folder.folder, (document, *origins))
+    result = {**msgspec.to_builtins(found), "sources": msgspec.to_builtins(spans)}
+    lines = _blamed(found)
+    lines += [f"  {id} stands in {span.file}, characters {span.start} to {span.end}." for id, span in spans.items()]
+    emit(result, as_json, quiet, "\n".join(lines))
+
+
+def _blamed(found: Blame) -> list[str]:
+    lines = [_document(found.record) if found.record else f"[{found.id}] is gone."]
+    if found.initial:
+        lines.append("  stood in the initial store.")
+    lines += [f"  {_said(change)} by {_author(change.by)}" for change in found.changes]
+    if found.record:
+        lines.append(f"  {len(found.links)} links:" if found.links else "  It links to nothing.")
+    for link in found.links:
+        by = f"added by {_author(link.by)}" if link.by else "stood in the initial store"
+        lines.append(f"    -> [{link.target}] {link.text}\n       {by}")
+    return lines
+
+
+def _said(change: Change) -> str:
+    match change.kind:
+        case "merged" if change.other:
+            return f"absorbed [{change.other}]"
+        case "merged":
+            return f'was found to say "{change.text}" already'
+        case "folded":
+            return f"was folded into [{change.other}]"
+        case "linked":
+            parts = [f"{len(ids)} links {what}" for ids, what in ((change.added, "added"), (change.removed, "removed"))]
+            return " and ".join(part for part in parts if not part.startswith("0 ")) or "links reordered"
+        case "edited":
+            return f'edited to "{change.text}"'
+    return change.kind
+
+
+def _author(author: Author) -> str:
+    question = f', question {author.question} "{author.text}"' if author.question else ""
+    who = author.agent or "an unnamed agent"
+    return f"{who}: iteration {author.iteration}, {author.phase} step {author.step}{question}"
+
+
+# -- rollback ---------------------------------------------------------------------------------------------------------
+
+
+@click.command("rollback")
+@click.argument("place", metavar="STORE")
+@click.option("--to", type=int, required=True, metavar="N", help="The iteration to return to; 0 is the beginning.")
+@click.option("--reason", default="", help="Why; it is kept in the trace.")
+@output_options
+def rollback_command(place: str, to: int, reason: str, as_json: bool, quiet: bool) -> None:
+    """Return a store to an earlier iteration, keeping the history: a new event, never a rewrite.
+
+    A rollback can itself be rolled back.
+
+    \b
+    Example:
+      kbgym rollback runs/first --to 57 --reason "iteration 58 deleted a city"
+    """
+    folder = open_folder(place)
+    if folder.at is not None:
+        raise BadInput(f"{place} names an iteration; roll back the store itself, {folder.folder}, with --to {to}.")
+    store = folder.rollback(to, reason)
+    iteration = folder.reading.iteration if folder.reading else 0
+    result = {
+        "iteration": iteration,
+        "to": to,
+        "documents": len(store),
+        "links": store.links,
+        "hash": store.fingerprint,
+    }
+    size = f"{len(store):,} documents, {store.links:,} links"
+    text = f"{place} is back at iteration {to}: {size} (now iteration {iteration})."
+    emit(result, as_json, quiet, text)

@@ -1,0 +1,152 @@
+"""`kbgym store search|read|stats|export`: look at a store, and take it elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from kbgym.cli.common import emit, output_options, progress
+from kbgym.errors import BadInput
+from kbgym.store import Ledger, ledger
+from kbgym.store.export import FORMATS, export
+from kbgym.tools import PAGE_SIZE
+from kbgym.trace.events import Genesis
+from kbgym.trace.folder import StoreFolder, open_folder, sources
+
+if TYPE_CHECKING:
+    from kbgym.search import Embedder
+
+
+@click.group("store")
+def command() -> None:
+    """Search, read, count or export a store.
+
+    STORE is a folder of a store, a run or a world; STORE@57 is what it was after iteration 57.
+
+    \b
+    Example:
+      kbgym store search runs/first "people who live in Hamburg"
+    """
+
+
+@command.command("search")
+@click.argument("place", metavar="STORE")
+@click.argument("query")
+@click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
+@output_options
+def search_command(place: str, query: str, page: int, as_json: bool, quiet: bool) -> None:
+    """The documents most similar to a query, as an agent would find them.
+
+    \b
+    Example:
+      kbgym store search runs/first "people who live in Hamburg" --page 2
+    """
+    from kbgym.search import Engine
+
+    folder = open_folder(place)
+    store = folder.store()
+    with progress("Embedding", quiet or as_json) as tick:
+        engine = Engine(_embedder(folder))
+        engine.load(((record.id, record.text) for record in store), tick)
+    hits = engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)
+    found = [{"id": id, "text": store[id].text, "score": round(float(score), 6)} for id, score in hits]
+    text = "\n".join(f"{score:.3f} [{id}] {store[id].text}" for id, score in hits) or "Nothing found."
+    emit({"page": page, "results": found}, as_json, quiet, text)
+
+
+def _embedder(folder: StoreFolder) -> Embedder:
+    """The embedder the trace was written with; the default one where there is no trace."""
+    from kbgym.search import HashEmbedder, default_embedder
+
+    genesis = folder.events[0] if folder.events else None
+    name = genesis.embedder if isinstance(genesis, Genesis) else ""
+    if name.partition("-")[0] == "hash":
+        size = name.partition("-")[2]
+        return HashEmbedder(int(size)) if size.isdecimal() else HashEmbedder()
+    return default_embedder()
+
+
+@command.command("read")
+@click.argument("place", metavar="STORE")
+@click.argument("id", metavar="ID")
+@click.option("--source", "with_source", is_flag=True, help="Also say where in the original files it stands.")
+@output_options
+def read_command(place: str, id: str, with_source: bool, as_json: bool, quiet: bool) -> None:
+    """A document with everything it links to, what links to it, and its provenance.
+
+    \b
+    Example:
+      kbgym store read runs/first n12
+    """
+    folder = open_folder(place)
+    store = folder.store()
+    if id not in store:
+        raise BadInput(f"there is no document {id!r} in {place}.")
+    record = store[id]
+    result: dict[str, Any] = {
+        **msgspec.to_builtins(record),
+        "flag": record.flag,
+        "links": [{"id": target, "text": store[target].text} for target in record.links],
+        "inbound": list(store.inbound(id)),
+    }
+    carried = f", carries {', '.join(record.origins)}" if record.origins else ""
+    lines = [f"[{id}] {record.text}", f"  {record.flag}{carried}"]
+    if with_source:
+        spans = sources(folder.folder, record.origins)
+        result["sources"] = msgspec.to_builtins(spans)
+        lines += [f"  {o} stands in {s.file}, characters {s.start} to {s.end}" for o, s in spans.items()]
+        lines += [] if spans else ["  no source is known"]
+    lines += [f"  -> [{target}] {store[target].text}" for target in record.links]
+    lines += [f"  <- [{source}] {store[source].text}" for source in store.inbound(id)]
+    emit(result, as_json, quiet, "\n".join(lines))
+
+
+_MEANING: dict[str, str] = {
+    "lost_origins": "original facts no living document carries",
+    "duplicated_origins": "original facts more than one document carries",
+    "orphans": "authored, no link in or out",
+    "empty_indexes": "authored, no outgoing link",
+    "same_texts": "documents that repeat another's text",
+}
+
+
+@command.command("stats")
+@click.argument("place", metavar="STORE")
+@output_options
+def stats_command(place: str, as_json: bool, quiet: bool) -> None:
+    """The ledger: exact counts of documents, links and provenance.
+
+    \b
+    Example:
+      kbgym store stats runs/first@100 --json
+    """
+    store = open_folder(place).store()
+    counts: Ledger = ledger(store)
+    result = {**msgspec.to_builtins(counts), "hash": store.fingerprint}
+    lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in _counts(counts)]
+    emit(result, as_json, quiet, "\n".join(lines))
+
+
+def _counts(counts: Ledger) -> list[tuple[str, int]]:
+    return [(name, getattr(counts, name)) for name in counts.__struct_fields__]
+
+
+@command.command("export")
+@click.argument("place", metavar="STORE")
+@click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
+@output_options
+def export_command(place: str, format_: str, out: Path, as_json: bool, quiet: bool) -> None:
+    """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
+
+    \b
+    Example:
+      kbgym store export runs/first --format graphml --out first.graphml
+    """
+    store = open_folder(place).store()
+    export(store, format_, out)
+    result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
+    emit(result, as_json, quiet, f"{out}: {len(store):,} documents, {store.links:,} links.")

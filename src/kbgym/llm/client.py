@@ -1,0 +1,125 @@
+"""One model, asked reliably: cassette first, then budget, then a place in the queue, then bounded retries.
+
+What it does not know: what the messages mean, or whether a reply makes sense.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from kbgym.errors import BadInput
+from kbgym.llm.cassette import Cassette
+from kbgym.llm.errors import CapReached, Transient
+from kbgym.llm.limits import Limiter
+from kbgym.llm.prices import Prices
+from kbgym.llm.retry import Retry
+from kbgym.llm.values import Reply, Request, Usage
+
+
+class Provider(Protocol):
+    """One endpoint: a reply, or an error of `llm/errors.py`."""
+
+    @property
+    def where(self) -> str: ...
+
+    async def send(self, request: Request) -> Reply: ...
+    async def close(self) -> None: ...
+
+
+class Budget:
+    """What a run may spend and has spent, shared by all its models. What a cassette holds was spent too."""
+
+    def __init__(self, max_cost: float | None = None, max_tokens: int | None = None) -> None:
+        self.max_cost = max_cost
+        self.max_tokens = max_tokens
+        self.spent = Usage()
+        self.under_way = 0
+
+    def check(self) -> None:
+        """Stop before a request if what is spent and what is under way, at the mean so far, reaches a cap."""
+        spent = self.spent
+        share = 1 + self.under_way / spent.requests if spent.requests else 1.0
+        if self.max_cost is not None and spent.cost is not None and spent.cost * share >= self.max_cost:
+            raise CapReached(
+                f"--max-cost {self.max_cost:g} is reached: ${spent.cost:.4f} spent; what was finished is kept, "
+                "raise the cap and run the same command again to go on."
+            )
+        if self.max_tokens is not None and spent.tokens * share >= self.max_tokens:
+            raise CapReached(
+                f"--max-tokens {self.max_tokens} is reached: {spent.tokens:,} tokens used; what was finished is kept, "
+                "raise the cap and run the same command again to go on."
+            )
+
+
+class Client:
+    """A model behind a provider. Without a provider it only plays back its cassette."""
+
+    def __init__(
+        self,
+        name: str,
+        provider: Provider | None,
+        prices: Prices,
+        limiter: Limiter | None = None,
+        retry: Retry | None = None,
+        cassette: Cassette | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.name = name
+        self.provider = provider
+        self.prices = prices
+        self.limiter = limiter or Limiter(8)
+        self.cassette = cassette
+        self.budget = budget or Budget()
+        self.usage = Usage()
+        self._retry = retry or Retry()
+        if self.budget.max_cost is not None and provider is not None and not prices.known:
+            raise BadInput(f"no price is known for {name}, so --max-cost cannot be kept; use --max-tokens instead.")
+
+    async def ask(self, request: Request) -> Reply:
+        """A reply from the cassette if it is there, else from the model; recorded before it is returned."""
+        hash = request.hash
+        reply = self.cassette.play(hash) if self.cassette else None
+        if reply is None:
+            reply = await self._live(hash, request)
+        self.usage += Usage.of(reply)
+        return reply
+
+    def count_malformed(self) -> None:
+        self.usage += Usage(malformed=1)
+
+    async def close(self) -> None:
+        if self.provider is not None:
+            await self.provider.close()
+
+    async def _live(self, hash: str, request: Request) -> Reply:
+        provider = self.provider
+        if provider is None:
+            where = self.cassette.path if self.cassette else "the cassette"
+            raise BadInput(
+                f"{where} holds no reply to this request ({hash[:12]}): it was recorded with other questions, "
+                "documents, prompts or settings."
+            )
+        self.budget.check()
+        self.budget.under_way += 1
+        try:
+            reply, retries = await self._retry.run(lambda: self._once(provider, request), f"{self.name}")
+        finally:
+            self.budget.under_way -= 1
+        reply = msgspec.structs.replace(reply, retries=retries, cost=self.prices.cost(reply))
+        self.budget.spent += msgspec.structs.replace(Usage.of(reply), sent=())
+        if self.cassette is not None and self.cassette.record:
+            self.cassette.take(hash, request, reply)
+        return reply
+
+    async def _once(self, provider: Provider, request: Request) -> Reply:
+        async with self.limiter.slot() as since:
+            try:
+                reply = await provider.send(request)
+            except Transient as error:
+                if error.limited:
+                    self.limiter.throttled(since)
+                raise
+            self.limiter.succeeded()
+            return reply

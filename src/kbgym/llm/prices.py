@@ -1,0 +1,91 @@
+"""What requests cost: the table bundled with genai-prices, which needs no network, and a forecast before spending.
+
+An unknown model has no price: then the cost is None, never zero.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kbgym.llm.values import Reply, Usage
+
+
+class Prices:
+    """The price of one model at one provider."""
+
+    def __init__(self, provider: str, model: str, base_url: str | None = None) -> None:
+        self.model = model
+        self._known: Any = None
+        try:
+            import genai_prices
+        except ImportError:
+            self.table = "no price table (genai-prices is not installed)"
+            return
+        self.table = f"genai-prices {genai_prices.__version__}"
+        if provider == "local":
+            return
+        self._prices = genai_prices
+        self._where = {"provider_api_url": base_url} if base_url else {"provider_id": provider}
+        try:
+            # One date for a whole run: a price that changes at midnight must not change within it.
+            self._when = datetime.now(UTC)
+            self._known = self._calculate(1, 0, 0, 1)
+        except LookupError:
+            self._known = None
+
+    @property
+    def known(self) -> bool:
+        return self._known is not None
+
+    def cost(self, reply: Reply) -> float | None:
+        """Dollars for one reply, or None when the model's price is unknown."""
+        if not self.known:
+            return None
+        price = self._calculate(reply.prompt, reply.cached, reply.cache_writes, reply.completion)
+        return float(price.total_price)
+
+    def _calculate(self, prompt: int, cached: int, written: int, completion: int) -> Any:
+        counts = {"input_tokens": prompt, "output_tokens": completion}
+        counts |= {"cache_read_tokens": cached} if cached else {}
+        counts |= {"cache_write_tokens": written} if written else {}
+        usage = self._prices.Usage(**counts)
+        return self._prices.calc_price(usage, self.model, genai_request_timestamp=self._when, **self._where)
+
+
+class Forecast(msgspec.Struct, frozen=True):
+    """What a run will take. `basis` says where the tokens a pass come from, `table` where the price does."""
+
+    passes: int
+    tokens: int
+    cost: float | None
+    basis: str
+    table: str
+
+    def __str__(self) -> str:
+        money = "price unknown" if self.cost is None else f"about ${self.cost:,.2f}"
+        return f"{self.passes:,} passes, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
+
+
+# Tokens of one pass (prompt, of them cached, completion) where nothing was measured. Forward and backward together are
+# the 94,000 a training question that the paper's run took.
+TYPICAL = {"exam": (26_000, 14_000, 1_500), "forward": (26_000, 14_000, 1_500), "backward": (62_000, 40_000, 4_500)}
+
+
+def forecast(prices: Prices, passes: dict[str, int], measured: dict[str, Usage] | None = None) -> Forecast:
+    """The cost of so many passes of each kind, from measured usage a pass where there is some, else the typical."""
+    tokens, cost, bases = 0, 0.0, set()
+    for kind, count in passes.items():
+        usage = (measured or {}).get(kind)
+        if usage is not None and usage.requests:
+            prompt, cached, completion = usage.prompt, usage.cached, usage.completion
+            bases.add("measured")
+        else:
+            prompt, cached, completion = TYPICAL[kind]
+            bases.add("typical")
+        tokens += count * (prompt + completion)
+        cost += count * (prices.cost(Reply(prompt=prompt, cached=cached, completion=completion)) or 0.0)
+    basis = " and ".join(f"{basis} tokens a pass" for basis in sorted(bases))
+    return Forecast(sum(passes.values()), tokens, cost if prices.known else None, basis, prices.table)

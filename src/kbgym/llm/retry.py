@@ -1,0 +1,106 @@
+"""The only place that tries a request again: bounded, with back-off, jitter and Retry-After.
+
+The providers' own retries are switched off. When this gives up, the error is an `Outage`: the run stops and nothing is
+scored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from kbgym.errors import Missing
+from kbgym.llm.errors import Outage, Transient
+
+T = TypeVar("T")
+
+
+class Retry:
+    """How often and how long: at most `attempts` tries and `total` seconds; waits grow from `first` to `longest`."""
+
+    def __init__(
+        self,
+        attempts: int = 12,
+        total: float = 900.0,
+        first: float = 0.5,
+        longest: float = 60.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.attempts = attempts
+        self.total = total
+        self.first = first
+        self.longest = longest
+        self._sleep = sleep
+        # Only spreads waiting clients over time; nothing that is kept depends on it.
+        self._random = random.Random()
+
+    async def run(self, once: Callable[[], Awaitable[T]], to_whom: str) -> tuple[T, int]:
+        """What `once` returns, and how many tries failed before."""
+        try:
+            from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_attempt
+        except ImportError:
+            raise Missing("language models need tenacity: pip install 'kbgym[llm]'.") from None
+
+        waited = 0.0
+
+        def wait(state: Any) -> float:
+            nonlocal waited
+            error = state.outcome.exception()
+            pause = self._pause(state.attempt_number, error)
+            if waited + pause > self.total:
+                raise _given_up(to_whom, state.attempt_number, error)
+            waited += pause
+            return pause
+
+        tries = AsyncRetrying(
+            retry=retry_if_exception_type(Transient),
+            stop=stop_after_attempt(self.attempts),
+            wait=wait,
+            sleep=self._sleep,
+        )
+        failed = -1
+
+        async def counted() -> T:
+            nonlocal failed
+            failed += 1
+            return await once()
+
+        try:
+            return await tries(counted), failed
+        except RetryError as error:
+            raise _given_up(to_whom, self.attempts, error.last_attempt.exception()) from None
+
+    def _pause(self, attempt: int, error: BaseException | None) -> float:
+        backoff = min(self.longest, self.first * 2.0 ** (attempt - 1))
+        asked = error.after if isinstance(error, Transient) else None
+        if asked is None:
+            return self._random.uniform(backoff / 2, backoff)
+        # A little more than asked, so that everybody who was turned away does not come back at once.
+        return asked + self._random.uniform(0, min(backoff, 1.0))
+
+
+def _given_up(to_whom: str, tries: int, error: BaseException | None) -> Outage:
+    return Outage(
+        f"{to_whom} did not answer after {tries} {'try' if tries == 1 else 'tries'} (last: {error}); "
+        "nothing was scored, run the same command again to go on."
+    )
+
+
+def retry_after(headers: Any) -> float | None:
+    """The seconds a reply's headers ask to wait, if they do."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        value = headers.get("retry-after")
+        if value is None:
+            return None
+        try:
+            return max(0.0, float(value))
+        except ValueError:
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None

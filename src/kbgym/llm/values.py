@@ -1,0 +1,124 @@
+"""What passes between an agent and a model, in no provider's dialect: requests, replies, and what they used.
+
+A request holds what was meant; how it was put to a provider (which settings it accepted, tool calls or a schema) is in
+the reply's `sent`. So the same request has the same hash whatever the provider made of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from kbgym.canonical import digest_of
+
+
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool call as a model wrote it: the arguments are its own text, JSON or not."""
+
+    name: str
+    arguments: str
+    id: str = ""
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One turn: a user's text, an assistant's text or call, or the result of the call named by `id`."""
+
+    role: Literal["user", "assistant", "tool"]
+    text: str = ""
+    call: Call | None = None
+    id: str = ""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One question to a model. `tail` ends the last message and is the only part that changes from turn to turn."""
+
+    model: str
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[dict[str, Any], ...]
+    tail: str = ""
+    max_tokens: int = 12_000
+    temperature: float | None = None
+    effort: str | None = None
+
+    @property
+    def hash(self) -> str:
+        return digest_of(self)
+
+
+class Sent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the provider was really sent: a setting it refused is absent here and named in `refused`."""
+
+    model: str
+    served: str = ""
+    way: Literal["tools", "schema"] = "tools"
+    temperature: float | None = None
+    effort: str | None = None
+    max_tokens: int | None = None
+    refused: tuple[str, ...] = ()
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came back and what it used. `prompt` counts all prompt tokens, `cached` those of them read from a cache."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    finish: str = ""
+    prompt: int = 0
+    cached: int = 0
+    cache_writes: int = 0
+    completion: int = 0
+    reasoning: int = 0
+    retries: int = 0
+    cost: float | None = None
+    sent: Sent | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What one pass, or a whole run, used. `cost` is in dollars, and None as soon as one request's price is unknown."""
+
+    requests: int = 0
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+    reasoning: int = 0
+    malformed: int = 0
+    retries: int = 0
+    cost: float | None = 0.0
+    sent: tuple[Sent, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt + self.completion
+
+    @property
+    def malformed_rate(self) -> float:
+        return self.malformed / self.requests if self.requests else 0.0
+
+    @staticmethod
+    def of(reply: Reply) -> Usage:
+        return Usage(
+            requests=1,
+            prompt=reply.prompt,
+            cached=reply.cached,
+            completion=reply.completion,
+            reasoning=reply.reasoning,
+            retries=reply.retries,
+            cost=reply.cost,
+            sent=(reply.sent,) if reply.sent else (),
+        )
+
+    def __add__(self, other: Usage) -> Usage:
+        known = self.cost is not None and other.cost is not None
+        return Usage(
+            requests=self.requests + other.requests,
+            prompt=self.prompt + other.prompt,
+            cached=self.cached + other.cached,
+            completion=self.completion + other.completion,
+            reasoning=self.reasoning + other.reasoning,
+            malformed=self.malformed + other.malformed,
+            retries=self.retries + other.retries,
+            cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
+            sent=self.sent + tuple(sent for sent in other.sent if sent not in self.sent),
+        )

@@ -1,0 +1,115 @@
+"""The tokenizer of BERT uncased models: text in, vocabulary numbers out.
+
+It is written out here because the library that does the same pulls in a model-hub client. It knows nothing of models
+or vectors; `tests/search/test_wordpiece.py` compares it with that library, code point by code point.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from kbgym.errors import BadInput
+
+LONGEST_WORD = 100  # characters; a longer word is one unknown token
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_special = re.compile("(" + "|".join(map(re.escape, SPECIAL)) + ")")
+
+# The blocks whose every character is a word of its own, as the model was trained with them.
+_ideographs = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B920, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+class _Cleaner(dict[int, str]):
+    """A `str.translate` table that works out each character once: what it becomes, spaces around what stands alone."""
+
+    def __missing__(self, point: int) -> str:
+        result = self[point] = _clean(chr(point))
+        return result
+
+
+def _clean(character: str) -> str:
+    if character in "\t\n\r":
+        return " "
+    if character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs"):
+        return ""
+    if character.isspace():
+        return " "
+    bare = (c for c in unicodedata.normalize("NFD", character) if unicodedata.category(c) != "Mn")
+    lower = "".join(f" {c} " if _is_punctuation(c) else c for c in "".join(c.lower() for c in bare))
+    return f" {lower} " if any(low <= ord(character) <= high for low, high in _ideographs) else lower
+
+
+def _is_punctuation(character: str) -> bool:
+    if character.isascii():
+        return not character.isalnum() and character > " "
+    return unicodedata.category(character).startswith("P")
+
+
+class WordPiece:
+    """Greedy longest-match word pieces between a start and an end mark."""
+
+    def __init__(self, vocabulary: Path, longest: int = 256) -> None:
+        try:
+            words = vocabulary.read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"cannot read the vocabulary {vocabulary}: {error}.") from error
+        self._numbers = {word: number for number, word in enumerate(words) if word}
+        if missing := [word for word in SPECIAL if word not in self._numbers]:
+            raise BadInput(f"{vocabulary} is no BERT vocabulary: it has no {missing[0]}.")
+        self._room = longest - 2
+        self._unknown, self._start, self._end = (self._numbers[word] for word in ("[UNK]", "[CLS]", "[SEP]"))
+        self._cleaner = _Cleaner()
+        self._pieces = lru_cache(maxsize=65_536)(self._split)
+
+    def encode(self, text: str) -> list[int]:
+        """Start mark, at most `longest` - 2 pieces, end mark."""
+        pieces: list[int] = []
+        for part in _special.split(text):
+            if part in SPECIAL:
+                pieces.append(self._numbers[part])
+            for word in () if part in SPECIAL else self._words(part):
+                pieces.extend(self._pieces(word))
+                if len(pieces) >= self._room:
+                    break
+            if len(pieces) >= self._room:
+                break
+        return [self._start, *pieces[: self._room], self._end]
+
+    def _words(self, text: str) -> Iterator[str]:
+        # A block at a time, so that a huge text is not cleaned whole for the sake of its first words; a block ends
+        # where a space of the text does, because a word must not be cut in two.
+        start = 0
+        while start < len(text):
+            end = text.find(" ", start + 4096)
+            end = len(text) if end < 0 else end
+            yield from text[start:end].translate(self._cleaner).split()
+            start = end
+
+    def _split(self, word: str) -> tuple[int, ...]:
+        if len(word) > LONGEST_WORD:
+            return (self._unknown,)
+        pieces: list[int] = []
+        start = 0
+        while start < len(word):
+            prefix = "##" if start else ""
+            for end in range(len(word), start, -1):
+                number = self._numbers.get(prefix + word[start:end])
+                if number is not None:
+                    pieces.append(number)
+                    start = end
+                    break
+            else:
+                return (self._unknown,)
+        return tuple(pieces)

@@ -1,0 +1,277 @@
+"""History as plain functions: who wrote what (`blame`), what happened (`log`), what differs (`diff`).
+
+All three are folds over events or comparisons of stores; none keeps state of its own, reads a clock or prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
+from kbgym.errors import BadInput
+from kbgym.store import Record, Store
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Genesis, Graded, Noted, Phase, RolledBack
+from kbgym.trace.replay import effective, replay
+
+# -- blame ------------------------------------------------------------------------------------------------------------
+
+
+class Author(msgspec.Struct, frozen=True):
+    """Where a change came from: the iteration, its question, the pass, the step in it, and who played."""
+
+    iteration: int
+    phase: Phase
+    step: int
+    agent: str = ""
+    question: str = ""
+    text: str = ""
+
+
+Kind = Literal["written", "edited", "merged", "linked", "deleted", "folded"]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One thing that happened to a document.
+
+    `merged`: another document (`other`) was folded into it, or a new sentence (`text`) was found to say the same.
+    `folded`: it was itself folded into `other`. `linked`: only its links changed, by its own action or by another's.
+    """
+
+    kind: Kind
+    by: Author
+    text: str | None = None
+    other: str | None = None
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class LinkAuthor(msgspec.Struct, frozen=True):
+    """A link of the document as it is now; no author means the initial store had it."""
+
+    target: str
+    text: str
+    by: Author | None = None
+
+
+class Blame(msgspec.Struct, frozen=True):
+    """The whole life of a document. `record` is none once it is deleted or folded away."""
+
+    id: str
+    initial: bool
+    record: Record | None
+    changes: tuple[Change, ...]
+    links: tuple[LinkAuthor, ...]
+
+
+def blame(initial: Callable[[], Store], events: Sequence[Event], id: str, at: int | None = None) -> Blame:
+    """Who wrote a document, every later change, and who added each of its links; what was rolled back is left out."""
+    began: dict[tuple[int, str], Began] = {}
+    changes: tuple[Change, ...] = ()
+    start = initial()
+    then: dict[int, tuple[tuple[Change, ...], Record | None]] = {0: ((), _record(start, id))}
+    seen = then[0][1]
+
+    def watch(event: Event, store: Store) -> None:
+        nonlocal changes, seen
+        match event:
+            case Began(iteration, phase):
+                began[iteration, phase] = event
+            case Acted():
+                record = _record(store, id)
+                if change := _change(event, id, seen, record, began.get((event.iteration, event.phase))):
+                    changes = (*changes, change)
+                seen = record
+            case Committed(iteration):
+                then[iteration] = (changes, seen)
+            case RolledBack(_, to):
+                changes, seen = then[to]
+
+    store = replay(lambda: start, events, at, watch)
+    if seen is None and not changes:
+        raise BadInput(f"there is and was no document {id!r} in this store.")
+    wrote = {target: change.by for change in changes for target in change.added}
+    links = tuple(LinkAuthor(target, store[target].text, wrote.get(target)) for target in (seen.links if seen else ()))
+    return Blame(id, then[0][1] is not None, seen, changes, links)
+
+
+def _record(store: Store, id: str) -> Record | None:
+    return store[id] if id in store else None  # noqa: SIM401 - a store's get refuses what is not there
+
+
+def _change(event: Acted, id: str, before: Record | None, after: Record | None, pass_: Began | None) -> Change | None:
+    """What one action did to one document, read off its record and the result."""
+    result = event.result
+    merged_here = isinstance(result, Merged) and result.into == id
+    if before is after and not merged_here:
+        return None
+    by = Author(event.iteration, event.phase, event.step)
+    if pass_ is not None:
+        by = Author(event.iteration, event.phase, event.step, pass_.agent, pass_.question, pass_.text)
+    if after is None:
+        into = result.into if isinstance(result, Merged) else None
+        return Change("folded" if into else "deleted", by, other=into)
+    if before is None:
+        return Change("written", by, text=after.text)
+    added = tuple(target for target in after.links if target not in before.links)
+    removed = tuple(target for target in before.links if target not in after.links)
+    if isinstance(result, Merged) and merged_here:
+        said = getattr(event.action, "text", None)
+        return Change("merged", by, text=said, other=result.gone, added=added, removed=removed)
+    if before.text != after.text or isinstance(result, Edited):
+        return Change("edited", by, text=after.text)
+    return Change("linked", by, added=added, removed=removed)
+
+
+# -- log --------------------------------------------------------------------------------------------------------------
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One iteration: what was asked, how it went, what it did to the store. `undone` by a later rollback, perhaps."""
+
+    iteration: int
+    position: int
+    documents: int
+    links: int
+    question: str = ""
+    text: str = ""
+    epoch: int = 0
+    agents: dict[str, str] = {}
+    outcome: str = ""
+    answer: str | None = None
+    f1: float | None = None
+    em: float | None = None
+    edits: dict[str, int] = {}
+    errors: int = 0
+    notes: tuple[str, ...] = ()
+    rollback_to: int | None = None
+    reason: str = ""
+    undone: bool = False
+
+
+def log(events: Sequence[Event]) -> list[Entry]:
+    """An entry an iteration, oldest first."""
+    alive = {event.iteration for event in effective(events) if isinstance(event, Committed)}
+    entries: list[Entry] = []
+    transaction: list[Event] = []
+    for event in events:
+        transaction.append(event)
+        if isinstance(event, Genesis):
+            transaction = []
+        elif isinstance(event, Committed):
+            entries.append(_entry(transaction, event, event.iteration not in alive))
+            transaction = []
+    return entries
+
+
+def _entry(events: Iterable[Event], commit: Committed, undone: bool) -> Entry:
+    found: dict[str, object] = {}
+    agents: dict[str, str] = {}
+    notes: list[str] = []
+    edits = dict.fromkeys(("adds", "edits", "merges", "deletes", "links", "unlinks"), 0)
+    errors = 0
+    for event in events:
+        match event:
+            case Began(_, phase, agent, question, text, epoch):
+                agents[phase] = agent
+                found |= {"question": question, "text": text, "epoch": epoch}
+            case Acted(_, _, _, _, Error()):
+                errors += 1
+            case Acted():
+                for name, amount in _edits(event).items():
+                    edits[name] += amount
+            case Ended(_, phase, outcome) if phase != "backward" or "outcome" not in found:
+                found["outcome"] = outcome
+            case Graded(_, _, _, f1, em, answer):
+                found |= {"f1": f1, "em": em, "answer": answer}
+            case RolledBack(_, to, reason):
+                found |= {"rollback_to": to, "reason": reason}
+            case Noted(_, kind):
+                notes.append(kind)
+    base = Entry(commit.iteration, commit.position, commit.documents, commit.links, undone=undone)
+    done = {name: count for name, count in edits.items() if count}
+    return msgspec.structs.replace(base, **found, agents=agents, edits=done, errors=errors, notes=tuple(notes))
+
+
+def _edits(event: Acted) -> dict[str, int]:
+    match event.result:
+        case Added():
+            return {"adds": 1}
+        case Edited():
+            return {"edits": 1}
+        case Merged():
+            return {"merges": 1}
+        case Deleted():
+            return {"deletes": 1}
+        case Linked(_, linked):
+            return {"links": len(linked)}
+        case Unlinked():
+            return {"unlinks": 1}
+    return {}
+
+
+# -- diff -------------------------------------------------------------------------------------------------------------
+
+
+class TextChange(msgspec.Struct, frozen=True):
+    """A document whose text differs."""
+
+    id: str
+    before: str
+    after: str
+
+
+class LinkChange(msgspec.Struct, frozen=True):
+    source: str
+    target: str
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """From one store to another. It is empty exactly when the two stores hold the same records.
+
+    `reordered`: documents with the same links in another order. `provenance`: documents that agents cannot tell apart,
+    but whose origin, flag or absorbed origins differ.
+    """
+
+    added: tuple[Record, ...] = ()
+    removed: tuple[Record, ...] = ()
+    edited: tuple[TextChange, ...] = ()
+    links_added: tuple[LinkChange, ...] = ()
+    links_removed: tuple[LinkChange, ...] = ()
+    reordered: tuple[str, ...] = ()
+    provenance: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) for name in self.__struct_fields__)
+
+
+def diff(before: Store, after: Store) -> Difference:
+    """What must be done to the first store to get the second; links of added and removed documents are listed too."""
+    edited: list[TextChange] = []
+    links_added: list[LinkChange] = []
+    links_removed: list[LinkChange] = []
+    reordered: list[str] = []
+    provenance: list[str] = []
+    removed = tuple(record for record in before if record.id not in after)
+    for gone in removed:
+        links_removed += [LinkChange(gone.id, target) for target in gone.links]
+    for new in after:
+        old = before[new.id] if new.id in before else Record(new.id, "")
+        if old is new:
+            continue
+        links_added += [LinkChange(new.id, target) for target in new.links if target not in set(old.links)]
+        links_removed += [LinkChange(new.id, target) for target in old.links if target not in set(new.links)]
+        if new.id not in before:
+            continue
+        if old.text != new.text:
+            edited.append(TextChange(new.id, old.text, new.text))
+        if old.links != new.links and set(old.links) == set(new.links):
+            reordered.append(new.id)
+        if (old.origin, old.flag, old.absorbed) != (new.origin, new.flag, new.absorbed):
+            provenance.append(new.id)
+    added = tuple(record for record in after if record.id not in before)
+    return Difference(
+        added, removed, tuple(edited), tuple(links_added), tuple(links_removed), tuple(reordered), tuple(provenance)
+    )

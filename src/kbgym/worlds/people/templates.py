@@ -1,0 +1,158 @@
+"""The 26 templates as one table: name, class, reserved or trained, slots, text, pool, solution.
+
+A template's pool is the slots its enumerator yields; its solver gives golds and the facts they rest on, from the graph
+alone. Which document tells a fact is looked up by whoever holds the documents. Supports name one end of each relation:
+a parent's sentence for parent and child, the sentence of the person one starts from for spouse and friend.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kbgym.errors import BadInput
+from kbgym.worlds.people import chains, joins
+from kbgym.worlds.people.chains import Solve
+from kbgym.worlds.people.graph import Graph
+from kbgym.worlds.people.joins import Enumerate, Slots
+from kbgym.worlds.world import Key
+
+EASY = ("QC1", "QC2", "QC3", "QC4", "QC5")
+HARD = ("QC6", "QC7", "QC8", "QC9", "QC10")
+
+
+@dataclass(frozen=True)
+class Template:
+    """One way of asking. `each` overrides the pool; without it every person the solver accepts is an instance."""
+
+    name: str
+    class_: str
+    reserved: bool
+    slots: tuple[str, ...]
+    text: str
+    solve: Solve
+    each: Enumerate | None = None
+    symmetric: bool = False  # the two slots may be swapped without changing the question
+
+    def instances(self, graph: Graph) -> Iterator[Slots]:
+        if self.each is not None:
+            return self.each(graph)
+        return ((person.id,) for person in graph.asked if self.solve(graph, (person.id,)) is not None)
+
+    def keys(self, graph: Graph, slots: Sequence[str]) -> tuple[Key, ...]:
+        """The slots as they are spoken: people by name."""
+        pairs = zip(self.slots, slots, strict=True)
+        return tuple(Key(kind, graph.person[slot].name if kind == "person" else slot) for kind, slot in pairs)
+
+    def instance(self, keys: Sequence[Key]) -> tuple[Key, ...]:
+        """The same for every way of asking the same thing: "older, P or Q" is "older, Q or P"."""
+        return tuple(sorted(keys)) if self.symmetric else tuple(keys)
+
+    def ask(self, keys: Sequence[Key]) -> str:
+        return self.text.format(*(key.value for key in keys))
+
+    def read(self, text: str) -> tuple[Key, ...] | None:
+        """The keys of a question of this template, from its text."""
+        pattern = re.sub(r"\\\{\d\\\}", "(.+)", re.escape(self.text))
+        found = re.fullmatch(pattern, text)
+        return found and tuple(Key(kind, value) for kind, value in zip(self.slots, found.groups(), strict=True))
+
+
+def _no_sibling(gender: str) -> Enumerate:
+    """Stricter than the solver: P's parents are documented and every sibling is known to be of the other gender.
+
+    In an imported world some genders are unknown, and such a sibling might be the one asked for.
+    """
+
+    def instances(graph: Graph) -> Iterator[Slots]:
+        for person in graph.asked:
+            if person.parents and all(sibling.gender not in ("", gender) for sibling in graph.siblings(person)):
+                yield (person.id,)
+
+    return instances
+
+
+P, J, C, H = "person", "job", "city", "hobby"
+R, T = True, False  # reserved for test_out, or trained
+_walk = chains.attribute
+
+_TABLE = (
+    Template("job-of", "QC1", T, (P,), "What is the job of {0}?", _walk("job")),
+    Template("hobby-of", "QC1", T, (P,), "What is the hobby of {0}?", _walk("hobby")),
+    Template("city-of", "QC1", R, (P,), "In which city does {0} live?", _walk("city")),
+    Template("spouse-job", "QC2", T, (P,), "What is the job of the spouse of {0}?", _walk("job", "spouse")),
+    Template("father-hobby", "QC2", T, (P,), "What is the hobby of the father of {0}?", _walk("hobby", "father")),
+    Template("mother-city", "QC2", R, (P,), "In which city does the mother of {0} live?", _walk("city", "mother")),
+    Template(
+        "spouse-father-hobby", "QC3", T, (P,),
+        "What is the hobby of the father of the spouse of {0}?", _walk("hobby", "spouse", "father"),
+    ),
+    Template(
+        "father-spouse-job", "QC3", T, (P,),
+        "What is the job of the spouse of the father of {0}?", _walk("job", "father", "spouse"),
+    ),
+    Template(
+        "spouse-mother-city", "QC3", R, (P,),
+        "In which city does the mother of the spouse of {0} live?", _walk("city", "spouse", "mother"),
+    ),
+    Template("count-children", "QC4", T, (P,), "How many children does {0} have?", chains.count_children),
+    Template("count-friends", "QC4", R, (P,), "How many friends does {0} have?", chains.count_friends),
+    Template(
+        "brother-job", "QC5", T, (P,),
+        "What is the job of the brother of {0}?", chains.no_sibling("male"), _no_sibling("male"),
+    ),
+    Template(
+        "sister-hobby", "QC5", T, (P,),
+        "What is the hobby of the sister of {0}?", chains.no_sibling("female"), _no_sibling("female"),
+    ),
+    Template("spouse-city", "QC5", R, (P,), "In which city does the spouse of {0} live?", chains.no_spouse),
+    Template(
+        "job-and-city", "QC6", T, (J, C),
+        "Who is the {0} who lives in the city of {1}?", joins.match(J, C), joins.each_match(J, C),
+    ),
+    Template(
+        "job-and-hobby", "QC6", T, (J, H),
+        "Who is the {0} whose hobby is {1}?", joins.match(J, H), joins.each_match(J, H),
+    ),
+    Template(
+        "job-city-hobby", "QC6", R, (J, C, H),
+        "Who is the {0} in the city of {1} whose hobby is {2}?", joins.match(J, C, H), joins.each_match(J, C, H),
+    ),
+    Template(
+        "common-friend", "QC7", T, (P, P),
+        "Which friend of {0} is also a friend of {1}?", joins.common_friend, joins.each_common_friend, symmetric=True,
+    ),
+    Template(
+        "child-and-friend", "QC7", R, (P, P),
+        "Which child of {0} is a friend of {1}?", joins.child_and_friend, joins.each_child_and_friend,
+    ),
+    Template("count-grandchildren", "QC8", T, (P,), "How many grandchildren does {0} have?", joins.count_grandchildren),
+    Template(
+        "friends-with-job", "QC8", T, (P, J),
+        "How many friends of {0} have the job of {1}?", joins.friends_with_job, joins.each_friends_job,
+    ),
+    Template("spouse-friends", "QC8", R, (P,), "How many friends does the spouse of {0} have?", joins.spouse_friends),
+    Template(
+        "older-of-two", "QC9", T, (P, P),
+        "Who is older, {0} or {1}?", joins.older_of_two, joins.each_pair_of_friends, symmetric=True,
+    ),
+    Template("oldest-child", "QC9", R, (P,), "Who is the oldest child of {0}?", joins.oldest_child),
+    Template(
+        "spouse-of-job-city", "QC10", T, (J, C),
+        "Whose spouse is the {0} who lives in the city of {1}?",
+        joins.match(J, C, spouse=True), joins.each_match(J, C, married=True),
+    ),
+    Template(
+        "spouse-of-job", "QC10", R, (J,),
+        "Whose spouse has the job of {0}?", joins.spouse_of_job, joins.each_rare_job,
+    ),
+)  # fmt: skip
+
+TEMPLATES: dict[str, Template] = {template.name: template for template in _TABLE}
+
+
+def template_named(name: str) -> Template:
+    if name not in TEMPLATES:
+        raise BadInput(f"there is no template {name!r}; the templates are {', '.join(TEMPLATES)}.")
+    return TEMPLATES[name]

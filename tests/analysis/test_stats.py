@@ -1,0 +1,298 @@
+"""The statistics against scipy, against closed forms, and against simulated exams whose true answer is known."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from kbgym.analysis import stats
+from kbgym.analysis.seeds import pooled_over_seeds
+from kbgym.analysis.stats import Interval
+from kbgym.errors import BadInput
+
+FEW = 999
+
+
+def exam(seed: int, n: int, gain: float = 0.75) -> tuple[np.ndarray, np.ndarray]:
+    """Action counts of n questions on two stores: skewed, 3 to 15, with a spike where the budget ends."""
+    rng = np.random.default_rng(seed)
+    hardness = rng.gamma(2.0, 3.0, n)
+    base = np.clip(np.round(3 + hardness + rng.normal(0, 1, n)), 3, 15)
+    treated = np.clip(np.round(3 + gain * hardness + rng.normal(0, 1.5, n)), 3, 15)
+    return treated, base
+
+
+def scores(seed: int, n: int, right: float, gain: float, loss: float, partial: float) -> tuple[np.ndarray, np.ndarray]:
+    """F1 of n questions on two stores: mostly 0 or 1, the treated store turning some right and some wrong."""
+    rng = np.random.default_rng(seed)
+    base = (rng.random(n) < right).astype(float)
+    turn = rng.random(n)
+    treated = np.where(base == 0, turn < gain, turn >= loss).astype(float)
+    for arm in (treated, base):
+        some = rng.random(n) < partial
+        arm[some] = rng.choice([0.4, 0.5, 2 / 3, 0.8], some.sum())
+    return treated, base
+
+
+def ratio(treated: np.ndarray, base: np.ndarray, axis: int = -1) -> np.ndarray:
+    return treated.mean(axis=axis) / base.mean(axis=axis)
+
+
+def difference(treated: np.ndarray, base: np.ndarray, axis: int = -1) -> np.ndarray:
+    return treated.mean(axis=axis) - base.mean(axis=axis)
+
+
+@pytest.mark.parametrize("ours, theirs", [(stats.ratio_of_means, ratio), (stats.mean_difference, difference)])
+@pytest.mark.parametrize("method", ["percentile", "BCa"])
+def test_close_to_scipy_on_a_large_sample(ours, theirs, method):
+    treated, base = exam(1, 400)
+    found = ours(treated, base)
+    expected = scipy.stats.bootstrap(
+        (treated, base), theirs, paired=True, method=method, n_resamples=10_000, random_state=np.random.default_rng(5)
+    ).confidence_interval
+    width = expected.high - expected.low
+    assert found.value == pytest.approx(theirs(treated, base))
+    assert found.low == pytest.approx(expected.low, abs=0.05 * width)
+    assert found.high == pytest.approx(expected.high, abs=0.05 * width)
+
+
+def test_wider_than_the_percentile_interval_by_what_students_t_is_wider_than_the_normal():
+    treated, base = exam(2, 12)
+    found = stats.mean_difference(treated, base, resamples=100_000)
+    plain = scipy.stats.bootstrap(
+        (treated, base), difference, paired=True, method="percentile", n_resamples=100_000, random_state=0
+    ).confidence_interval
+    wider = (found.high - found.low) / (plain.high - plain.low)
+    expected = math.sqrt(12 / 11) * scipy.stats.t.ppf(0.975, 11) / scipy.stats.norm.ppf(0.975)
+    assert wider == pytest.approx(expected, rel=0.04)
+
+
+def test_a_mean_matches_the_t_interval_where_that_is_right():
+    values = np.random.default_rng(3).normal(5, 2, 60)
+    found = stats.mean(values, resamples=50_000)
+    low, high = scipy.stats.t.interval(0.95, 59, values.mean(), scipy.stats.sem(values))
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.03), pytest.approx(high, abs=0.03))
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 33, 135, 4999])
+def test_students_t(freedom):
+    assert stats.t_quantile(freedom) == pytest.approx(scipy.stats.t.ppf(0.975, freedom), rel=1.5e-3)
+
+
+def test_a_ratio_resamples_its_base_too():
+    """Where the arms rise and fall together the ratio hardly moves; a fixed denominator would hide that."""
+    _, base = exam(4, 60)
+    assert stats.ratio_of_means(0.5 * base, base) == Interval(0.5, pytest.approx(0.5), pytest.approx(0.5))
+    shuffled = np.random.default_rng(0).permutation(base)
+    paired = stats.ratio_of_means(0.9 * base + 0.1 * shuffled, base)
+    unpaired = stats.ratio_of_means(shuffled, base)
+    assert paired.high - paired.low < 0.3 * (unpaired.high - unpaired.low)
+
+
+def held(kind, population, n: int, simulations: int = 1000) -> float:
+    """The share of simulated samples whose interval holds the population's value."""
+    treated, base = population
+    measure, truth = kind
+    rng = np.random.default_rng(11)
+    draws = (rng.integers(0, treated.size, n) for _ in range(simulations))
+    found = (measure(treated[draw], base[draw], FEW, seed) for seed, draw in enumerate(draws))
+    return sum(each.low <= truth(treated, base) <= each.high for each in found) / simulations
+
+
+RHO = (stats.ratio_of_means, ratio)
+F1 = (stats.score_difference, difference)
+MEAN = (
+    lambda treated, _, resamples, seed: stats.mean_score(treated, resamples, seed),
+    lambda treated, _: treated.mean(),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [34, 68, 136])
+@pytest.mark.parametrize(
+    "kind, population",
+    [
+        pytest.param(RHO, exam(0, 20_000), id="rho"),
+        pytest.param(RHO, exam(1, 20_000, gain=1.0), id="rho about 1"),
+        pytest.param(RHO, exam(2, 20_000, gain=0.4), id="rho far below 1"),
+        pytest.param(F1, scores(0, 20_000, 0.62, 0.8, 0.02, 0.05), id="F1 rises"),
+        pytest.param(F1, scores(1, 20_000, 0.75, 0.3, 0.1, 0.05), id="F1 stays"),
+        pytest.param(F1, scores(2, 20_000, 0.8, 0.1, 0.15, 0.05), id="F1 falls"),
+        pytest.param(MEAN, scores(3, 20_000, 0.7, 0.0, 0.0, 0.05), id="mean F1"),
+    ],
+)
+def test_95_in_100_intervals_hold_the_truth(kind, population, n):
+    assert 0.93 <= held(kind, population, n) <= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [34, 136])
+def test_arms_that_hardly_ever_disagree_are_not_called_equal_too_soon(n):
+    rare = scores(4, 20_000, 0.97, 0.3, 0.01, 0.0)
+    assert held((stats.mean_difference, difference), rare, n) < 0.8, "the bare bootstrap, to show what is mended"
+    assert held(F1, rare, n) >= 0.95
+
+
+def test_non_inferiority_needs_enough_questions():
+    small, large = (stats.score_difference(np.ones(n), np.ones(n)) for n in (34, 136))
+    assert small.value == large.value == 0.0
+    assert not stats.non_inferior(small)
+    assert stats.non_inferior(large)
+    assert stats.non_inferior(Interval(0.0, -0.029, 0.1))
+    assert not stats.non_inferior(Interval(0.0, -0.03, 0.1))
+    assert stats.non_inferior(Interval(0.0, -0.05, 0.1), margin=0.06)
+
+
+def test_excludes_counts_the_ends_as_inside():
+    rho = Interval(0.8, 0.7, 1.0)
+    assert [stats.excludes(rho, value) for value in (0.69, 0.7, 0.9, 1.0, 1.01)] == [True, False, False, False, True]
+
+
+@pytest.mark.parametrize("measure", [stats.ratio_of_means, stats.mean_difference, stats.score_difference])
+def test_nothing_comes_of_nothing(measure):
+    for treated, base in [([], []), ([1.0, 0.5], [1.0]), ([math.nan], [1.0]), ([[1.0]], [[1.0]])]:
+        with pytest.raises(BadInput):
+            measure(treated, base)
+    with pytest.raises(BadInput):
+        measure([1.0, 1.0], [1.0, 0.5], resamples=0)
+
+
+def test_degenerate_samples():
+    assert stats.ratio_of_means([6], [8]) == Interval(0.75, 0.0, math.inf)
+    assert stats.mean_difference([6], [8]) == Interval(-2.0, -math.inf, math.inf)
+    assert stats.ratio_of_means([3] * 9, [4] * 9) == Interval(0.75, 0.75, 0.75)
+    assert stats.mean([0.1] * 30) == Interval(pytest.approx(0.1), pytest.approx(0.1), pytest.approx(0.1))
+    one = stats.mean_score([1.0])
+    assert one.value == one.high == 1.0 and one.low == 0.0
+    swing = stats.score_difference([1.0], [0.0])
+    assert -1.0 <= swing.low < 0.5 and swing.value == swing.high == 1.0
+    with pytest.raises(BadInput, match="zero on every question"):
+        stats.ratio_of_means([1, 2], [0, 0])
+    with pytest.raises(BadInput, match="not negative"):
+        stats.ratio_of_means([1, -2], [1, 2])
+    with pytest.raises(BadInput, match="outside 0 to 1"):
+        stats.score_difference([1, 2], [1, 1])
+    assert stats.ratio_of_means([1, 1], [0, 1]).high == math.inf, "half of the resamples have no base"
+
+
+def test_the_same_seed_gives_the_same_bytes_and_batches_do_not_matter(monkeypatch):
+    treated, base = exam(6, 50)
+    first = stats.ratio_of_means(treated, base, seed=7)
+    assert first == stats.ratio_of_means(treated, base, seed=7)
+    assert first != stats.ratio_of_means(treated, base, seed=8)
+    monkeypatch.setattr(stats, "_CELLS", 1_234)
+    assert first == stats.ratio_of_means(treated, base, seed=7)
+
+
+def test_memory_is_bounded():
+    treated, base = exam(7, 5_000)
+    tracemalloc.start()
+    stats.ratio_of_means(treated, base, resamples=400)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6, "one draw of all resamples at once would take 10,000 x 5,000 x 8 bytes and more"
+
+
+counts = arrays(np.float64, st.integers(2, 30), elements=st.integers(1, 15).map(float))
+
+
+@settings(max_examples=60, deadline=None)
+@given(counts, st.integers(0, 9), st.sampled_from([0.5, 2.0, 4.0]))
+def test_ratio_properties(base, seed, scale):
+    treated = np.random.default_rng(seed).integers(1, 16, base.size).astype(float)
+    rho = stats.ratio_of_means(treated, base, 200, seed)
+    assert 0 < rho.low <= rho.value <= rho.high < math.inf
+    scaled = stats.ratio_of_means(scale * treated, base, 200, seed)
+    assert scaled == Interval(scale * rho.value, scale * rho.low, scale * rho.high)
+    swapped = stats.ratio_of_means(base, treated, 200, seed)
+    assert (swapped.value, swapped.low, swapped.high) == pytest.approx((1 / rho.value, 1 / rho.high, 1 / rho.low))
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([0.0, 0.5, 1.0])), st.integers(0, 9))
+def test_score_properties(base, seed):
+    treated = np.random.default_rng(seed).integers(0, 2, base.size).astype(float)
+    for found in (stats.score_difference(treated, base, 200, seed), stats.mean_score(base, 200, seed)):
+        assert -1 <= found.low <= found.value <= found.high <= 1
+    found = stats.mean_score(base, 200, seed)
+    assert found.low >= 0 and found.low < found.high, "a sample never proves a score certain"
+
+
+def test_pooling_weighs_questions_and_seeds_are_kept_apart():
+    seeds = [([2.0, 2.0], [4.0, 4.0]), ([9.0] * 6, [9.0] * 6)]
+    found = pooled_over_seeds(seeds)
+    assert found.estimates == (0.5, 1.0)
+    assert (found.mean, found.sd) == (0.75, pytest.approx(math.sqrt(0.125)))
+    assert found.pooled == Interval(58 / 62, pytest.approx(58 / 62), pytest.approx(58 / 62)), "nothing varies inside"
+    half = scipy.stats.t.ppf(0.975, 1) * math.sqrt(0.125 / 2)
+    assert found.across == Interval(0.75, pytest.approx(0.75 - half), pytest.approx(0.75 + half))
+    both = pooled_over_seeds(seeds, two_level=True).pooled
+    assert (both.low, both.high) == (pytest.approx(0.5), pytest.approx(1.0)), "two levels see the seeds differ"
+    assert pooled_over_seeds(seeds, "difference").estimates == (-2.0, 0.0)
+
+
+def test_pooling_one_seed_is_the_plain_interval():
+    treated, base = exam(8, 40)
+    for statistic, plain in (("ratio", stats.ratio_of_means), ("difference", stats.mean_difference)):
+        found = pooled_over_seeds([(treated, base)], statistic)
+        alone = plain(treated, base)
+        assert found.pooled.value == pytest.approx(alone.value)
+        assert (found.pooled.low, found.pooled.high) == pytest.approx((alone.low, alone.high))
+        assert found.sd is None and found.across.high == math.inf
+
+
+def test_pooling_refuses_what_has_no_answer():
+    for seeds in ([], [([1.0], [0.0])], [([1.0, 2.0], [1.0])]):
+        with pytest.raises(BadInput):
+            pooled_over_seeds(seeds)
+    lone = pooled_over_seeds([([1.0], [2.0]), ([2.0], [2.0])]).pooled
+    assert lone == Interval(0.75, 0.0, math.inf), "one question a seed says nothing about questions"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("spread", [0.0, 0.08])
+def test_the_interval_across_seeds_holds_the_truth(seeds, spread):
+    treated, base = exam(9, 20_000)
+    truth = float(ratio(treated, base))
+    rng = np.random.default_rng(12)
+    inside = across = 0
+    for _ in range(1000):
+        draws = rng.integers(0, treated.size, (seeds, 34))
+        sample = [(treated[draw] * (1 + spread * rng.standard_normal()), base[draw]) for draw in draws]
+        found = pooled_over_seeds(sample, resamples=199)
+        inside += found.pooled.low <= truth <= found.pooled.high
+        across += found.across.low <= truth <= found.across.high
+    assert 0.93 <= across / 1000 <= 0.97
+    assert inside / 1000 >= 0.93 if spread == 0 else inside / 1000 < 0.8
+
+
+def test_break_even():
+    assert stats.break_even(18.8e6, 20_000, 14_000) == pytest.approx(3133.33, abs=0.01)
+    assert stats.break_even(100, 5, 5) is None
+    assert stats.break_even(100, 5, 6) is None
+
+
+def test_sign_flip_against_scipy():
+    treated, base = exam(10, 12, gain=0.6)
+    ours = stats.sign_flip(treated, base)
+    theirs = scipy.stats.permutation_test(
+        (treated, base), difference, permutation_type="samples", n_resamples=np.inf, vectorized=True
+    )
+    assert ours == pytest.approx(theirs.pvalue)
+    wins = stats.sign_flip([1] * 9 + [0], [0] * 9 + [1])
+    assert wins == pytest.approx(scipy.stats.binomtest(9, 10).pvalue), "on wins and losses it is the sign test"
+    many = stats.sign_flip([1] * 20 + [0] * 8 + [1] * 9, [0] * 20 + [1] * 8 + [1] * 9)
+    assert many == pytest.approx(scipy.stats.binomtest(20, 28).pvalue, abs=0.01)
+    assert stats.sign_flip([1, 2], [1, 2]) == 1.0
+
+
+def test_holm():
+    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    assert stats.holm([0.9, 0.8]) == (1.0, 1.0)
+    assert stats.holm([]) == ()

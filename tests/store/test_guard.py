@@ -1,0 +1,169 @@
+"""The near-duplicate guard: what the rule calls a duplicate, whom it asks, and that its word is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from kbgym.actions import Add, Added, Edit, Edited, Merged
+from kbgym.environment import Environment, Nearest, apply
+from kbgym.store import Store, source
+from kbgym.store.guard import Check, RuleJudge, Verdict, signature, verdict
+from playing import Live, step
+
+SAME = [
+    ("Residents of Lund.", "People who live in Lund."),
+    ("People living in Lund", "Residents of Lund"),
+    ("Index of residents of Lund.", "Everyone who lives in Lund."),
+    ("Friends of Anna Berg.", "Anna Berg's friends"),
+    ("The friends of Anna Berg.", "List of all friends of Anna Berg"),
+    ("Children of Carl Berg.", "Carl Berg’s kids"),
+    ("The job of Bo Ek is baker.", "Bo Ek works as a baker."),
+    ("People whose hobby is chess.", "Everybody whose pastime is chess."),
+    ("Grandchildren of Carl Berg", "Documents of the grandchildren of Carl Berg."),
+]
+DIFFERENT = [
+    ("Anna Berg is a child of Carl Berg.", "Carl Berg is a child of Anna Berg."),  # direction
+    ("Bo Ek is a friend of Anna Berg.", "Anna Berg is a friend of Bo Ek."),  # told from each end: two origins
+    ("Anna Berg lives in Lund.", "Anna Berg does not live in Lund."),  # negation
+    ("Anna Berg has a brother.", "Anna Berg has no brother."),
+    ("Nobody lives in Lund.", "People live in Lund."),
+    ("Residents of Lund.", "Residents of Malmö."),
+    ("Residents of Lund.", "Bakers of Lund."),
+    ("Friends of Anna Berg.", "Children of Anna Berg."),
+    ("Friends of Anna Berg.", "Friends of Anna Bergman."),
+    ("Children of Carl Berg.", "Grandchildren of Carl Berg."),
+    ("Anna Berg was born in 1950.", "Anna Berg was born in 1951."),
+    ("The red team reports to the blue team.", "The blue team reports to the red team."),  # no names, still a direction
+    ("The sensor is off below -5 degrees.", "The sensor is off below 5 degrees."),
+    ("Programmers who write C++.", "Programmers who write C."),
+    ("The price is 5 €.", "The price is 5 $."),
+    ("The load is > 5.", "The load is < 5."),
+    ("Bakers in Lund.", "Bakers in Lund whose hobby is chess."),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_paraphrases_of_an_index_sentence_are_duplicates(one: str, other: str) -> None:
+    assert signature(one) == signature(other)
+    assert asyncio.run(RuleJudge().duplicate(one, other))
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_the_rule_sees_direction_negation_names_and_numbers(one: str, other: str) -> None:
+    assert not asyncio.run(RuleJudge().duplicate(one, other))
+    assert not asyncio.run(RuleJudge().duplicate(other, one))
+
+
+class Recording:
+    """A judge that remembers what it was asked and says yes to one text."""
+
+    name = "recording"
+
+    def __init__(self, yes: str = "") -> None:
+        self.asked: list[str] = []
+        self.yes = yes
+
+    async def duplicate(self, candidate: str, existing: str) -> bool:
+        self.asked.append(existing)
+        return existing == self.yes
+
+
+class Fixed:
+    """An engine whose nearest documents are given."""
+
+    def __init__(self, hits: list[tuple[str, float]]) -> None:
+        self.hits = hits
+
+    def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]:
+        return []
+
+    def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]:
+        return [hit for hit in self.hits if hit[0] not in exclude][:limit]
+
+    def put(self, id: str, text: str) -> None: ...
+
+    def remove(self, id: str) -> None: ...
+
+
+def world(*hits: tuple[str, float], yes: str = "") -> tuple[Environment, Recording]:
+    judge = Recording(yes)
+    store = Store([source("a", "A one."), source("b", "B two."), source("c", "C three."), source("d", "D four.")])
+    return Environment(store, Fixed(list(hits)), judge), judge
+
+
+def test_only_the_three_nearest_above_the_threshold_are_judged_until_one_is_a_duplicate() -> None:
+    environment, judge = world(("a", 0.99), ("b", 0.95), ("c", 0.90), ("d", 0.99), yes="B two.")
+    done = step(environment, Add("Something."))
+    assert judge.asked == ["A one.", "B two."]
+    assert done.result == Merged("b")
+    assert done.verdict == Verdict((Check("a", 0.99, "recording", False), Check("b", 0.95, "recording", True)))
+    assert len(environment.store) == 4
+
+
+def test_exactly_the_threshold_is_not_near_and_neither_is_no_number() -> None:
+    environment, judge = world(("a", 0.90), ("b", float("nan")))
+    assert isinstance(step(environment, Add("Something.")).result, Added)
+    assert judge.asked == []
+
+
+def test_equal_texts_need_no_judge() -> None:
+    environment, judge = world(("a", 0.99))
+    done = step(environment, Add("  a ONE"))
+    assert (done.result, done.verdict, judge.asked) == (Merged("a"), None, [])
+    done = step(environment, Edit("b", "A one"))
+    assert (done.result, done.verdict, judge.asked) == (Merged("a", gone="b"), None, [])
+    assert environment.store["a"].absorbed == ("b",)
+
+
+def test_an_edit_is_not_compared_with_the_document_itself() -> None:
+    environment, judge = world(("a", 0.99), ("b", 0.5), yes="A one.")
+    assert step(environment, Edit("a", "A one!")).result == Edited("a")
+    assert judge.asked == []
+
+
+def test_a_neighbour_deleted_while_a_slow_judge_thinks_is_no_crash_and_no_duplicate() -> None:
+    class Slow(Recording):
+        async def duplicate(self, candidate: str, existing: str) -> bool:
+            for id in ("a", "b"):
+                if id in environment.store:
+                    environment.store.delete(id)
+            return await super().duplicate(candidate, existing)
+
+    environment, _ = world(("a", 0.99), ("b", 0.98))
+    environment.judge = judge = Slow(yes="B two.")
+    done = step(environment, Add("Something."))
+    assert judge.asked == ["A one.", "B two."]
+    assert done.result == Added("n1")
+    assert done.verdict is not None and done.verdict.duplicate_of == "b"
+
+
+def test_similarities_are_plain_numbers_even_where_an_engine_gives_others() -> None:
+    import numpy as np
+
+    given = asyncio.run(verdict("x", [("a", np.float32(0.987654))], lambda _: "y", RuleJudge()))
+    assert type(given.checks[0].similarity) is float and given.checks[0].similarity == 0.9877
+
+
+def test_the_verdict_is_recorded_and_not_recomputed(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    live = Live(tmp_path / "s")
+    live.environment.engine = Fixed([("d5", 0.97)])
+    live.environment.judge = Recording(yes="Bo Ek is a friend of Anna Berg.")
+    assert live.act(Add("A sentence the rule would never call the same.")).result == Merged("d5")
+    live.environment.judge = Recording()
+    assert isinstance(live.act(Add("Bo Ek’s friend is Anna Berg.")).result, Added)
+    live.commit()
+    live.close()
+    live.folder.reading = None
+    from kbgym.trace.folder import StoreFolder
+
+    replayed = StoreFolder(tmp_path / "s").store()
+    assert list(replayed) == list(live.store)
+
+
+def test_a_recorded_verdict_decides_alone() -> None:
+    for duplicate, expected in ((True, Merged("a")), (False, Added("n1"))):
+        store = Store([source("a", "A one.")])
+        advice = Verdict((Check("a", 0.95, "a model", duplicate),))
+        assert apply(store, Add("Quite different words."), advice) == expected
+    assert apply(Store([source("a", "A.")]), Add("B."), Nearest(("a",))) == Added("n1")

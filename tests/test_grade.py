@@ -1,0 +1,167 @@
+"""The grader, case by case against what the official SQuAD evaluation (version 2) does, and what the benchmark adds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbgym.grade import abstains, exact, f1, grade, normalise
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("Edda Calder", "edda calder"),
+        ("The  Cat!", "cat"),
+        ("a cat, an owl and the dog.", "cat owl and dog"),
+        ("  white \t space\n", "white space"),
+        ("U.S.A.", "usa"),
+        ("O'Neil's", "oneils"),
+        ("state-of-the-art", "stateoftheart"),  # punctuation goes before articles are looked for
+        ("another theme", "another theme"),  # articles are whole words
+        ("The A-Team", "ateam"),
+        ("$5,000.50", "500050"),
+        ("The", ""),
+        ("?!", ""),
+        ("", ""),
+        ("“quoted” — dash", "“quoted” — dash"),  # only ASCII punctuation is removed
+        ("ÉCLAIR", "éclair"),
+        ("a.b", "ab"),
+        ("x a", "x"),
+    ],
+)
+def test_normalise(text, normal):
+    assert normalise(text) == normal
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "score"),
+    [
+        ("Edda Calder", "edda calder", 1.0),
+        ("The baker.", "baker", 1.0),
+        ("Edda", "Edda Calder", 2 / 3),
+        ("Edda Calder the baker", "Edda Calder", 0.8),
+        ("Calder Edda", "Edda Calder", 1.0),  # F1 does not look at order
+        ("Otto Brock", "Edda Calder", 0.0),
+        ("row row row", "row row", 0.8),  # repeated words count as often as they stand in both
+        ("row", "row row row", 0.5),
+        ("", "Edda", 0.0),
+        ("the", "Edda", 0.0),
+        ("", "", 1.0),
+        ("the", "a", 1.0),  # nothing left on both sides
+    ],
+)
+def test_f1(answer, gold, score):
+    assert f1(answer, gold) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "score"),
+    [
+        ("The Baker!", "baker", 1.0),
+        ("Calder Edda", "Edda Calder", 0.0),
+        ("baker", "bakers", 0.0),
+        ("icehockey", "ice-hockey", 1.0),
+        ("", "the", 1.0),
+    ],
+)
+def test_exact_match(answer, gold, score):
+    assert exact(answer, gold) == score
+
+
+def test_the_best_gold_counts():
+    assert grade("Edda Calder", ["Otto", "Edda Calder"], False) == (1.0, 1.0)
+    assert grade("Edda", ["Edda Calder", "Edda Maria Calder"], False).f1 == pytest.approx(2 / 3)
+    assert grade("anything", [], False) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "f1_score", "em"),
+    [
+        ("3", ["3", "three"], 1, 1),
+        ("Three.", ["3", "three"], 1, 1),
+        ("three", ["3"], 1, 1),
+        ("3", ["three"], 1, 1),
+        ("twenty-one", ["21"], 1, 1),
+        ("twenty one", ["21"], 1, 1),
+        ("4", ["3", "three"], 0, 0),
+        ("03", ["3"], 0, 0),
+        ("3 children", ["3", "three"], 2 / 3, 0),
+        ("123", ["123"], 1, 1),
+        ("²", ["2"], 0, 0),
+    ],
+)
+def test_numbers_are_accepted_as_digits_and_words(answer, golds, f1_score, em):
+    assert grade(answer, golds, False) == (pytest.approx(f1_score), em)
+
+
+def test_two_people_in_either_order_and_one_of_two_in_part():
+    golds = ["Edda Calder and Otto Brock", "Otto Brock and Edda Calder"]
+    assert grade("Otto Brock and Edda Calder", golds, False) == (1.0, 1.0)
+    assert grade("Edda Calder and Otto Brock.", golds, False) == (1.0, 1.0)
+    one = grade("Edda Calder", golds, False)
+    assert 0.5 < one.f1 < 0.6 and one.em == 0
+    assert grade("Ragna Venning", golds, False) == (0.0, 0.0)
+
+
+ABSTAIN = [
+    "unknown",
+    "Unknown.",
+    "The answer is unknown.",
+    "It is unknown",
+    "no answer",
+    "No answer.",
+    "none",
+    "None.",
+    "cannot be determined",
+    "Can't be determined.",
+    "It cannot be determined from the documents.",
+    "This cannot be determined from the given information.",
+    "I don't know.",
+    "N/A",
+    "not stated in the documents",
+    "There is no answer",
+    "not enough information",
+    "Insufficient information.",
+    "Edda Calder has no brother.",
+    "There is no documented sister in the documents.",
+]
+ANSWERS = [
+    "baker",
+    "Edda Calder",
+    "",
+    "  ",
+    "unknown baker",
+    "Nonesuch",
+    "one",
+    "no",
+    "The answer is baker.",
+    "the",
+    "Unknown, or baker",
+]
+
+
+@pytest.mark.parametrize("answer", ABSTAIN)
+def test_the_usual_ways_of_saying_unknown(answer):
+    assert abstains(answer)
+    assert grade(answer, ["unknown"], True) == (1.0, 1.0)
+    assert grade(answer, ["baker"], False).em == 0.0
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_to_an_unanswerable_question_scores_nothing(answer):
+    assert not abstains(answer)
+    assert grade(answer, ["unknown"], True) == (0.0, 0.0)
+
+
+@given(st.text(), st.text())
+def test_scores_are_bounded_symmetric_and_exact_means_full(answer, gold):
+    assert 0 <= f1(answer, gold) <= 1
+    assert f1(answer, gold) == pytest.approx(f1(gold, answer))
+    assert not exact(answer, gold) or f1(answer, gold) == 1
+    assert f1(answer, answer) == exact(answer, answer) == 1
+
+
+@given(st.text(), st.lists(st.text(), max_size=4), st.booleans())
+def test_grading_never_breaks_and_never_scores_exact_above_f1(answer, golds, unanswerable):
+    score = grade(answer, golds, unanswerable)
+    assert 0 <= score.em <= score.f1 <= 1

@@ -1,0 +1,60 @@
+"""Same seed, same bytes: against a recorded hash, whatever the hash seed, and on every Python that is installed."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+# The default world of seed 0. If this changes, every recorded run on it is void: raise the version and say so.
+GOLDEN = "0eea8edffbd7c1552b84efdb54a4cbc61368fd942cdbee3e956d009ae91a5f1d"
+
+
+def bytes_made_by(python: str, out: Path, **environment: str) -> str:
+    """One hash over the three files that `kbgym generate` writes under this interpreter."""
+    code = (
+        "import sys; from kbgym.cli.main import run; run(['generate', '--seed', '0', '--quiet', '--out', sys.argv[1]])"
+    )
+    subprocess.run([python, "-c", code, str(out)], env=_env(**environment), check=True, timeout=120)
+    files = sorted(out.iterdir())
+    assert [file.name for file in files] == ["documents.jsonl", "questions.jsonl", "world.json"]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _env(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(SOURCE), **more}
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "12345"])
+def test_the_hash_seed_changes_nothing(hash_seed, tmp_path):
+    assert bytes_made_by(sys.executable, tmp_path / "w", PYTHONHASHSEED=hash_seed) == GOLDEN
+
+
+def test_the_locale_changes_nothing(tmp_path):
+    assert bytes_made_by(sys.executable, tmp_path / "w", LC_ALL="C", LANG="C") == GOLDEN
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_every_installed_python_makes_the_same_bytes(version, tmp_path):
+    python = _interpreter(version)
+    if python is None:
+        pytest.skip(f"no Python {version} with click, msgspec and rich is installed")
+    assert bytes_made_by(python, tmp_path / "w") == GOLDEN
+
+
+def _interpreter(version: str) -> str | None:
+    """The first Python of a version that has what the core needs; KBGYM_PYTHONS may name more to try."""
+    named = [path for path in os.environ.get("KBGYM_PYTHONS", "").split(os.pathsep) if path]
+    homes = [str(path) for path in sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))]
+    found = [shutil.which(f"python{version}")]
+    probe = "import sys, click, msgspec, rich; print('%d.%d' % sys.version_info[:2])"
+    for python in [sys.executable, *named, *found, *homes]:
+        if python:
+            done = subprocess.run([python, "-c", probe], capture_output=True, text=True, env=_env())
+            if done.stdout.strip() == version:
+                return python
+    return None
