@@ -6,6 +6,7 @@ Forward passes, exams and backward passes are this same code; only role, task an
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -42,9 +43,18 @@ class Transcript(msgspec.Struct, frozen=True):
 
 
 async def play(
-    policy: Policy, environment: Environment, role: Role, task: Task, budget: int, memory: int = MEMORY
+    policy: Policy,
+    environment: Environment,
+    role: Role,
+    task: Task,
+    budget: int,
+    memory: int = MEMORY,
+    on_step: Callable[[int, Step], None] | None = None,
 ) -> Transcript:
-    """Ask the policy for one action at a time until it ends the pass or the budget does."""
+    """Ask the policy for one action at a time until it ends the pass or the budget does.
+
+    `on_step` hears of every step as it happens, so that passes side by side are traced in the order they took effect.
+    """
     steps: list[Step] = []
     recent: deque[Turn] = deque(maxlen=memory)
     while len(steps) < budget:
@@ -54,6 +64,8 @@ async def play(
             return Transcript(role, "agent_failed", tuple(steps), failure=str(failure))
         step = await environment.step(action, role)
         steps.append(step)
+        if on_step:
+            on_step(len(steps), step)
         recent.append(Turn(step.action, step.observation))
         if isinstance(step.action, Answer):
             return Transcript(role, "answered", tuple(steps), answer=step.action.text)

@@ -96,7 +96,7 @@ def test_five_hundred_texts_have_the_same_bits_in_any_batch(model: minilm.MiniLM
 
 
 def test_every_length_has_the_same_bits_alone_and_in_a_pair(model: minilm.MiniLM) -> None:
-    texts = ["word " * count + end for count in range(0, 255, 9) for end in ("one", "two")]
+    texts = ["word " * count + end for count in range(0, 255, 23) for end in ("one", "two")]
     alone = np.concatenate([model.embed([text]) for text in texts])
     assert model.embed(texts).tobytes() == alone.tobytes()
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+import numpy as np
 import pytest
 from kbgym.actions import Add, Added, Edit, Edited, Merged
 from kbgym.environment import Environment, Nearest, apply
 from kbgym.store import Store, source
 from kbgym.store.guard import Check, RuleJudge, Verdict, signature, verdict
+from kbgym.trace.folder import StoreFolder
 from playing import Live, step
 
 SAME = [
@@ -20,6 +23,8 @@ SAME = [
     ("Children of Carl Berg.", "Carl Berg’s kids"),
     ("The job of Bo Ek is baker.", "Bo Ek works as a baker."),
     ("People whose hobby is chess.", "Everybody whose pastime is chess."),
+    ("Bakers in Lund.", "People who are bakers in Lund."),
+    ("Quartets that rehearse on Tuesdays.", "The quartets that rehearse on Tuesdays."),
     ("Grandchildren of Carl Berg", "Documents of the grandchildren of Carl Berg."),
 ]
 DIFFERENT = [
@@ -139,13 +144,11 @@ def test_a_neighbour_deleted_while_a_slow_judge_thinks_is_no_crash_and_no_duplic
 
 
 def test_similarities_are_plain_numbers_even_where_an_engine_gives_others() -> None:
-    import numpy as np
-
     given = asyncio.run(verdict("x", [("a", np.float32(0.987654))], lambda _: "y", RuleJudge()))
     assert type(given.checks[0].similarity) is float and given.checks[0].similarity == 0.9877
 
 
-def test_the_verdict_is_recorded_and_not_recomputed(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_the_verdict_is_recorded_and_not_recomputed(tmp_path: Path) -> None:
     live = Live(tmp_path / "s")
     live.environment.engine = Fixed([("d5", 0.97)])
     live.environment.judge = Recording(yes="Bo Ek is a friend of Anna Berg.")
@@ -154,9 +157,6 @@ def test_the_verdict_is_recorded_and_not_recomputed(tmp_path) -> None:  # type: 
     assert isinstance(live.act(Add("Bo Ek’s friend is Anna Berg.")).result, Added)
     live.commit()
     live.close()
-    live.folder.reading = None
-    from kbgym.trace.folder import StoreFolder
-
     replayed = StoreFolder(tmp_path / "s").store()
     assert list(replayed) == list(live.store)
 

@@ -70,6 +70,11 @@ BROKEN = {
     "no job": (_drop("Dirk Lund's job is miner."), "Dirk Lund has 0 job sentences"),
     "two jobs": (_text("Ada Moss's hobby is kites.", "Ada Moss's job is miner."), "Ada Moss has 2 job sentences"),
     "one end": (_drop("Fitz Rook is a friend of Dirk Lund."), "told from one end only"),
+    "the same end twice": (
+        _text("Ada Moss is a friend of Egon Tarr.", "Ada Moss is a friend of Fitz Rook."),
+        "told twice from the same end",
+    ),
+    "a negative count": (lambda s: s["meta"].update(n_distractors=-1), "is not a whole universe file"),
     "a stranger": (
         _text("Fitz Rook is a friend of Dirk Lund.", "Fitz Rook is a friend of Jon Doe."),
         "names Jon Doe, about whom nothing else is said",

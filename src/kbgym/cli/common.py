@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from kbgym.errors import BadInput
+from kbgym.protocol.run import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,3 +47,29 @@ def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, note="")
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
+
+
+def agent_options(command: F) -> F:
+    """Add `--agent` and the flags that override one role."""
+    command = click.option("--judge", help="Who decides what is a duplicate.  [default: rule]")(command)
+    command = click.option("--curator", help="Overrides --agent for the curator.")(command)
+    command = click.option("--reader", help="Overrides --agent for the reader.")(command)
+    return click.option("--agent", help="reference, or MODULE:NAME.  [default: reference]")(command)
+
+
+def settings_from(config: Path | None, flags: Mapping[str, Any]) -> Settings:
+    """Defaults, then the TOML file, then the flags that were given."""
+    chosen: dict[str, Any] = {}
+    if config is not None:
+        try:
+            chosen = tomllib.loads(config.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"{config} is not TOML: {error}.") from error
+    given = {name: value for name, value in flags.items() if value is not None}
+    agent = given.pop("agent", chosen.pop("agent", None))
+    if agent is not None:
+        chosen = {"reader": agent, "curator": agent, **chosen}
+    try:
+        return msgspec.convert({**chosen, **given}, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"bad settings: {error}.") from error

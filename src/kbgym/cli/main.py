@@ -14,8 +14,12 @@ from kbgym.errors import KbgymError
 
 # verb: the module that defines its click command (`command`, or what is named behind a colon), and its line of help
 VERBS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "The whole story, offline: generate, train, examine, and what it gained."),
     "generate": ("generate", "Make a world of fictional people, with questions and exact golds."),
     "import": ("imports", "Make a world from somebody else's documents or questions."),
+    "train": ("train", "Train a store on a world's questions; run again to resume."),
+    "exam": ("exam", "Examine a frozen store with an independent reader."),
+    "probe": ("probe", "Draw the gradient's question groups for a trained run."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
     "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),

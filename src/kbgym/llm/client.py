@@ -5,6 +5,9 @@ What it does not know: what the messages mean, or whether a reply makes sense.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 import msgspec
@@ -35,22 +38,38 @@ class Budget:
         self.max_cost = max_cost
         self.max_tokens = max_tokens
         self.spent = Usage()
-        self.under_way = 0
+        self._under_way = 0
+        self._finished = asyncio.Event()
 
-    def check(self) -> None:
-        """Stop before a request if what is spent and what is under way, at the mean so far, reaches a cap."""
+    @asynccontextmanager
+    async def request(self) -> AsyncIterator[None]:
+        """Room for one request. Near a cap requests go one after another, so that it is passed by one at most."""
+        self._check()
+        while self._under_way and self._near():
+            self._finished.clear()
+            await self._finished.wait()
+            self._check()
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            self._finished.set()
+
+    def _near(self) -> bool:
+        """Whether what is under way, at the mean cost so far, would reach a cap."""
         spent = self.spent
-        share = 1 + self.under_way / spent.requests if spent.requests else 1.0
-        if self.max_cost is not None and spent.cost is not None and spent.cost * share >= self.max_cost:
-            raise CapReached(
-                f"--max-cost {self.max_cost:g} is reached: ${spent.cost:.4f} spent; what was finished is kept, "
-                "raise the cap and run the same command again to go on."
-            )
-        if self.max_tokens is not None and spent.tokens * share >= self.max_tokens:
-            raise CapReached(
-                f"--max-tokens {self.max_tokens} is reached: {spent.tokens:,} tokens used; what was finished is kept, "
-                "raise the cap and run the same command again to go on."
-            )
+        share = 1 + self._under_way / spent.requests if spent.requests else 1.0
+        by_cost = self.max_cost is not None and (spent.cost or 0.0) * share >= self.max_cost
+        return by_cost or (self.max_tokens is not None and spent.tokens * share >= self.max_tokens)
+
+    def _check(self) -> None:
+        spent = self.spent
+        go_on = "what was finished is kept; raise the cap and run the same command again to go on."
+        if self.max_cost is not None and spent.cost is not None and spent.cost >= self.max_cost:
+            raise CapReached(f"--max-cost {self.max_cost:g} is reached (${spent.cost:.4f} spent): {go_on}")
+        if self.max_tokens is not None and spent.tokens >= self.max_tokens:
+            raise CapReached(f"--max-tokens {self.max_tokens} is reached ({spent.tokens:,} tokens used): {go_on}")
 
 
 class Client:
@@ -101,14 +120,10 @@ class Client:
                 f"{where} holds no reply to this request ({hash[:12]}): it was recorded with other questions, "
                 "documents, prompts or settings."
             )
-        self.budget.check()
-        self.budget.under_way += 1
-        try:
-            reply, retries = await self._retry.run(lambda: self._once(provider, request), f"{self.name}")
-        finally:
-            self.budget.under_way -= 1
-        reply = msgspec.structs.replace(reply, retries=retries, cost=self.prices.cost(reply))
-        self.budget.spent += msgspec.structs.replace(Usage.of(reply), sent=())
+        async with self.budget.request():
+            reply, retries = await self._retry.run(lambda: self._once(provider, request), self.name)
+            reply = msgspec.structs.replace(reply, retries=retries, cost=self.prices.cost(reply))
+            self.budget.spent += msgspec.structs.replace(Usage.of(reply), sent=())
         if self.cassette is not None and self.cassette.record:
             self.cassette.take(hash, request, reply)
         return reply

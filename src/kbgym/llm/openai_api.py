@@ -36,9 +36,7 @@ class OpenAI:
         # The SDK's aiohttp transport costs half the processor time of its default one at high concurrency.
         http = openai.DefaultAioHttpClient() if importlib.util.find_spec("aiohttp") else None
         self._sdk = openai
-        self._api = openai.AsyncOpenAI(
-            api_key=key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http
-        )
+        self._api = openai.AsyncOpenAI(api_key=key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
         self._timeout = timeout
         self._redact = redact
         names = ("max_completion_tokens", "max_tokens")

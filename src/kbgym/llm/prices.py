@@ -27,7 +27,7 @@ class Prices:
         self.table = f"genai-prices {genai_prices.__version__}"
         if provider == "local":
             return
-        self._prices = genai_prices
+        self._prices: Any = genai_prices
         self._where = {"provider_api_url": base_url} if base_url else {"provider_id": provider}
         try:
             # One date for a whole run: a price that changes at midnight must not change within it.

@@ -5,11 +5,12 @@ It knows the secrets it is told about, those in the environment, and the shapes 
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 HIDDEN = "[key]"
 # Shorter values ("none", "test") are no secrets, and replacing them would spoil ordinary text.
@@ -29,8 +30,10 @@ class Redactor:
         found = {secret for secret in secrets if secret} | {
             value for name, value in os.environ.items() if _SECRET_NAME.search(name)
         }
+        found = {secret for secret in found if len(secret) >= SHORTEST}
+        found |= {written for secret in found for written in (json.dumps(secret)[1:-1], quote(secret, safe=""))}
         # Longest first: one secret may be a part of another.
-        self._secrets = sorted((s for s in found if len(s) >= SHORTEST), key=lambda s: (-len(s), s))
+        self._secrets = sorted(found, key=lambda secret: (-len(secret), secret))
 
     def __call__(self, text: str) -> str:
         for secret in self._secrets:

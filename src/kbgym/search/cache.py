@@ -96,6 +96,7 @@ class VectorCache:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(_SCHEMA)
+        connection.execute("SELECT key, vector FROM vectors LIMIT 0")  # a table of another shape fails here
         return connection
 
 

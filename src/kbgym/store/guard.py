@@ -100,7 +100,7 @@ def signature(text: str) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
     names: list[str] = []
     words: dict[str, None] = {}
     negations = 0
-    for position, match in enumerate(_WORD.finditer(text)):
+    for match in _WORD.finditer(text):
         word = match.group().removesuffix("'s").removesuffix("’s")
         small = word.casefold()
         if small in _NEGATIONS:
@@ -109,10 +109,8 @@ def signature(text: str) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
             continue
         elif small in _SYNONYMS:
             words[_SYNONYMS[small]] = None
-        elif word[0].isupper() or word[0].isdigit():
-            # A sentence's first word is capitalised whatever it is: folding case keeps both readings equal.
-            names.append(small)
-        elif position == 0:
+        elif word[0].isupper() or word[0].isdigit() or not (names or words):
+            # A sentence's first word may be capitalised whatever it is, so the first that counts stands with the names.
             names.append(small)
         else:
             words[small] = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import msgspec
 
@@ -73,6 +73,11 @@ class Vocabulary(msgspec.Struct, frozen=True):
     cities: list[str]
 
 
+class Meta(msgspec.Struct, frozen=True):
+    seed: int | None = None
+    n_distractors: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
 class Universe(msgspec.Struct, frozen=True):
     """The file, as far as it is used."""
 
@@ -80,7 +85,7 @@ class Universe(msgspec.Struct, frozen=True):
     questions: list[Asked]
     splits: dict[str, list[str]]
     vocab: Vocabulary
-    meta: dict[str, Any] = {}
+    meta: Meta = Meta()
 
 
 def read(file: Path) -> World:
@@ -99,7 +104,7 @@ def read(file: Path) -> World:
 
 def convert(universe: Universe) -> World:
     told = _sentences(universe.nodes)
-    people = _people(list(told.values()), universe.meta)
+    people = _people(list(told.values()), universe.meta.n_distractors)
     graph = Graph(people)
     documents = tuple(
         Document(id=node.id, text=node.text, kind=said.kind, about=_about(said, graph.named))
@@ -109,7 +114,7 @@ def convert(universe: Universe) -> World:
     facts = {
         "kind": "people",
         "source": SOURCE,
-        "seed": universe.meta.get("seed"),
+        "seed": universe.meta.seed,
         "people": msgspec.to_builtins(people),
     }
     return World(documents, _questions(universe, graph), msgspec.json.decode(msgspec.json.encode(facts)))
@@ -127,7 +132,7 @@ def _sentences(nodes: Sequence[Node]) -> dict[str, Sentence]:
     return told
 
 
-def _people(told: Sequence[Sentence], meta: Mapping[str, Any]) -> list[Person]:
+def _people(told: Sequence[Sentence], distractors: int | None) -> list[Person]:
     """Everybody who is the subject of a sentence, in order of appearance."""
     names = list(dict.fromkeys(said.subject for said in told))
     ids = {name: f"p{place:04d}" for place, name in enumerate(names, 1)}
@@ -169,7 +174,7 @@ def _people(told: Sequence[Sentence], meta: Mapping[str, Any]) -> list[Person]:
 
     # A distractor has attribute sentences only, and distractors stand last in the file.
     alone = [name for name in names if not values[name].keys() & {"spouse", "child-of", "parent-of", "friend"}]
-    alone = alone[-meta["n_distractors"] :] if meta.get("n_distractors") else alone
+    alone = alone if distractors is None else alone[max(0, len(alone) - distractors) :]
     return [person(name) for name in names]
 
 
@@ -177,11 +182,14 @@ _REVERSE = {"spouse": "spouse", "friend": "friend", "child-of": "parent-of", "pa
 
 
 def _both_ends(told: Sequence[Sentence], ids: Mapping[str, str]) -> None:
-    relations = dict.fromkeys((said.kind, said.subject, said.value) for said in told if said.kind in _REVERSE)
-    for kind, subject, other in relations:
+    relations: set[tuple[str, str, str]] = set()
+    for kind, subject, other, _ in (said for said in told if said.kind in _REVERSE):
+        if (kind, subject, other) in relations:
+            raise BadInput(f"the {kind} relation of {subject} and {other} is told twice from the same end.")
+        relations.add((kind, subject, other))
         if other not in ids:
             raise BadInput(f"a {kind} sentence of {subject} names {other}, about whom nothing else is said.")
-    for kind, subject, other in relations:
+    for kind, subject, other in sorted(relations):
         if (_REVERSE[kind], other, subject) not in relations:
             raise BadInput(f"the {kind} relation of {subject} and {other} is told from one end only.")
 

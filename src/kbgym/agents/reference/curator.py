@@ -68,7 +68,9 @@ class ReferenceCurator(PlannedPolicy):
             found = documents((yield Search(query_for(key), page)))
             index = index or next((id for id, text in found if is_index(text, key)), None)
             members.update((id, None) for id, text in found if belongs(text, key))
-            if not any(concerns(text, key) for _, text in found):
+            if any(facts(text) for _, text in found) and not any(concerns(text, key) for _, text in found):
+                break
+            if not found:
                 break
             page += 1
         if index is None and members:

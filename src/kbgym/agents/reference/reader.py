@@ -132,7 +132,11 @@ class ReferenceReader(PlannedPolicy):
             found = yield from self._search(query_for(key), page)
             if (yield from self._read_index(found, key)):
                 break
-            if not any(fact.relation == key.kind and fact.value == key.value for fact in _stated(found)):
+            stated = _stated(found)
+            if found and not stated:  # nothing but indexes of other keys: that says nothing about the members
+                page += 1
+                continue
+            if not any(fact.relation == key.kind and fact.value == key.value for fact in stated):
                 break
             page += 1
         self.memory.settle_key(key)
@@ -178,10 +182,13 @@ class ReferenceReader(PlannedPolicy):
 
     def _brings(self, found: list[Shown], relation: str, person: str) -> bool:
         """Whether another page is worth it: this one held a member, and did not state them all at once."""
+        stated = _stated(found)
+        if found and not stated:  # nothing but indexes of other keys: that says nothing about the members
+            return True
         members = set(self.memory.related(relation, person))
         belongs = [
             fact
-            for fact in _stated(found)
+            for fact in stated
             if (fact.subject == person and fact.value in members) or (fact.value == person and fact.subject in members)
         ]
         return bool(belongs) and not any(fact.whole and fact.relation == relation for fact in belongs)

@@ -1,0 +1,212 @@
+"""What search costs, as ratios against a limit or a peer measured in the same run; prints a Markdown table.
+
+    OMP_NUM_THREADS=1 python benchmarks/search.py [--quick]
+
+The limit of an exact search is one pass over the matrix (`matrix @ query`); the peer is in-memory chroma on the same
+vectors. Timed pairs alternate, so that whatever else the machine does falls on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kbgym.errors import Missing
+from kbgym.search.cache import VectorCache, key
+from kbgym.search.chroma import ChromaIndex
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
+from kbgym.search.engine import Engine
+from kbgym.search.index import ExactIndex, VectorIndex
+from kbgym.search.minilm import MiniLM, find
+
+Rows = NDArray[np.float32]
+DIMENSIONS = 384
+
+
+def unit_rows(count: int, seed: int) -> Rows:
+    rows = np.random.default_rng(seed).standard_normal((count, DIMENSIONS), dtype=np.float32)
+    rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return rows
+
+
+def filled(count: int) -> tuple[ExactIndex, Rows]:
+    rows = unit_rows(count, 0)
+    index = ExactIndex(DIMENSIONS)
+    index.reserve(count + 1000)
+    index.put_many([f"d{number}" for number in range(count)], rows)
+    return index, rows
+
+
+def queries(rows: Rows, count: int) -> list[Rows]:
+    noisy = rows[:count] + 0.5 * unit_rows(min(count, len(rows)), 1)
+    return [row / np.linalg.norm(row) for row in noisy]
+
+
+def alternating(rounds: int, *works: Callable[[int], object]) -> list[float]:
+    """Median seconds of each piece of work, taken in turn."""
+    taken: list[list[float]] = [[] for _ in works]
+    for number in range(rounds):
+        for work, times in zip(works, taken, strict=True):
+            start = time.perf_counter()
+            work(number)
+            times.append(time.perf_counter() - start)
+    return [statistics.median(times) for times in taken]
+
+
+def row(what: str, ours: str, against: str, ratio: str, bound: str) -> None:
+    print(f"| {what} | {ours} | {against} | {ratio} | {bound} |", flush=True)
+
+
+def brute(rows: Rows, query: Rows) -> list[str]:
+    scores = (rows.astype(np.float64) * query).sum(axis=1)
+    return [f"d{place}" for place in sorted(range(len(rows)), key=lambda place: (-scores[place], f"d{place}"))[:5]]
+
+
+def searches(counts: list[int], rounds: int) -> None:
+    for count in counts:
+        index, rows = filled(count)
+        asked = queries(rows, 50)
+        ours, limit = alternating(
+            rounds if count < 50_000 else max(20, rounds // 20),
+            lambda number: index.search(asked[number % 50], 0, 5),
+            lambda number: rows @ asked[number % 50],
+        )
+        right = all([id for id, _ in index.search(query, 0, 5)] == brute(rows, query) for query in asked[:3])
+        note = "same as brute force" if right else "DIFFERS FROM BRUTE FORCE"
+        what = f"search, {count:,} vectors ({note})"
+        row(what, f"{ours * 1e3:.3f} ms", f"one pass: {limit * 1e3:.3f} ms", f"{ours / limit:.2f}", "at most 1.5")
+
+
+def against_chroma(count: int, rounds: int) -> None:
+    index, rows = filled(count)
+    try:
+        peer = ChromaIndex()
+    except Missing as error:
+        row(f"search, {count:,} vectors", "", f"chroma: {error}", "", "chroma at least 2")
+        return
+    peer.put_many([f"d{number}" for number in range(count)], rows)
+    asked = queries(rows, 50)
+
+    def bare(number: int) -> object:
+        return peer._collection.query(query_embeddings=asked[number % 50][None], n_results=5, include=["distances"])
+
+    ours, theirs, seam = alternating(
+        rounds,
+        lambda number: index.search(asked[number % 50], 0, 5),
+        bare,
+        lambda number: peer.search(asked[number % 50], 0, 5),
+    )
+    found = sum(
+        len({id for id, _ in index.search(query, 0, 5)} & {id for id, _ in peer.search(query, 0, 5)}) for query in asked
+    )
+    row(
+        f"search, {count:,} vectors; chroma finds {found / 2.5:.0f}% of the true five",
+        f"{ours * 1e3:.3f} ms",
+        f"chroma's own query: {theirs * 1e3:.3f} ms (behind our seam {seam * 1e3:.3f})",
+        f"chroma {theirs / ours:.1f} times ours",
+        "at least 2",
+    )
+
+
+def edits(counts: list[int], rounds: int) -> None:
+    base = 0.0
+    for count in counts:
+        index, rows = filled(count)
+
+        def cycle(number: int, index: VectorIndex = index, rows: Rows = rows, count: int = count) -> None:
+            index.put("new", rows[number % 50])
+            index.put(f"d{(number * 7919) % count}", rows[number % 50])
+            index.remove("new")
+
+        (taken,) = alternating(rounds, cycle)
+        base = base or taken
+        note = f"{counts[0]:,}: {base * 1e6:.1f} us"
+        row(
+            f"add, edit and remove one, {count:,} vectors", f"{taken * 1e6:.1f} us", note, f"{taken / base:.2f}", "flat"
+        )
+        del index, rows
+
+
+def cache(count: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        rows = unit_rows(min(count, 10_000), 2)
+        store = VectorCache(Path(folder))
+        texts = [f"A text about number {number}, as long as a short sentence." for number in range(count)]
+
+        class Never:
+            name, dimensions = "never", DIMENSIONS
+
+            def embed(self, texts: object) -> Rows:
+                raise AssertionError("everything is cached")
+
+        start = time.perf_counter()
+        for at in range(0, count, len(rows)):
+            some = texts[at : at + len(rows)]
+            store.put([key("never", text) for text in some], rows[: len(some)])
+        written = time.perf_counter() - start
+        store.close()
+        engine = Engine(CachedEmbedder(Never(), VectorCache(Path(folder))))
+        start = time.perf_counter()
+        engine.load((f"d{number}", text) for number, text in enumerate(texts))
+        taken = time.perf_counter() - start
+        start = time.perf_counter()
+        (Path(folder) / "vectors-1.sqlite3").read_bytes()
+        limit = time.perf_counter() - start
+        row(
+            f"warm load, {count:,} texts (filling the cache took {written:.1f} s)",
+            f"{taken:.2f} s",
+            f"reading the file: {limit:.2f} s",
+            f"{taken / limit:.1f}",
+            "",
+        )
+
+
+def embedding(count: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        texts = [f"Mara Tolland {number} is the mother of Odo Fenn." for number in range(count)]
+        try:
+            model = MiniLM(find(Path(folder)), Path(folder))
+        except Missing as error:
+            row("embedding", "", str(error), "", "")
+            return
+        model.embed(["warm up"])
+        (batch,) = alternating(1, lambda number: model.embed(texts))
+        (alone,) = alternating(30, lambda number: model.embed([f"Who is a friend of Odo Fenn {number}?"]))
+        cached = default_embedder(Path(folder))
+        cached.embed(texts[:64])
+        (hit,) = alternating(200, lambda number: cached.embed([texts[number % 64]]))
+        row(
+            f"embed {count:,} short sentences",
+            f"{count / batch:.0f} a second",
+            f"one at a time: {1 / alone:.0f} a second",
+            f"{alone * count / batch:.1f}",
+            "",
+        )
+        row("embed a query", f"remembered: {hit * 1e6:.0f} us", f"new: {alone * 1e3:.1f} ms", f"{hit / alone:.3f}", "")
+        (hashed,) = alternating(3, lambda number: HashEmbedder().embed(texts))
+        row("hash embedder (tests)", f"{count / hashed:.0f} a second", "", "", "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds, for a short look")
+    quick = parser.parse_args().quick
+    print("| what | ours | limit or peer | ratio | must be |\n| --- | --- | --- | --- | --- |")
+    searches([5864, 20_000] if quick else [5864, 100_000], 200 if quick else 1000)
+    against_chroma(5864, 100 if quick else 300)
+    edits([6000, 60_000] if quick else [6000, 60_000, 600_000], 500)
+    cache(5900)
+    if not quick:
+        cache(600_000)
+    embedding(200 if quick else 1000)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""A view as a request to a model: the skill, the task, the turns so far, and the budget as the very last line.
+
+Everything before the last line only ever grows within a pass, so that providers can cache it. Text out of the store is
+put between marks that it cannot itself contain.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from kbgym.actions import Action, Invalid
+from kbgym.canonical import digest, encode
+from kbgym.llm.values import Call, Message
+from kbgym.policy import Backward, Forward, Task, Turn, View
+from kbgym.tools import Role
+
+SKILLS: dict[Role, str] = {"reader": "retrieval", "curator": "curation"}
+
+_VERDICTS = {
+    "out of budget": "It ran out of actions before it answered.",
+    "wrong": "It answered wrongly.",
+    "right": "It answered correctly.",
+}
+# What could end the data or pass for a chat template's own marks.
+_MARKS = re.compile(r"<(?=/?observation)|<(?=\|)|<(?=/?s>|/?(?:start|end)_of_turn>|/?tool_)|\[(?=/?INST\])", re.I)
+
+
+@cache
+def prompt(name: str) -> str:
+    """A prompt of ours, by name."""
+    return (files("kbgym.agents") / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def prompt_hash(name: str) -> str:
+    return digest(prompt(name).encode())
+
+
+def as_data(text: str) -> str:
+    """Text out of the store, marked as such; a mark inside it loses its bracket."""
+    return f"<observation>\n{_MARKS.sub('‹', text)}\n</observation>"
+
+
+def messages(view: View) -> tuple[Message, ...]:
+    """The task and every turn the view still remembers."""
+    turns: list[Message] = [Message("user", task_block(view.task))]
+    for number, turn in enumerate(view.history, 1):
+        call = call_of(turn.action, f"call_{number}")
+        turns.append(Message("assistant", call=call))
+        turns.append(Message("tool", as_data(turn.observation), id=call.id))
+    return tuple(turns)
+
+
+def tail(remaining: int) -> str:
+    return f"Actions left: {remaining}."
+
+
+def task_block(task: Task) -> str:
+    match task:
+        case Forward(question):
+            return f"Question: {_plain(question)}"
+        case Backward(question, forward, golds, f1, verdict):
+            also = f" (also accepted: {'; '.join(map(_plain, golds[1:]))})" if len(golds) > 1 else ""
+            return "\n\n".join(
+                [
+                    f"Question: {_plain(question)}",
+                    "What the reader did:",
+                    *(_attempt(number, turn) for number, turn in enumerate(forward, 1)),
+                    f"{_VERDICTS[verdict]} Score (F1): {f1:.2f}.",
+                    f"Correct answer: {_plain(golds[0])}{also}",
+                    "Name the keys this question mentions. See to it that each has a complete index: build what is "
+                    "missing, extend what is partial, change nothing where they are complete.",
+                ]
+            )
+
+
+def call_of(action: Action, id: str) -> Call:
+    """An action as the tool call that asked for it."""
+    if isinstance(action, Invalid):
+        # What was wrong with it is in the observation; its arguments were not kept.
+        return Call(re.sub(r"[^A-Za-z0-9_-]", "_", action.name) or "invalid", "{}", id)
+    fields = msgspec.to_builtins(action)
+    return Call(fields.pop("tool"), encode(fields).decode(), id)
+
+
+def _attempt(number: int, turn: Turn) -> str:
+    call = call_of(turn.action, "")
+    return f"{number}. {call.name} {_plain(call.arguments)}\n{as_data(turn.observation)}"
+
+
+def _plain(text: str) -> str:
+    return _MARKS.sub("‹", text)

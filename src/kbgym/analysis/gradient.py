@@ -1,0 +1,75 @@
+"""Flat against trained, group by group: rho and F1 with their intervals, beside the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
+from kbgym.protocol.exam import Row
+
+LABELS = {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither"}
+
+# The paper's trained store: gpt-5-mini as reader and curator, one seed, n = 34 a group.
+PAPER = {
+    "trained": (0.747, 0.618, 0.912),
+    "both": (0.879, 0.765, 0.941),
+    "one": (0.977, 0.647, 0.706),
+    "neither": (1.016, 0.794, 0.765),
+}
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """One arm against the flat store on the same questions. Questions either agent failed on are left out."""
+
+    n: int
+    rho: Interval
+    f1_flat: float
+    f1_arm: float
+    f1_difference: Interval
+    actions_flat: float
+    actions_arm: float
+    characters_flat: float
+    characters_arm: float
+    failed: int
+
+
+def compare(arm: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Comparison:
+    """Pair the rows by question; paired bootstrap for both endpoints."""
+    base = {row.id: row for row in flat}
+    pairs = [(row, base[row.id]) for row in arm if row.f1 is not None and base[row.id].f1 is not None]
+    treated = [row for row, _ in pairs]
+    untreated = [row for _, row in pairs]
+    return Comparison(
+        n=len(pairs),
+        rho=ratio_of_means([row.actions for row in treated], [row.actions for row in untreated], seed=seed),
+        f1_flat=_mean([row.f1 or 0.0 for row in untreated]),
+        f1_arm=_mean([row.f1 or 0.0 for row in treated]),
+        f1_difference=score_difference([r.f1 or 0.0 for r in treated], [r.f1 or 0.0 for r in untreated], seed=seed),
+        actions_flat=_mean([row.actions for row in untreated]),
+        actions_arm=_mean([row.actions for row in treated]),
+        characters_flat=_mean([row.characters for row in untreated]),
+        characters_arm=_mean([row.characters for row in treated]),
+        failed=len(arm) - len(pairs),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def table(groups: Mapping[str, Comparison]) -> str:
+    """The gradient on one screen, ours beside the paper's."""
+    head = f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}   {'paper: rho, F1':<22}"
+    lines = [head]
+    for name, result in groups.items():
+        rho = f"{result.rho.value:.3f} [{result.rho.low:.2f}, {result.rho.high:.2f}]"
+        f1 = f"{result.f1_flat:.3f} → {result.f1_arm:.3f}"
+        actions = f"{result.actions_flat:.1f} → {result.actions_arm:.1f}"
+        paper = ""
+        if name in PAPER:
+            theirs, before, after = PAPER[name]
+            paper = f"{theirs:.3f}, {before:.3f} → {after:.3f}"
+        lines.append(f"{LABELS.get(name, name):12}{result.n:>4}  {rho:>22}{f1:>22}{actions:>14}   {paper:<22}")
+    return "\n".join(lines)

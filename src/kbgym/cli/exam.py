@@ -1,0 +1,119 @@
+"""`kbgym exam`: a frozen store, an independent reader, a set of questions; and `kbgym probe`, which draws such sets."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+import msgspec
+
+from kbgym.agents.registry import make_agent
+from kbgym.canonical import whole_folder, write_lines
+from kbgym.cli.common import emit, output_options, progress
+from kbgym.errors import BadInput
+from kbgym.protocol.exam import examine, summarise
+from kbgym.protocol.probe import Probe, gradient
+from kbgym.protocol.run import Run
+from kbgym.protocol.session import embedder_named, engine_for, question_set
+from kbgym.protocol.train import schedule
+from kbgym.trace.events import Genesis
+from kbgym.trace.folder import open_folder
+from kbgym.worlds.world import World
+
+
+@click.command("exam")
+@click.argument("store")
+@click.option(
+    "--world", "world_folder", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]"
+)
+@click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
+@click.option("--agent", default="reference", show_default=True, help="Who reads.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL; run again to resume.")
+@click.option("--concurrency", default=16, show_default=True, type=click.IntRange(min=1), help="Questions at once.")
+@click.option("--embedder", help="Overrides the one the store was trained with.")
+@output_options
+def command(
+    store: str,
+    world_folder: Path | None,
+    set_name: str,
+    agent: str,
+    out: Path | None,
+    concurrency: int,
+    embedder: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Examine a frozen STORE: a run, a run at an iteration (RUN@57), a store folder or a world.
+
+    \b
+    Example:
+      kbgym exam runs/r0 --set test_in
+      kbgym exam runs/r0@0 --set test_in --out flat.jsonl
+    """
+    folder = open_folder(store)
+    run = Run(folder.folder) if (folder.folder / "run.json").exists() else None
+    world = World.load(_world_of(folder.folder, world_folder))
+    questions = question_set(set_name, world, run)
+    genesis = folder.events[0] if folder.events else None
+    name = embedder or (genesis.embedder if isinstance(genesis, Genesis) else "")
+    examined = folder.store()
+    with progress("embedding", quiet or as_json) as tick:
+        engine = engine_for(examined, embedder_named(name), tick)
+    with progress(f"exam {set_name}", quiet or as_json) as tick:
+        reader = make_agent(agent, "reader")
+        rows = asyncio.run(examine(examined, engine, questions, reader, out, concurrency=concurrency, tick=tick))
+    summary = summarise(rows)
+    outcomes = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items())
+    text = (
+        f"{store} on {set_name}, {agent} reader, n = {summary.n}: F1 {summary.f1:.3f}, EM {summary.em:.3f}, "
+        f"{summary.actions:.2f} actions and {summary.characters:,.0f} characters read a question ({outcomes})."
+    )
+    emit(msgspec.to_builtins(summary), as_json, quiet, text)
+
+
+def _world_of(store: Path, given: Path | None) -> Path:
+    if given is not None:
+        return given
+    for folder in (store / "world", store):
+        if (folder / "questions.jsonl").is_file():
+            return folder
+    raise BadInput(f"{store} holds no questions; name their world with --world.")
+
+
+@click.command("probe")
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--world", "world_folder", type=click.Path(path_type=Path), help="Must be the run's own; optional.")
+@click.option("--n", "size", default="34", show_default=True, help="Questions a group, or `all`.")
+@click.option("--seed", default=0, show_default=True, help="Decides which unseen questions are drawn.")
+@output_options
+def probe_command(
+    run_folder: Path, world_folder: Path | None, size: str, seed: int, as_json: bool, quiet: bool
+) -> None:
+    """Draw the gradient's question groups for a trained RUN and keep them in it.
+
+    \b
+    Example:
+      kbgym probe runs/r0 --n 34
+      kbgym exam runs/r0 --set neither
+    """
+    run = Run(run_folder)
+    if world_folder is not None and World.load(world_folder).hash != run.world_hash:
+        raise BadInput(f"{world_folder} is not the world {run_folder} was trained on.")
+    if size != "all" and not size.isdigit():
+        raise BadInput(f"--n takes a number or `all`, not {size!r}.")
+    probe = probe_run(run, None if size == "all" else int(size), seed)
+    groups = {name: len(questions) for name, questions in probe.groups.items()}
+    lines = [f"{name:8} {n:4} questions, {probe.overlap[name]} of them trained on" for name, n in groups.items()]
+    lines += [f"pool too small for {name}: {took} in every group" for name, took in probe.short.items()]
+    emit({"groups": groups, "overlap": probe.overlap, "quota": probe.quota}, as_json, quiet, "\n".join(lines))
+
+
+def probe_run(run: Run, n: int | None, seed: int = 0) -> Probe:
+    """Draw the groups and write them into the run."""
+    trained = list(dict.fromkeys(question for _, question in schedule(run.world, run.settings)))
+    probe = gradient(run.world, trained, n, seed)
+    with whole_folder(run.folder / "probe") as folder:
+        for name, questions in probe.groups.items():
+            write_lines(folder / f"{name}.jsonl", questions)
+    return probe

@@ -1,0 +1,76 @@
+"""`kbgym train`: a world and settings in, a run folder with a trained store out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+import msgspec
+
+from kbgym.analysis.coverage import coverage
+from kbgym.cli.common import agent_options, emit, output_options, progress, settings_from
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.protocol.train import Trainer
+from kbgym.store import ledger
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.world import World
+
+
+@click.command("train")
+@click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="The world to train on.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
+@click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Settings as TOML.")
+@click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100]")
+@click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]")
+@click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
+@click.option("--strategy", help="What the curator works on: paper.  [default: paper]")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
+@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
+@agent_options
+@output_options
+def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, quiet: bool, **flags: object) -> None:
+    """Train a store: answer each question, see the gold, edit the store, commit.
+
+    Interrupted training goes on when the same command is run again.
+
+    \b
+    Example:
+      kbgym generate --seed 0 --out worlds-out/w0
+      kbgym train --world worlds-out/w0 --out runs/r0 --questions 100 --epochs 2
+    """
+    settings = settings_from(config, flags)
+    run = Run.open_or_create(out, World.load(world_folder), settings)
+    trainer = train_run(run, settings, quiet or as_json)
+    store = trainer.store
+    counted = ledger(store)
+    f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
+    share = coverage(store).direct
+    result = {
+        "run": str(out),
+        "iterations": trainer.iteration,
+        "coverage": round(share, 4),
+        "links": counted.links,
+        "authored": counted.authored,
+        "forward_f1": round(f1, 4),
+        "settings": msgspec.to_builtins(settings),
+    }
+    text = (
+        f"{out}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
+        f"The store has {counted.authored} authored documents and {counted.links:,} links, "
+        f"covering {share:.1%} of {counted.origins:,} originals.\n"
+        f"Next: kbgym probe {out} && kbgym exam {out} --set trained"
+    )
+    emit(result, as_json, quiet, text)
+
+
+def train_run(run: Run, settings: Settings, quiet: bool) -> Trainer:
+    """Train a run to its end, with bars for the embedding and the training."""
+    store = StoreFolder(run.folder).store()
+    with progress("embedding", quiet) as tick:
+        engine = engine_for(store, embedder_named(settings.embedder), tick)
+    trainer = Trainer(run, agents_named(settings), engine)
+    with progress("training", quiet) as tick:
+        asyncio.run(trainer.train(tick))
+    return trainer

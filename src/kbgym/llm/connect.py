@@ -1,0 +1,150 @@
+"""From an agent's name to a client: `llm:openai/MODEL`, `llm:anthropic/MODEL`, `llm:local/MODEL`, `cassette:FILE`.
+
+`Models` holds what the models of one run share: the budget, the cassette, the endpoints. Keys come from the
+environment and go nowhere but to the provider they belong to.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.errors import BadInput
+from kbgym.llm.anthropic_api import Anthropic
+from kbgym.llm.cassette import Cassette, Role
+from kbgym.llm.client import Budget, Client, Provider
+from kbgym.llm.limits import Limiter
+from kbgym.llm.openai_api import OpenAI
+from kbgym.llm.prices import Prices
+from kbgym.llm.redact import Redactor, quiet_libraries, shown_url, url_secrets
+from kbgym.llm.retry import Retry
+
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "local": "KBGYM_LOCAL_API_KEY"}
+LOCAL_URL = "http://127.0.0.1:8080/v1"
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What a model is asked with. All of it stands in the trace; what the provider made of it is in `Usage.sent`."""
+
+    model: str
+    temperature: float | None
+    effort: str | None
+    max_tokens: int
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's choices for the models of a run; None means the provider's or the paper's value."""
+
+    base_url: str | None = None
+    concurrency: int = 8
+    timeout: float = 120.0
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    cassette: Path | None = None
+    temperature: float | None = None
+    effort: str | None = None
+    completion: int | None = None
+
+
+def is_model(name: str) -> bool:
+    """Whether an agent's name is one of ours."""
+    return name.startswith(("llm:", "cassette:"))
+
+
+class Models:
+    """The models of one run. Use `client` for each role, and `close` at the end."""
+
+    def __init__(self, options: Options | None = None, retry: Retry | None = None) -> None:
+        self.options = options or Options()
+        if self.options.concurrency < 1:
+            raise BadInput(f"--concurrency {self.options.concurrency} is not at least 1.")
+        keys = [os.environ.get(variable) for variable in KEYS.values()]
+        self._redact = Redactor([*keys, *url_secrets(self.options.base_url)])
+        self._retry = retry or Retry()
+        self.budget = Budget(self.options.max_cost, self.options.max_tokens)
+        self.cassette: Cassette | None = None
+        if self.options.cassette is not None:
+            self.cassette = Cassette(self.options.cassette, record=True, redact=self._redact)
+            self.budget.spent += self.cassette.spent
+        self._played: dict[str, Cassette] = {}
+        self._clients: dict[str, Client] = {}
+        quiet_libraries()
+
+    def client(self, name: str, role: Role) -> tuple[Client, Settings]:
+        """The client and the settings for a role. The same name gives the same client."""
+        kind, _, rest = name.partition(":")
+        if kind == "cassette" and rest:
+            return self._player(rest, role)
+        provider, _, model = rest.partition("/")
+        if kind != "llm" or provider not in KEYS or not model:
+            raise BadInput(
+                f"there is no agent {name!r}; models are llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL "
+                "and cassette:FILE."
+            )
+        settings = self._settings(provider, model, role)
+        if name not in self._clients:
+            self._clients[name] = self._connect(name, provider, model)
+        if self.cassette is not None:
+            self.cassette.introduce(role, name, msgspec.to_builtins(settings))
+        return self._clients[name], settings
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.close()
+        if self.cassette is not None:
+            self.cassette.close()
+
+    def _settings(self, provider: str, model: str, role: Role) -> Settings:
+        options = self.options
+        if role == "judge":
+            # Room to think: a reasoning model given less returns nothing, and an empty verdict is no verdict.
+            return Settings(model, 0.0, "minimal" if provider == "openai" else None, 500)
+        return Settings(
+            model=model,
+            temperature=0.3 if options.temperature is None else options.temperature,
+            effort=options.effort or ("low" if provider == "openai" else None),
+            max_tokens=options.completion or (2_048 if provider == "local" else 12_000),
+        )
+
+    def _connect(self, name: str, provider: str, model: str) -> Client:
+        options, base_url = self.options, self.options.base_url
+        if base_url is not None and not base_url.startswith(("http://", "https://")):
+            raise BadInput(f"--base-url {base_url!r} does not start with http:// or https://.")
+        key = os.environ.get(KEYS[provider])
+        endpoint: Provider
+        if provider == "local":
+            endpoint = OpenAI("local", base_url or LOCAL_URL, key or "none", options.timeout, self._redact)
+        elif not key:
+            raise BadInput(f"{name} needs a key: set {KEYS[provider]} in the environment.")
+        elif provider == "openai":
+            endpoint = OpenAI("openai", base_url, key, options.timeout, self._redact)
+        else:
+            endpoint = Anthropic(base_url, key, options.timeout, self._redact)
+        return Client(
+            name,
+            endpoint,
+            Prices(provider, model, base_url and shown_url(base_url)),
+            Limiter(options.concurrency),
+            self._retry,
+            self.cassette,
+            self.budget,
+        )
+
+    def _player(self, file: str, role: Role) -> tuple[Client, Settings]:
+        if file not in self._played:
+            self._played[file] = Cassette(Path(file), record=False, redact=self._redact)
+        cassette = self._played[file]
+        recorded = cassette.agent(role)
+        key = f"cassette:{file}:{recorded.name}"
+        if key not in self._clients:
+            provider, _, model = recorded.name.removeprefix("llm:").partition("/")
+            self._clients[key] = Client(recorded.name, None, Prices(provider, model), cassette=cassette)
+        return self._clients[key], msgspec.convert(recorded.settings, Settings)
+
+
+def described(client: Client, settings: Settings, prompts: dict[str, str]) -> dict[str, Any]:
+    """What a run's settings should remember of a model: its name, what it is asked with, the prompts' hashes."""
+    return {"agent": client.name, "settings": msgspec.to_builtins(settings), "prompts": prompts}

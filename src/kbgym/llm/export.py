@@ -1,0 +1,69 @@
+"""Recorded passes as chat transcripts, one JSON line each: `{"messages": [...], "tools": [...]}`, for fine-tuning.
+
+A pass is a chain of requests each of which extends the one before; the last one holds it all. Corrections and the
+replies that made them necessary are left out, and so are passes that ended without a valid reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kbgym.canonical import encode, write_lines
+from kbgym.llm.cassette import Cassette, Exchange
+from kbgym.llm.values import Call
+
+
+def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
+    """Every finished pass, in the order they were finished."""
+    exchanges = [exchange for exchange in cassette.exchanges if not _correction(exchange)]
+    extended = {prefix for exchange in exchanges for prefix in _prefixes(exchange)}
+    for exchange in exchanges:
+        if len(exchange.reply.calls) == 1 and _key(exchange, len(exchange.messages)) not in extended:
+            yield _chat(exchange)
+
+
+def export(cassette: Cassette, out: Path) -> int:
+    """Write the transcripts; how many there were."""
+    chats = list(transcripts(cassette))
+    write_lines(out, chats)
+    return len(chats)
+
+
+def _correction(exchange: Exchange) -> bool:
+    """A request that answers a malformed reply ends with plain text from the assistant and then from the user."""
+    return any(m.role == "assistant" and m.call is None for m in exchange.messages)
+
+
+def _key(exchange: Exchange, length: int) -> bytes:
+    return encode([exchange.model, exchange.system, exchange.messages[:length]])
+
+
+def _prefixes(exchange: Exchange) -> Iterator[bytes]:
+    # A pass grows by two messages a turn: the call and its result.
+    for length in range(len(exchange.messages) - 2, 0, -2):
+        yield _key(exchange, length)
+
+
+def _chat(exchange: Exchange) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": exchange.system}]
+    for message in exchange.messages:
+        if message.call is not None:
+            messages.append(_called(message.call))
+        elif message.role == "tool":
+            messages.append({"role": "tool", "tool_call_id": message.id, "content": message.text})
+        else:
+            messages.append({"role": message.role, "content": message.text})
+    (call,) = exchange.reply.calls
+    last = Call(call.name, call.arguments, f"call_{len(exchange.messages) // 2 + 1}")
+    return {"messages": [*messages, _called(last)], "tools": list(exchange.tools)}
+
+
+def _called(call: Call) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": call.id, "type": "function", "function": function}],
+    }

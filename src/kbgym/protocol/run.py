@@ -1,0 +1,105 @@
+"""A run folder: what was asked for, the world, the store's trace, snapshots, exams.
+
+run.json        resolved settings, versions and hashes, written first
+world/          documents.jsonl, questions.jsonl, world.json
+trace.jsonl     every action and result; deterministic, hash-chained
+timing.jsonl    clocks, which replay ignores
+snapshots/      the store at each epoch's end; derived, may be thrown away
+exams/          one file of rows per exam
+report/
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.canonical import decode, pretty, whole_folder, write_lines
+from kbgym.errors import BadInput, Damaged
+from kbgym.store import Store
+from kbgym.worlds.world import World
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that decides what a training run does. Two runs with equal settings give equal bytes."""
+
+    questions: int = 100
+    epochs: int = 2
+    seed: int = 0
+    reader: str = "reference"
+    curator: str = "reference"
+    judge: str = "rule"
+    strategy: str = "paper"
+    embedder: str = "all-MiniLM-L6-v2"
+    forward_budget: int = 15
+    backward_budget: int = 30
+    memory: int = 30
+    batch_size: int = 1
+    eval: bool = True
+
+
+class Run:
+    """A run folder that exists."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            header = decode((folder / "run.json").read_bytes(), dict[str, Any])
+            self.settings = msgspec.convert(header["settings"], Settings)
+            self.world_hash = str(header["world"])
+        except FileNotFoundError:
+            raise BadInput(f"{folder} is no run: it has no run.json.") from None
+        except (msgspec.DecodeError, msgspec.ValidationError, KeyError, UnicodeDecodeError) as error:
+            raise Damaged(f"{folder / 'run.json'}: {error}") from error
+        self._world: World | None = None
+
+    @classmethod
+    def open_or_create(cls, folder: Path, world: World, settings: Settings) -> Run:
+        """The run at this place, started if there is none. One with other settings or another world is refused."""
+        if (folder / "run.json").exists():
+            run = cls(folder)
+            if run.settings != settings:
+                changed = [
+                    f"{name} {old!r}, not {new!r}"
+                    for name, old in msgspec.structs.asdict(run.settings).items()
+                    if (new := getattr(settings, name)) != old
+                ]
+                raise BadInput(f"{folder} was started with {'; '.join(changed)}. Use those, or another --out.")
+            if run.world_hash != world.hash:
+                raise BadInput(f"{folder} was started on another world; use another --out.")
+            return run
+        with whole_folder(folder) as scratch:
+            header = {"settings": settings, "world": world.hash, "kbgym": 1}
+            (scratch / "run.json").write_text(pretty(header), encoding="utf-8")
+            world.save(scratch / "world")
+        return cls(folder)
+
+    @property
+    def world(self) -> World:
+        if self._world is None:
+            self._world = World.load(self.folder / "world")
+        return self._world
+
+    def snapshot(self, store: Store, iteration: int) -> None:
+        """Write the store as it is after an iteration, whole or not at all."""
+        folder = self.folder / "snapshots"
+        folder.mkdir(exist_ok=True)
+        scratch = folder / f".{iteration}.tmp"
+        write_lines(scratch, store)
+        os.replace(scratch, folder / f"{iteration}.jsonl")
+
+    def exam_path(self, name: str) -> Path:
+        folder = self.folder / "exams"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{name}.jsonl"
+
+    def timed(self, what: str, seconds: float, **more: Any) -> None:
+        """Note how long something took, in the file that replay ignores."""
+        line = {"at": round(time.time(), 3), "what": what, "seconds": round(seconds, 6), **more}
+        with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")

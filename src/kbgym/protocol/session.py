@@ -1,0 +1,52 @@
+"""What verbs need to put a protocol together: engines, agents by name, question sets by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kbgym.agents.registry import make_agent
+from kbgym.canonical import read_lines
+from kbgym.errors import BadInput
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.train import Agents
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
+from kbgym.search.engine import Engine
+from kbgym.store import Store
+from kbgym.worlds.world import Question, World
+
+Tick = Callable[[int, int, str], None]
+
+
+def embedder_named(name: str) -> CachedEmbedder:
+    """An embedder by the name a trace or a setting gives it."""
+    if name == "hash":
+        return CachedEmbedder(HashEmbedder())
+    if name in ("", "all-MiniLM-L6-v2"):
+        return default_embedder()
+    raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, or hash for tests.")
+
+
+def engine_for(store: Store, embedder: CachedEmbedder, tick: Tick | None = None) -> Engine:
+    """A search engine that holds every document of a store."""
+    engine = Engine(embedder)
+    engine.load(((record.id, record.text) for record in store), tick)
+    return engine
+
+
+def agents_named(settings: Settings) -> Agents:
+    return Agents(make_agent(settings.reader, "reader"), make_agent(settings.curator, "curator"))
+
+
+def question_set(name: str, world: World, run: Run | None = None) -> tuple[Question, ...]:
+    """A split of the world, a probe group of a run, or a file of questions."""
+    if found := world.split(name):
+        return found
+    if run is not None and (run.folder / "probe" / f"{name}.jsonl").is_file():
+        return tuple(read_lines(run.folder / "probe" / f"{name}.jsonl", Question))
+    if Path(name).is_file():
+        return tuple(read_lines(Path(name), Question))
+    raise BadInput(
+        f"there is no question set {name!r}: the world's splits are {', '.join(world.splits) or 'none'}; "
+        "a probe group needs `kbgym probe` first; a file must exist."
+    )

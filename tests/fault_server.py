@@ -1,0 +1,331 @@
+"""A server that speaks OpenAI's chat protocol on the loopback, plays the reference agents, and fails on request.
+
+The agents behind it see only what the prompt holds: a request is read back into a view, and a fresh policy is led
+through its history. So an exam over this server must come out exactly as one without it. Which request fails, and how,
+is a function of the seed, the request and how often it was made: the same in any order and at any concurrency.
+
+    python tests/fault_server.py --latency 0.2 --rate 0.3      prints its address; --help says more
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from kbgym.actions import Action
+from kbgym.agents.prompting import call_of
+from kbgym.agents.reference.curator import ReferenceCurator
+from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.policy import Backward, Forward, Policy, Task, Turn, View
+from kbgym.tools import parse
+
+TRANSPORT = ("limited", "error", "reset", "timeout", "drip", "short", "half_json", "no_choices", "not_json")
+MALFORMED = ("prose", "empty", "wrong_tool", "bad_arguments", "cut_off", "two_calls", "huge")
+FAULTS = TRANSPORT + MALFORMED
+
+# What a script decides for one request: an action, or a whole message to send as it is.
+Script = Callable[[dict[str, Any]], "Action | dict[str, Any]"]
+
+
+# -- reading a prompt back ------------------------------------------------------------------------------------------
+
+_DATA = re.compile(r"<observation>\n(.*?)\n</observation>", re.DOTALL)
+_ATTEMPT = re.compile(r"^\d+\. (\w+) (\{.*\})\n<observation>\n(.*?)\n</observation>", re.DOTALL | re.MULTILINE)
+_LEFT = re.compile(r"Actions left: (\d+)\.$")
+
+
+def view_of(body: dict[str, Any]) -> View:
+    """The view a request was made from."""
+    system, first, *rest = body["messages"]
+    role = "curator" if "# Keeping a store in order" in system["content"] else "reader"
+    left = _LEFT.search(body["messages"][-1]["content"])
+    assert left, "the budget is not the very last line"
+    turns: list[Turn] = []
+    action: Action | None = None
+    for message in rest:
+        if message["role"] == "assistant":
+            action = _action(message, role)
+        elif action is not None:
+            found = _DATA.match(message["content"])
+            assert found, "an observation is not marked as data"
+            turns.append(Turn(action, found[1]))
+            action = None
+    return View(role, _task(first["content"], role), tuple(turns), int(left[1]))
+
+
+def _action(message: dict[str, Any], role: Any) -> Action | None:
+    """The call an assistant's message holds, or nothing for prose: that and its correction are no turn."""
+    if calls := message.get("tool_calls"):
+        function = calls[0]["function"]
+        return parse(function["name"], json.loads(function["arguments"]), role)
+    try:
+        call = json.loads(message["content"])["call"]
+        return parse(call["tool"], call["arguments"], role)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _task(text: str, role: str) -> Task:
+    text = text.partition("\n\nActions left:")[0]
+    question = text.split("\n", 1)[0].removeprefix("Question: ")
+    if role == "reader":
+        return Forward(question)
+    turns = [Turn(parse(m[1], json.loads(m[2]), "reader"), m[3]) for m in _ATTEMPT.finditer(text)]
+    golds = re.search(r"^Correct answer: (.*?)(?: \(also accepted: (.*)\))?$", text, re.MULTILINE)
+    f1 = re.search(r"Score \(F1\): ([\d.]+)\.", text)
+    assert golds and f1
+    accepted = (golds[1], *(golds[2].split("; ") if golds[2] else ()))
+    verdict = "out of budget" if "ran out" in text else "right" if "answered correctly" in text else "wrong"
+    return Backward(question, tuple(turns), accepted, float(f1[1]), verdict)  # type: ignore[arg-type]
+
+
+def reference(body: dict[str, Any]) -> Action:
+    """What the reference reader or curator would do: a fresh one, led through the history."""
+    view = view_of(body)
+    policy: Policy = ReferenceReader() if view.role == "reader" else ReferenceCurator()
+    action: Action | None = None
+    for number in range(len(view.history) + 1):
+        past = View(view.role, view.task, view.history[:number], view.remaining + len(view.history) - number)
+        step = policy.act(past)
+        try:
+            step.send(None)  # type: ignore[attr-defined]
+        except StopIteration as end:
+            action = end.value
+    assert action is not None
+    return action
+
+
+# -- the server -----------------------------------------------------------------------------------------------------
+
+
+class FaultServer:
+    """`with FaultServer(...) as server:` runs it in a thread of its own; `server.url` is the base URL."""
+
+    def __init__(
+        self,
+        script: Script = reference,
+        rate: float = 0.0,
+        faults: tuple[str, ...] = FAULTS,
+        seed: int = 0,
+        latency: float = 0.0,
+        retry_after: str = "0.01",
+        stall: float = 5.0,
+        port: int = 0,
+    ) -> None:
+        self.script = script
+        self.rate = rate
+        self.faults = faults
+        self.seed = seed
+        self.latency = latency
+        self.retry_after = retry_after
+        self.stall = stall
+        self.port = port
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.injected: Counter[str] = Counter()
+        self.answered = 0
+        self.busiest = 0
+        self._busy = 0
+        self._seen: Counter[str] = Counter()
+        self._ready = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self) -> FaultServer:
+        self._thread = threading.Thread(target=lambda: asyncio.run(self.serve()), daemon=True)
+        self._thread.start()
+        assert self._ready.wait(10), "the server did not start"
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    async def serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        server = await asyncio.start_server(self._connection, "127.0.0.1", self.port, limit=2**24)
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        async with server:
+            await self._stop.wait()
+            for task in asyncio.all_tasks():
+                if task is not asyncio.current_task():
+                    task.cancel()
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
+                raw = await reader.readexactly(int(headers.get("content-length", 0)))
+                self._busy += 1
+                self.busiest = max(self.busiest, self._busy)
+                try:
+                    if not await self._respond(head[0], headers, raw, writer):
+                        return
+                finally:
+                    self._busy -= 1
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
+            pass
+        finally:
+            writer.close()
+
+    async def _respond(self, line: str, headers: dict[str, str], raw: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; False when the connection is to be closed."""
+        if line.startswith("GET"):
+            stats = {"answered": self.answered, "injected": dict(self.injected), "busiest": self.busiest}
+            await self._send(writer, 200, json.dumps(stats).encode())
+            return True
+        body = json.loads(raw)
+        self.bodies.append(body)
+        self.headers.append(headers)
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        fault = self._fate(raw)
+        if fault is not None:
+            self.injected[fault] += 1
+            if fault in TRANSPORT:
+                return await self._break(fault, body, writer)
+        message = _spoilt(fault, body) if fault else self._message(body)
+        await self._send(writer, 200, _completion(message, body, "length" if fault == "cut_off" else "stop"))
+        self.answered += 1
+        return True
+
+    def _fate(self, raw: bytes) -> str | None:
+        key = hashlib.sha256(raw).hexdigest()
+        attempt = self._seen[key]
+        self._seen[key] += 1
+        dice = hashlib.sha256(f"{self.seed}:{key}:{attempt}".encode()).digest()
+        if int.from_bytes(dice[:4], "big") / 2**32 >= self.rate:
+            return None
+        return self.faults[int.from_bytes(dice[4:8], "big") % len(self.faults)]
+
+    def _message(self, body: dict[str, Any]) -> dict[str, Any]:
+        decided = self.script(body)
+        if isinstance(decided, dict):
+            return decided
+        call = call_of(decided, f"srv_{len(body['messages'])}")
+        return _calling(body, [(call.name, call.arguments)])
+
+    async def _break(self, fault: str, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        whole = _completion({"role": "assistant", "content": "lost"}, body)
+        error = json.dumps({"error": {"message": "try again", "type": "server_error"}}).encode()
+        if fault == "limited":
+            await self._send(writer, 429, error, {"Retry-After": self.retry_after})
+            return True
+        if fault == "error":
+            await self._send(writer, 500, error)
+            return True
+        if fault == "half_json":
+            await self._send(writer, 200, whole[: len(whole) // 2])
+            return True
+        if fault == "no_choices":
+            await self._send(writer, 200, json.dumps({"object": "chat.completion", "choices": []}).encode())
+            return True
+        if fault == "not_json":
+            await self._send(writer, 200, b"<html>Bad gateway</html>", {"Content-Type": "text/html"})
+            return True
+        if fault == "timeout":
+            await asyncio.sleep(self.stall)
+        elif fault == "drip":
+            writer.write(_head(200, len(whole)))
+            for at in range(len(whole)):
+                writer.write(whole[at : at + 1])
+                await writer.drain()
+                await asyncio.sleep(self.stall / 20)
+        elif fault == "short":
+            writer.write(_head(200, len(whole)) + whole[:20])
+            await writer.drain()
+        else:
+            writer.transport.abort()
+        return False
+
+    async def _send(
+        self, writer: asyncio.StreamWriter, status: int, body: bytes, more: dict[str, str] | None = None
+    ) -> None:
+        writer.write(_head(status, len(body), more) + body)
+        await writer.drain()
+
+
+def _head(status: int, length: int, more: dict[str, str] | None = None) -> bytes:
+    fields = {"Content-Type": "application/json", "Content-Length": str(length)} | (more or {})
+    return "".join([f"HTTP/1.1 {status} X\r\n", *(f"{k}: {v}\r\n" for k, v in fields.items()), "\r\n"]).encode()
+
+
+def _calling(body: dict[str, Any], calls: list[tuple[str, str]]) -> dict[str, Any]:
+    """An assistant's message with these calls, in the way the request asked for."""
+    if "tools" not in body:
+        name, arguments = calls[0]
+        return {"role": "assistant", "content": f'{{"call":{{"tool":"{name}","arguments":{arguments}}}}}'}
+    listed = [
+        {"id": f"srv_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": listed}
+
+
+def _spoilt(fault: str, body: dict[str, Any]) -> dict[str, Any]:
+    match fault:
+        case "empty":
+            return {"role": "assistant", "content": ""}
+        case "wrong_tool":
+            return _calling(body, [("launch", '{"where":"moon"}')])
+        case "bad_arguments":
+            return _calling(body, [("search", '{"question":7}')])
+        case "cut_off" if "tools" in body:
+            return _calling(body, [("search", '{"query":"the jo')])
+        case "two_calls" if "tools" in body:
+            return _calling(body, [("search", '{"query":"a"}'), ("search", '{"query":"b"}')])
+        case "huge":
+            return {"role": "assistant", "content": "word " * 1_000_000}
+    return {"role": "assistant", "content": "I think I should search for that first."}
+
+
+def _completion(message: dict[str, Any], body: dict[str, Any], finish: str = "stop") -> bytes:
+    prompt = len(json.dumps(body["messages"])) // 4
+    usage = {
+        "prompt_tokens": prompt,
+        "completion_tokens": 20,
+        "total_tokens": prompt + 20,
+        "prompt_tokens_details": {"cached_tokens": prompt // 2},
+        "completion_tokens_details": {"reasoning_tokens": 5},
+    }
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    reply = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}
+    return json.dumps(reply | {"usage": usage}).encode()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="A chat server that plays the reference agents and fails on request.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=0.0, help="share of requests that fail")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before every reply")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--faults", default=",".join(FAULTS))
+    options = parser.parse_args()
+    faulty = FaultServer(
+        rate=options.rate,
+        faults=tuple(options.faults.split(",")),
+        seed=options.seed,
+        latency=options.latency,
+        port=options.port,
+    )
+
+    async def announced() -> None:
+        task = asyncio.create_task(faulty.serve())
+        while not faulty._ready.is_set():
+            await asyncio.sleep(0.01)
+        print(faulty.url, flush=True)
+        await task
+
+    asyncio.run(announced())

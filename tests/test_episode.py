@@ -1,0 +1,96 @@
+"""One pass: budget, memory, how it ends, and what the policy is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from kbgym.actions import Action, Add, Answer, Done, Invalid, Read, Search
+from kbgym.environment import Environment, Step
+from kbgym.episode import Transcript, play
+from kbgym.policy import AgentFailed, Forward, View
+from kbgym.store import Store
+from kbgym.tools import Role
+from playing import engine_of, records
+
+
+class Script:
+    """A policy that plays given actions, then reads for ever; it keeps every view it was shown."""
+
+    def __init__(self, actions: Iterable[Action | Exception]) -> None:
+        self.actions = list(actions)
+        self.views: list[View] = []
+
+    async def act(self, view: View) -> Action:
+        self.views.append(view)
+        action = self.actions.pop(0) if self.actions else Read("d0")
+        if isinstance(action, Exception):
+            raise action
+        return action
+
+
+def run(policy: Script, role: Role = "reader", budget: int = 5, memory: int = 30) -> Transcript:
+    store = Store(records())
+    task = Forward("Where does Anna Berg live?")
+    return asyncio.run(play(policy, Environment(store, engine_of(store)), role, task, budget, memory))
+
+
+def test_an_answer_ends_the_pass() -> None:
+    policy = Script([Search("Anna Berg"), Answer(" Lund ")])
+    transcript = run(policy)
+    assert (transcript.outcome, transcript.answer, len(transcript.steps)) == ("answered", "Lund", 2)
+    assert transcript.characters == sum(len(turn.observation) for turn in transcript.turns)
+
+
+def test_done_ends_a_curators_pass_without_an_answer() -> None:
+    transcript = run(Script([Add("Something."), Done()]), "curator")
+    assert (transcript.outcome, transcript.answer, len(transcript.steps)) == ("done", None, 2)
+
+
+def test_out_of_budget_is_told_apart_from_an_answer() -> None:
+    transcript = run(Script([]), budget=4)
+    assert (transcript.outcome, transcript.answer, len(transcript.steps)) == ("out_of_budget", None, 4)
+
+
+def test_an_answer_on_the_last_action_counts() -> None:
+    assert run(Script([Read("d0"), Answer("x")]), budget=2).outcome == "answered"
+
+
+@pytest.mark.parametrize("mistake", [Answer(""), Answer("\x00"), Done(), Invalid("x", "y"), Add("Something.")])
+def test_a_mistake_costs_an_action_and_does_not_end_the_pass(mistake: Action) -> None:
+    transcript = run(Script([mistake, Answer("x")]), budget=2)
+    assert transcript.outcome == "answered" and len(transcript.steps) == 2
+    assert transcript.steps[0].observation.startswith("Error: ")
+    assert run(Script([mistake, Answer("x")]), budget=1).outcome == "out_of_budget"
+
+
+def test_an_agent_that_fails_ends_the_pass_unscored() -> None:
+    transcript = run(Script([Read("d0"), AgentFailed("no valid reply")]))
+    assert (transcript.outcome, transcript.failure, len(transcript.steps)) == ("agent_failed", "no valid reply", 1)
+
+
+def test_a_bug_in_a_policy_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run(Script([ZeroDivisionError()]))
+
+
+def test_memory_is_first_in_first_out_and_the_budget_counts_down() -> None:
+    policy = Script([Search(f"query {n}") for n in range(6)])
+    run(policy, budget=6, memory=3)
+    assert [view.remaining for view in policy.views] == [6, 5, 4, 3, 2, 1]
+    assert [len(view.history) for view in policy.views] == [0, 1, 2, 3, 3, 3]
+    last = [turn.action for turn in policy.views[-1].history]
+    assert last == [Search("query 2"), Search("query 3"), Search("query 4")]
+    assert all(view.task == Forward("Where does Anna Berg live?") for view in policy.views)
+
+
+def test_steps_are_told_as_they_happen() -> None:
+    heard: list[tuple[int, Step]] = []
+    store = Store(records())
+    environment = Environment(store, engine_of(store))
+    policy = Script([Read("d0"), Answer("x")])
+    transcript = asyncio.run(
+        play(policy, environment, "reader", Forward("?"), 5, on_step=lambda number, step: heard.append((number, step)))
+    )
+    assert heard == list(enumerate(transcript.steps, 1))

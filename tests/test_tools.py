@@ -1,0 +1,233 @@
+"""The tools as agents meet them: schemas, roles, validation of anything that may be sent, and how results read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kbgym import actions, tools
+from kbgym.actions import (
+    Action,
+    Add,
+    Added,
+    Answer,
+    Answered,
+    Deleted,
+    Edit,
+    Edited,
+    Error,
+    Finished,
+    Found,
+    Invalid,
+    Link,
+    Linked,
+    LinkMany,
+    Merged,
+    Opened,
+    Read,
+    Result,
+    Search,
+    Unlinked,
+)
+from kbgym.canonical import encode, is_text
+from kbgym.tools import MOST_TARGETS, MOST_TEXT, ROLES, TOOLS, check, parse, render
+from playing import ACTIONS
+
+ROLE_TOOLS = {
+    "reader": ["search", "read", "answer"],
+    "curator": ["search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "done"],
+}
+
+
+class TestSchemas:
+    def test_there_are_ten_tools_and_two_roles(self) -> None:
+        assert len(TOOLS) == 10
+        assert {role: list(names) for role, names in ROLES.items()} == ROLE_TOOLS
+        assert set(TOOLS) == {name for names in ROLE_TOOLS.values() for name in names}
+
+    @pytest.mark.parametrize("role", ["reader", "curator"])
+    def test_three_exports_of_the_same_schema(self, role: Any) -> None:
+        openai, anthropic, mcp = tools.openai_tools(role), tools.anthropic_tools(role), tools.mcp_tools(role)
+        assert [t["function"]["name"] for t in openai] == ROLE_TOOLS[role]
+        assert [t["function"]["parameters"] for t in openai] == [t["input_schema"] for t in anthropic]
+        assert [t["input_schema"] for t in anthropic] == [t["inputSchema"] for t in mcp]
+        assert json.loads(json.dumps([openai, anthropic, mcp])) == [openai, anthropic, mcp]
+
+    @pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
+    def test_a_schema_names_the_fields_of_its_action(self, tool: tools.Tool) -> None:
+        assert tool.action.__struct_config__.tag == tool.name
+        assert set(tool.schema["properties"]) == set(tool.action.__struct_fields__)
+        required = [f.name for f in msgspec.structs.fields(tool.action) if f.required]
+        assert tool.schema["required"] == required
+        assert tool.schema["additionalProperties"] is False
+
+    def test_every_action_but_invalid_is_a_tool(self) -> None:
+        assert {a for a in get_args(Action) if a is not Invalid} == {tool.action for tool in TOOLS.values()}
+
+
+class TestParse:
+    @pytest.mark.parametrize(
+        ("name", "arguments", "role", "action"),
+        [
+            ("search", {"query": " who  lives\n in Lund "}, "reader", Search("who lives in Lund")),
+            ("search", {"query": "x", "page": 3}, "curator", Search("x", 3)),
+            ("read", {"id": "a/b c"}, "reader", Read("a/b c")),
+            ("answer", {"text": "Lund"}, "reader", Answer("Lund")),
+            ("edit", {"id": "d1", "text": "T."}, "curator", Edit("d1", "T.")),
+            ("link_many", {"source": "a", "targets": ["b", "c"]}, "curator", LinkMany("a", ("b", "c"))),
+            ("add", {"text": "Ünïcödé 日本語 😀 עברית."}, "curator", Add("Ünïcödé 日本語 😀 עברית.")),
+        ],
+    )
+    def test_valid_calls(self, name: str, arguments: dict[str, Any], role: Any, action: Action) -> None:
+        assert parse(name, arguments, role) == action
+
+    @pytest.mark.parametrize("name", ["add", "edit", "delete", "link", "link_many", "unlink", "done", "", "Search"])
+    def test_a_reader_has_no_editing_tool(self, name: str) -> None:
+        refused = parse(name, {}, "reader")
+        assert isinstance(refused, Invalid) and "there is no tool" in refused.reason
+        assert "search, read, answer" in refused.reason
+
+    def test_a_curator_does_not_answer(self) -> None:
+        assert isinstance(parse("answer", {"text": "x"}, "curator"), Invalid)
+        assert isinstance(check(Answer("x"), "curator"), Invalid)
+        assert isinstance(check(Add("x"), "reader"), Invalid)
+
+
+DEEP: Any = []
+for _ in range(2000):
+    DEEP = [DEEP]
+
+# name, arguments, a piece of the observation
+HOSTILE: list[tuple[str, Any, str]] = [
+    ("add", {"text": "x" * 1_000_000}, "1,000,000 characters"),
+    ("add", {"text": "x" * (MOST_TEXT + 1)}, "4,001 characters"),
+    ("add", {"text": "bell \x07"}, "control characters"),
+    ("add", {"text": "null \x00 byte"}, "control characters"),
+    ("add", {"text": "\x9bescape"}, "control characters"),
+    ("add", {"text": "half \ud83d a pair"}, "broken Unicode"),
+    ("add", {"text": "\udc00\ud800"}, "broken Unicode"),
+    ("add", {"text": "right \u202eto left"}, "direction marks"),
+    ("add", {"text": "isolate \u2067x\u2069"}, "direction marks"),
+    ("add", {"text": ""}, "text is empty"),
+    ("add", {"text": " \n\t\u2003\u2028 "}, "text is empty"),
+    ("add", {"text": "\u200b\u200d\ufeff"}, "text is empty"),
+    ("add", {"text": None}, "Expected 'str'"),
+    ("add", {"text": ["a"]}, "Expected 'str'"),
+    ("add", {"text": {"a": 1}}, "Expected 'str'"),
+    ("add", {"text": DEEP}, "Expected 'str'"),
+    ("add", {"text": b"bytes"}, "Expected 'str'"),
+    ("add", {}, "missing required field 'text'"),
+    ("add", {"text": "x", "extra": 1}, "unknown field 'extra'"),
+    ("add", {"text": "x", "\ud800": 1}, "broken Unicode"),
+    ("add", {"text": "x", 5: 1}, "Expected 'str'"),
+    ("add", {"text": "x", "tool": "delete"}, "Invalid value"),
+    ("add", [], "Expected 'object'"),
+    ("add", None, "Expected 'object'"),
+    ("add", DEEP, "Expected 'object'"),
+    ("add", "text", "Expected 'object'"),
+    ("add\x00\u202e", {"text": "x"}, "there is no tool 'add'"),
+    ("x" * 10_000, {}, "there is no tool"),
+    ("\ud800", {}, "there is no tool"),
+    ("search", {"query": "x", "page": 0}, "no page 0"),
+    ("search", {"query": "x", "page": -1}, "no page -1"),
+    ("search", {"query": "x", "page": 10**9 + 1}, "no page 1000000001"),
+    ("search", {"query": "x", "page": 10**5000}, "no page so large"),
+    ("search", {"query": "x", "page": -(10**40)}, "no page so large"),
+    ("search", {"query": "x", "page": "1"}, "Expected 'int', got 'str'"),
+    ("search", {"query": "x", "page": True}, "Expected 'int', got 'bool'"),
+    ("search", {"query": "x", "page": 1.5}, "Expected 'int', got 'float'"),
+    ("search", {"query": "x", "page": float("nan")}, "Expected 'int'"),
+    ("search", {"query": "x", "page": float("inf")}, "Expected 'int'"),
+    ("search", {"query": "x", "page": None}, "Expected 'int'"),
+    ("search", {"query": "x" * 1_000_000}, "1,000,000 characters"),
+    ("read", {"id": ""}, "not a document's id"),
+    ("read", {"id": "x" * 201}, "not a document's id"),
+    ("read", {"id": "d1\n"}, "not a document's id"),
+    ("read", {"id": "\u202ed1"}, "not a document's id"),
+    ("read", {"id": "\ud800"}, "not a document's id"),
+    ("read", {"id": 5}, "Expected 'str', got 'int'"),
+    ("link", {"source": "a", "target": "\x00"}, "not a document's id"),
+    ("link_many", {"source": "a", "targets": [f"d{n}" for n in range(10_000)]}, "10000 targets are too many"),
+    ("link_many", {"source": "a", "targets": ["b"] * (MOST_TARGETS + 1)}, "41 targets are too many"),
+    ("link_many", {"source": "a", "targets": []}, "targets is empty"),
+    ("link_many", {"source": "a", "targets": "b"}, "Expected 'array'"),
+    ("link_many", {"source": "a", "targets": ["b", None]}, "Expected 'str'"),
+    ("link_many", {"source": "a", "targets": ["b", "\ud800"]}, "not a document's id"),
+    ("link_many", {"source": "a", "targets": [DEEP]}, "Expected 'str'"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "said"), HOSTILE, ids=[f"{n}-{s}" for n, (_, _, s) in enumerate(HOSTILE)])
+def test_whatever_is_sent_becomes_a_short_clear_observation(name: str, arguments: Any, said: str) -> None:
+    invalid = parse(name, arguments, "curator")
+    assert isinstance(invalid, Invalid)
+    assert said in invalid.reason
+    assert invalid.reason.isprintable() and len(invalid.reason) <= 220
+    assert invalid.name.isprintable() and len(invalid.name) <= 40
+    assert check(invalid, "curator") == invalid
+    assert msgspec.json.decode(encode(invalid), type=Action) == invalid
+
+
+@given(ACTIONS, st.sampled_from(["reader", "curator"]))
+def test_checking_twice_changes_nothing_and_the_trace_can_hold_it(action: Action, role: Any) -> None:
+    once = check(action, role)
+    assert check(once, role) == once
+    assert msgspec.json.decode(encode(once), type=Action) == once
+    assert isinstance(once, Invalid) or type(once) is type(action)
+
+
+@given(st.text(), st.dictionaries(st.text(), st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists)))
+def test_parse_never_fails(name: str, arguments: dict[str, Any]) -> None:
+    for known in (name, "search", "link_many"):
+        assert is_text(str(parse(known, arguments, "curator")))
+
+
+@pytest.mark.parametrize(
+    "action",
+    [Search("x", True), Search("x", "2"), Search(5), Read(None), Link("a", 5), LinkMany("a", "abc"), Add(DEEP)],  # type: ignore[arg-type]
+)
+def test_a_policy_that_puts_the_wrong_type_into_a_field_is_told(action: Action) -> None:
+    invalid = check(action, "curator")
+    assert isinstance(invalid, Invalid)
+    assert "Expected" in invalid.reason or "recursion" in invalid.reason
+
+
+def test_an_agents_own_invalid_is_cut_to_size() -> None:
+    said = check(Invalid("x" * 1000, "no \ud800 reply\n" * 1000), "reader")
+    assert isinstance(said, Invalid) and len(said.name) == 40 and len(said.reason) <= 200 and is_text(said.reason)
+
+
+RENDERED: list[tuple[Result, str]] = [
+    (Found(("a", "b"), 1), "[a] Text of a.\n[b] Text of b."),
+    (Found((), 1), "Nothing found."),
+    (Opened("a", ("b", "c")), "[a] Text of a.\nIt links to 2:\n[b] Text of b.\n[c] Text of c."),
+    (Opened("a", ()), "[a] Text of a.\nIt links to nothing."),
+    (Answered(), "Answer submitted."),
+    (Added("n1"), "Added.\n[n1] Text of n1."),
+    (Merged("a"), "The store already says this.\n[a] Text of a."),
+    (Merged("a", "b"), "The store already says this, and [b] was folded into it.\n[a] Text of a."),
+    (Edited("a"), "Edited.\n[a] Text of a."),
+    (Deleted("a"), "Deleted [a] and every link to it."),
+    (Linked("a", ("b",)), "Linked [a] to 1 document."),
+    (
+        Linked("a", ("b", "c"), ("x", "y"), ("d",), True),
+        "Linked [a] to 2 documents. Already linked: d. No such document, skipped: x, y. "
+        "A document cannot link to itself: skipped.",
+    ),
+    (Unlinked("a", "b"), "Removed the link from [a] to [b]."),
+    (Finished(), "Done."),
+    (Error("there is no document x."), "Error: there is no document x."),
+]
+
+
+@pytest.mark.parametrize(("result", "text"), RENDERED, ids=[type(result).__name__ for result, _ in RENDERED])
+def test_rendering(result: Result, text: str) -> None:
+    assert render(result, lambda id: f"Text of {id}.") == text
+
+
+def test_every_result_is_rendered_above() -> None:
+    assert {type(result) for result, _ in RENDERED} == set(get_args(actions.Result))
