@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from hypothesis import strategies as st
+
 from kbgym.actions import (
     Action,
     Add,
@@ -88,9 +89,7 @@ class Live:
             number = self.iteration + 1
             self.pending.append(Began(number, phase, "tester", f"q{number}", f"What is question {number}?"))
         done = step(self.environment, action, role)
-        self.pending.append(
-            Acted(self.iteration + 1, phase, len(self.pending), done.action, done.result, done.verdict)
-        )
+        self.pending.append(Acted(self.iteration + 1, phase, len(self.pending), done.action, done.result, done.verdict))
         return done
 
     def commit(self, graded: float | None = None) -> None:
@@ -98,9 +97,7 @@ class Live:
         if graded is not None:
             self.pending.append(Ended(self.iteration, "forward", "answered"))
             self.pending.append(Graded(self.iteration, f"q{self.iteration}", ("Lund",), graded, graded, "Lund"))
-        commit = Committed(
-            self.iteration, self.iteration, self.store.fingerprint, len(self.store), self.store.links
-        )
+        commit = Committed(self.iteration, self.iteration, self.store.fingerprint, len(self.store), self.store.links)
         self.writer.commit([*self.pending, commit])
         self.pending = []
         self.states[self.iteration] = list(self.store)
@@ -124,7 +121,16 @@ class Live:
 # -- random actions ---------------------------------------------------------------------------------------------------
 
 IDS = st.sampled_from(
-    [*(f"d{n}" for n in range(8)), *(f"n{n}" for n in range(1, 9)), "hub/lund", "nobody", "", "a/b", "\u202ex", "\ud800"]
+    [
+        *(f"d{n}" for n in range(8)),
+        *(f"n{n}" for n in range(1, 9)),
+        "hub/lund",
+        "nobody",
+        "",
+        "a/b",
+        "\u202ex",
+        "\ud800",
+    ]
 )
 TEXTS = st.one_of(
     st.sampled_from(

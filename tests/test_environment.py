@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playing import Live, check_search, engine_of, records, step
+from test_tools import HOSTILE
+
 from kbgym.actions import (
     Action,
     Add,
@@ -31,8 +34,6 @@ from kbgym.environment import Environment
 from kbgym.store import Store
 from kbgym.tools import MOST_TARGETS, Role, parse
 from kbgym.trace.folder import StoreFolder
-from playing import Live, check_search, engine_of, records, step
-from test_tools import HOSTILE
 
 
 @pytest.fixture

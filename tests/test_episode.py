@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
+from playing import engine_of, records
+
 from kbgym.actions import Action, Add, Answer, Done, Invalid, Read, Search
 from kbgym.environment import Environment, Step
 from kbgym.episode import Transcript, play
 from kbgym.policy import AgentFailed, Forward, View
 from kbgym.store import Store
 from kbgym.tools import Role
-from playing import engine_of, records
 
 
 class Script:

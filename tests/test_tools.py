@@ -9,6 +9,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import ACTIONS
+
 from kbgym import actions, tools
 from kbgym.actions import (
     Action,
@@ -35,7 +37,6 @@ from kbgym.actions import (
 )
 from kbgym.canonical import encode, is_text
 from kbgym.tools import MOST_TARGETS, MOST_TEXT, ROLES, TOOLS, check, parse, render
-from playing import ACTIONS
 
 ROLE_TOOLS = {
     "reader": ["search", "read", "answer"],
@@ -161,7 +162,9 @@ HOSTILE: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments", "said"), HOSTILE, ids=[f"{n}-{s}" for n, (_, _, s) in enumerate(HOSTILE)])
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"), HOSTILE, ids=[f"{n}-{s}" for n, (_, _, s) in enumerate(HOSTILE)]
+)
 def test_whatever_is_sent_becomes_a_short_clear_observation(name: str, arguments: Any, said: str) -> None:
     invalid = parse(name, arguments, "curator")
     assert isinstance(invalid, Invalid)
@@ -180,7 +183,9 @@ def test_checking_twice_changes_nothing_and_the_trace_can_hold_it(action: Action
     assert isinstance(once, Invalid) or type(once) is type(action)
 
 
-@given(st.text(), st.dictionaries(st.text(), st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists)))
+@given(
+    st.text(), st.dictionaries(st.text(), st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists))
+)
 def test_parse_never_fails(name: str, arguments: dict[str, Any]) -> None:
     for known in (name, "search", "link_many"):
         assert is_text(str(parse(known, arguments, "curator")))

@@ -196,6 +196,22 @@ def test_growing_never_needs_much_more_than_twice_the_rows() -> None:
     assert peak - before < 2.6 * 8_000 * row_bytes + 2_000_000
 
 
+def test_an_array_given_away_is_not_copied_and_one_that_is_lent_never_changes() -> None:
+    given, lent = np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)
+    for rows, own in ((given, True), (lent, False)):
+        index = ExactIndex()
+        index.put_many(["a", "b", "c"], rows, own=own)
+        assert np.shares_memory(index._matrix, rows) is own
+        index.put("d", [0.5, 0.5, 0.5])
+        index.remove("a")
+        index.put("b", [1.0, 1.0, 0.0])
+        assert [id for id, _ in index.search([1.0, 0.5, 0.0], 0, 5)] == ["b", "d", "c"]
+    assert lent.tobytes() == np.eye(3, dtype=np.float32).tobytes()
+    twice = ExactIndex()
+    twice.put_many(["a", "a"], np.eye(2, dtype=np.float32), own=True)
+    assert twice.search([0.0, 1.0], 0, 5) == [("a", 1.0)]
+
+
 def test_reserved_room_is_filled_without_a_copy() -> None:
     index = ExactIndex(4)
     index.reserve(100)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.machinery
 import importlib.util
 import random
 import shutil
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -162,9 +164,25 @@ def test_without_a_model_one_sentence_says_what_to_run(tmp_path: Path, monkeypat
         default_embedder(tmp_path)
 
 
-def test_a_hub_that_fails_is_no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert minilm._hub() is None
+def test_the_hub_is_asked_for_local_files_where_there_is_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fake_model(tmp_path / "hub")
+    asked: list[tuple[str, bool]] = []
+
+    def download(repository: str, name: str, local_files_only: bool) -> str:
+        asked.append((name, local_files_only))
+        return str(folder / name)
+
+    hub = types.ModuleType("huggingface_hub")
+    hub.__spec__ = importlib.machinery.ModuleSpec("huggingface_hub", None)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    assert minilm._hub() is None  # a client without the function we call
+    hub.constants = types.SimpleNamespace(ENDPOINT="https://hub.invalid")  # type: ignore[attr-defined]
+    hub.hf_hub_download = download  # type: ignore[attr-defined]
+    monkeypatch.setattr(minilm, "_reachable", lambda address: address != "https://hub.invalid")
+    assert minilm._hub() == folder
+    assert asked == [(name, True) for name in minilm.HASHES]
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

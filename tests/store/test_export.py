@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playing import records
+
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.store.export import export
-from playing import records
 
-NASTY = Record('a"<&>\'/b', 'Quote " comma , <b>&amp; line\nbreak \x0b control \ud7ff 😀', ("d1", "d0"), flag="authored")
+NASTY = Record(
+    "a\"<&>'/b", 'Quote " comma , <b>&amp; line\nbreak \x0b control \ud7ff 😀', ("d1", "d0"), flag="authored"
+)
 
 
 @pytest.fixture

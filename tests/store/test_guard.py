@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import Live, step
+
 from kbgym.actions import Add, Added, Edit, Edited, Merged
 from kbgym.environment import Environment, Nearest, apply
 from kbgym.store import Store, source
 from kbgym.store.guard import Check, RuleJudge, Verdict, signature, verdict
 from kbgym.trace.folder import StoreFolder
-from playing import Live, step
 
 SAME = [
     ("Residents of Lund.", "People who live in Lund."),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from playing import check_invariants
+
 from kbgym.errors import BadInput
 from kbgym.store import Record, Refused, Store, source
-from playing import check_invariants
 
 
 def small() -> Store:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import ACTIONS, ROLES, Live, check_invariants, check_search, engine_of, lines, records, step
+
 from kbgym.actions import Deleted, Error, Merged
 from kbgym.environment import Environment
 from kbgym.store import Store
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import diff
-from playing import ACTIONS, ROLES, Live, check_invariants, check_search, engine_of, lines, records, step
 
 MOVES = st.lists(
     st.one_of(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from playing import Live, check_invariants, lines, records
+
 from kbgym.actions import Add, Added, Delete, Edit, Link, Search
 from kbgym.canonical import encode, write_lines
 from kbgym.errors import BadInput, Damaged
@@ -17,7 +19,6 @@ from kbgym.trace.folder import StoreFolder, open_folder, save_store, sources
 from kbgym.trace.replay import effective, replay
 from kbgym.trace.snapshots import SnapshotCheck
 from kbgym.worlds.world import Document, Source
-from playing import Live, check_invariants, lines, records
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from kbgym.trace.events import Genesis
 from kbgym.trace.folder import StoreFolder, open_folder, sources
 
 if TYPE_CHECKING:
-    from kbgym.search import Embedder
+    from kbgym.search.embed import Embedder
 
 
 @click.group("store")
@@ -44,7 +44,7 @@ def search_command(place: str, query: str, page: int, as_json: bool, quiet: bool
     Example:
       kbgym store search runs/first "people who live in Hamburg" --page 2
     """
-    from kbgym.search import Engine
+    from kbgym.search.engine import Engine
 
     folder = open_folder(place)
     store = folder.store()
@@ -59,7 +59,7 @@ def search_command(place: str, query: str, page: int, as_json: bool, quiet: bool
 
 def _embedder(folder: StoreFolder) -> Embedder:
     """The embedder the trace was written with; the default one where there is no trace."""
-    from kbgym.search import HashEmbedder, default_embedder
+    from kbgym.search.embed import HashEmbedder, default_embedder
 
     genesis = folder.events[0] if folder.events else None
     name = genesis.embedder if isinstance(genesis, Genesis) else ""

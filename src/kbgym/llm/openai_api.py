@@ -21,6 +21,7 @@ from kbgym.llm.ways import Way, Ways, schema_format, schema_system, written_call
 
 # A body larger than this is no answer of one action.
 LARGEST = 4_000_000
+_JSON: Any = {"headers": {"Content-Type": "application/json"}}
 
 
 class OpenAI:
@@ -75,7 +76,9 @@ class OpenAI:
         failure: Exception
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._api.post("/chat/completions", cast_to=str, body=body)
+                # Encoded here and returned as text: the SDK's own models cost more time than all the rest of a turn.
+                content = msgspec.json.encode(body)
+                return await self._api.post("/chat/completions", cast_to=str, content=content, options=_JSON)
         except TimeoutError:
             failure = Transient(f"time-out after {self._timeout:g} s")
         except self._sdk.OpenAIError as error:

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +26,9 @@ _ASKED_AT_ONCE = 500  # below every sqlite's limit on parameters
 _WAIT_SECONDS = 10.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
 
+_INSERT = """INSERT INTO vectors VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET vector = excluded.vector
+    WHERE length(vector) <> length(excluded.vector)"""
+
 
 def cache_folder() -> Path:
     """$KBGYM_CACHE, else kbgym below $XDG_CACHE_HOME, else ~/.cache/kbgym; it may not exist yet."""
@@ -36,9 +39,10 @@ def cache_folder() -> Path:
     return Path(os.path.expanduser("~/.cache/kbgym"))
 
 
-def key(model: str, text: str) -> bytes:
-    """What a text's vector is filed under; an unpaired surrogate is no reason to fail."""
-    return hashlib.sha256(f"{model}\0{text}".encode("utf-8", "surrogatepass")).digest()[:16]
+def keys(model: str, texts: Iterable[str]) -> list[bytes]:
+    """What the texts' vectors are filed under; an unpaired surrogate is no reason to fail."""
+    prefix, sha256 = f"{model}\0", hashlib.sha256
+    return [sha256((prefix + text).encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
 
 
 class VectorCache:
@@ -50,13 +54,13 @@ class VectorCache:
         self._process = 0
         self._lock = threading.Lock()
 
-    def get(self, keys: Sequence[bytes], out: NDArray[np.float32]) -> list[int]:
-        """Fill the rows of `out` whose keys are known; the positions of the others, ascending."""
+    def get(self, places: Mapping[bytes, int], out: NDArray[np.float32]) -> dict[bytes, int]:
+        """Fill the rows of `out` at the places of the known keys; the keys that are unknown, with their places."""
         with self._lock:
-            return self._guarded(lambda connection: _fill(connection, keys, out))
+            return self._guarded(lambda connection: _fill(connection, dict(places), out))
 
     def put(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep vectors; a key that is there already stays as it is."""
+        """Keep vectors; a good row that is there already stays as it is."""
         rows = [(key, row.tobytes()) for key, row in zip(keys, vectors, strict=True)]
         with self._lock:
             self._guarded(lambda connection: _insert(connection, rows))
@@ -100,39 +104,35 @@ class VectorCache:
         return connection
 
 
-def _fill(connection: sqlite3.Connection, keys: Sequence[bytes], out: NDArray[np.float32]) -> list[int]:
-    places: dict[bytes, list[int]] = {}
-    for place, key in enumerate(keys):
-        places.setdefault(key, []).append(place)
+def _fill(connection: sqlite3.Connection, places: dict[bytes, int], out: NDArray[np.float32]) -> dict[bytes, int]:
     size = out.shape[1] * 4
-    for key, blob in _rows(connection, places):
+    for rows in _rows(connection, list(places)):
         # A row of another size is not ours to trust: it counts as unknown.
-        if len(blob) == size:
-            vector = np.frombuffer(blob, dtype=np.float32)
-            for place in places.pop(key):
-                out[place] = vector
-    return sorted(place for rest in places.values() for place in rest)
+        found = [(places.pop(key), blob) for key, blob in rows if key in places and len(blob) == size]
+        if found:
+            joined = np.frombuffer(b"".join([blob for _, blob in found]), dtype=np.float32)
+            out[[place for place, _ in found]] = joined.reshape(len(found), -1)
+    return places
 
 
-def _rows(connection: sqlite3.Connection, places: dict[bytes, list[int]]) -> Iterator[tuple[bytes, bytes]]:
-    """The stored rows among `places`: by look-up, or by one pass over the table where that reads less."""
+def _rows(connection: sqlite3.Connection, wanted: list[bytes]) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Blocks of stored rows, all wanted ones among them: by look-up, or in one pass where that reads less."""
     (held,) = connection.execute("SELECT max(rowid) FROM vectors").fetchone()
-    if not held:
+    if len(wanted) > _ASKED_AT_ONCE and len(wanted) * 2 > (held or 0):
+        cursor = connection.execute("SELECT key, vector FROM vectors")
+        while rows := cursor.fetchmany(_ASKED_AT_ONCE):
+            yield rows
         return
-    if len(places) > _ASKED_AT_ONCE and len(places) * 2 > held:
-        yield from ((k, blob) for k, blob in connection.execute("SELECT key, vector FROM vectors") if k in places)
-        return
-    wanted = list(places)
     for start in range(0, len(wanted), _ASKED_AT_ONCE):
         some = wanted[start : start + _ASKED_AT_ONCE]
         marks = ",".join("?" * len(some))
-        yield from connection.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some).fetchall()
+        yield connection.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some).fetchall()
 
 
 def _insert(connection: sqlite3.Connection, rows: Iterable[tuple[bytes, bytes]]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        connection.executemany(_INSERT, rows)
         connection.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(sqlite3.Error):

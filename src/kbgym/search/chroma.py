@@ -53,7 +53,7 @@ class ChromaIndex:
     def put(self, id: str, vector: ArrayLike) -> None:
         self.put_many([id], np.asarray(vector, dtype=np.float32)[None])
 
-    def put_many(self, ids: Sequence[str], vectors: ArrayLike) -> None:
+    def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
         rows = np.asarray(vectors, dtype=np.float32)
         last = {id: place for place, id in enumerate(ids)}  # chroma refuses an id twice in one call
         unique, places = list(last), list(last.values())

@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbgym.search import minilm
-from kbgym.search.cache import VectorCache, cache_folder, key
+from kbgym.search.cache import VectorCache, cache_folder, keys
 
 Vectors = NDArray[np.float32]
 
 # Tick(done, total, note): called as a long piece of work goes on.
 Tick = Callable[[int, int, str], None]
+
+Places = dict[bytes, int]  # cache key to the first text that has it
 
 _AT_ONCE = 1024  # texts embedded between two commits to the cache: what an interrupted cold start can lose
 
@@ -56,58 +58,51 @@ class CachedEmbedder:
         return self.embedder.dimensions
 
     def embed(self, texts: Sequence[str], tick: Tick | None = None) -> Vectors:
-        keys = [key(self.name, text) for text in texts]
+        names = keys(self.name, texts)
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        unknown = [place for place in range(len(texts)) if not self._recall(keys[place], out[place])]
+        places: Places = {}
+        repeated = [place for place, key in enumerate(names) if places.setdefault(key, place) != place]
+        unknown = self._recall(places, out)
         if self._cache is not None and unknown:
-            found = np.empty((len(unknown), self.dimensions), dtype=np.float32)
-            missed = self._cache.get([keys[place] for place in unknown], found)
-            out[unknown] = found
-            unknown = [unknown[place] for place in missed]
+            unknown = self._cache.get(unknown, out)
         if unknown:
-            self._compute(texts, keys, unknown, out, tick)
+            self._compute(texts, unknown, out, tick)
+        if repeated:
+            out[repeated] = out[[places[names[place]] for place in repeated]]
         if tick is not None:
             tick(len(texts), len(texts), "embedding")
         # A bulk load would only push the queries out.
         if len(texts) <= self._remember // 4:
-            for place, name in enumerate(keys):
-                self._store(name, out[place])
+            self._store(places, out)
         return out
 
-    def _compute(
-        self, texts: Sequence[str], keys: list[bytes], unknown: list[int], out: Vectors, tick: Tick | None
-    ) -> None:
-        first: dict[bytes, int] = {}
-        for place in unknown:
-            first.setdefault(keys[place], place)
-        places = list(first.values())
-        known = len(texts) - len(places)
-        for start in range(0, len(places), _AT_ONCE):
-            some = places[start : start + _AT_ONCE]
+    def _compute(self, texts: Sequence[str], unknown: Places, out: Vectors, tick: Tick | None) -> None:
+        new = list(unknown)
+        known = len(texts) - len(new)
+        for start in range(0, len(new), _AT_ONCE):
+            some = new[start : start + _AT_ONCE]
+            rows = [unknown[key] for key in some]
             if tick is not None:
                 tick(known + start, len(texts), "embedding")
-            vectors = self.embedder.embed([texts[place] for place in some])
-            out[some] = vectors
+            vectors = out[rows] = self.embedder.embed([texts[row] for row in rows])
             if self._cache is not None:
-                self._cache.put([keys[place] for place in some], vectors)
-        for place in unknown:
-            if first[keys[place]] != place:
-                out[place] = out[first[keys[place]]]
+                self._cache.put(some, vectors)
 
-    def _recall(self, name: bytes, row: Vectors) -> bool:
-        vector = self._recent.get(name)
-        if vector is None:
-            return False
-        row[:] = vector
-        return True
+    def _recall(self, places: Places, out: Vectors) -> Places:
+        """Fill in what memory holds; what is left is what it does not."""
+        recent = self._recent
+        for key in places.keys() & recent.keys() if recent else ():
+            out[places[key]] = recent[key]
+        return {key: place for key, place in places.items() if key not in recent} if recent else places
 
-    def _store(self, name: bytes, row: Vectors) -> None:
-        if name in self._recent:
-            self._recent.move_to_end(name)
-            return
-        self._recent[name] = row.copy()
-        if len(self._recent) > self._remember:
-            self._recent.popitem(last=False)
+    def _store(self, places: Places, out: Vectors) -> None:
+        for key, place in places.items():
+            if key in self._recent:
+                self._recent.move_to_end(key)
+            else:
+                self._recent[key] = out[place].copy()
+            if len(self._recent) > self._remember:
+                self._recent.popitem(last=False)
 
 
 class HashEmbedder:

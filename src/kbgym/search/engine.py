@@ -28,7 +28,7 @@ class Engine:
         """Put many texts at once; `tick` is told how far the embedding has come."""
         pairs = list(items)
         vectors = self.embedder.embed([text for _, text in pairs], tick)
-        self.index.put_many([id for id, _ in pairs], vectors)
+        self.index.put_many([id for id, _ in pairs], vectors, own=True)
 
     def put(self, id: str, text: str) -> None:
         """Add a text or replace the one under this id."""

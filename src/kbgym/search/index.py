@@ -24,7 +24,8 @@ class VectorIndex(Protocol):
     def put(self, id: str, vector: ArrayLike) -> None:
         """Add a vector or replace the one under this id; it is found from now on."""
 
-    def put_many(self, ids: Sequence[str], vectors: ArrayLike) -> None: ...
+    def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
+        """Put many at once; with `own`, the array is the index's from now on and need not be copied."""
 
     def remove(self, id: str) -> None:
         """Forget an id; KeyError where it is unknown."""
@@ -77,7 +78,7 @@ class ExactIndex:
     def put(self, id: str, vector: ArrayLike) -> None:
         self.put_many([id], np.asarray(vector, dtype=np.float32)[None])
 
-    def put_many(self, ids: Sequence[str], vectors: ArrayLike) -> None:
+    def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
         """All or none: a wrong shape or a vector that is not finite changes nothing."""
         rows = np.asarray(vectors, dtype=np.float32)
         if rows.ndim != 2 or len(rows) != len(ids):
@@ -87,6 +88,14 @@ class ExactIndex:
         if self._matrix.shape[1] not in (0, rows.shape[1]):
             raise BadInput(f"a vector of {rows.shape[1]} dimensions does not fit an index of {self._matrix.shape[1]}.")
         self._longest = max(self._longest, _length(rows))
+        if (
+            own
+            and not self._ids
+            and rows.flags.carray
+            and len(fresh := dict(zip(ids, range(len(ids)), strict=True))) == len(ids)
+        ):
+            self._matrix, self._ids, self._rows = rows, list(ids), fresh
+            return
         self._grow(len(self._ids) + sum(id not in self._rows for id in ids), rows.shape[1])
         places = np.empty(len(ids), dtype=np.intp)
         for at, id in enumerate(ids):

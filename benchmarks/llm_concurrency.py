@@ -1,0 +1,104 @@
+"""How close an exam over a slow model comes to the ideal, and what a batch is worth in training.
+
+A local server plays the reference agents with a fixed latency a turn. The ideal is the larger of (turns x latency /
+concurrency) and the longest chain of turns; both ratios are measured in this one run.
+
+    python benchmarks/llm_concurrency.py [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kbgym.agents.llm import LLMAgent
+from kbgym.llm.connect import Models, Options
+from kbgym.protocol.exam import examine
+from kbgym.search.embed import HashEmbedder
+from kbgym.search.engine import Engine
+from kbgym.store import Store, source
+from kbgym.worlds.people import generate
+
+SERVER = Path(__file__).parent.parent / "tests" / "fault_server.py"
+
+
+@contextmanager
+def server(latency: float) -> Iterator[str]:
+    """The server in a process of its own, so that it takes no time from the client."""
+    process = subprocess.Popen(
+        [sys.executable, str(SERVER), "--latency", str(latency)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def exam(questions: int, concurrency: int, latency: float, people: int) -> dict[str, Any]:
+    """An exam of so many questions, and how its time compares with the ideal."""
+    world = generate(people, seed=0)
+    store = Store(source(document.id, document.text) for document in world.documents)
+    engine = Engine(HashEmbedder())
+    engine.load((record.id, record.text) for record in store)
+    asked = (world.split("test_in") + world.split("train"))[:questions]
+
+    async def run(url: str) -> tuple[float, float, list[int]]:
+        models = Models(Options(base_url=url, concurrency=concurrency))
+        agent = LLMAgent(models, "llm:local/reference", "reader")
+        try:
+            # The first request pays for imports and connections, which belong to no exam.
+            await examine(store, engine, asked[:1], agent, concurrency=1)
+            began, worked = time.perf_counter(), time.process_time()
+            rows = await examine(store, engine, asked, agent, concurrency=len(asked))
+            return (
+                time.perf_counter() - began,
+                time.process_time() - worked,
+                [row.actions for row in rows],
+            )
+        finally:
+            await models.close()
+
+    with server(latency) as url:
+        seconds, processor, turns = asyncio.run(run(url))
+    ideal = max(sum(turns) * latency / concurrency, max(turns) * latency)
+    return {
+        "questions": len(turns),
+        "concurrency": concurrency,
+        "latency": latency,
+        "turns": sum(turns),
+        "longest": max(turns),
+        "seconds": round(seconds, 2),
+        "ideal": round(ideal, 2),
+        "ratio": round(seconds / ideal, 3),
+        "processor_ms_a_turn": round(1000 * processor / sum(turns), 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--questions", type=int, default=136)
+    parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--latency", type=float, default=0.2)
+    parser.add_argument("--people", type=int, default=500)
+    options = parser.parse_args()
+    result = {"exam": exam(options.questions, options.concurrency, options.latency, options.people)}
+    if options.json:
+        print(json.dumps(result))
+    else:
+        for name, values in result.items():
+            print(name, *(f"{key} {value}" for key, value in values.items()), sep="  ")
+
+
+if __name__ == "__main__":
+    main()

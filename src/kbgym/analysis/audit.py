@@ -1,0 +1,201 @@
+"""The index audit: what the authored documents are, and whether their links are the right ones and all of them.
+
+An authored document is `materialised` (it states an answer), a `stub` (no link), `genuine` (links, and a key that
+resolves) or `other` (links, but no single key). Genuine indexes are scored against the true members of their key, see
+`worlds/truth.py`. A link is right, and leads to members, when it points at
+
+- an original document that belongs under the key;
+- the hub of a person who is a member, if the hub has links of its own: it stands for that member whole;
+- the hub of somebody else that itself links to an original serving the key (a child's hub under the grandchildren);
+- another index of the same key, of the same person where the key is a person, or one at least half of whose links are
+  right under the key: what is right below it counts.
+
+Precision is right links over links, recall members led to by right links over members, both pooled over the indexes of
+a row, as in the paper; means over indexes stand beside them. A document is judged by the original facts it carries: an
+edit that changes what it says is not seen here. Without a truth nothing is scored and nothing needs a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from kbgym.analysis.keys import Resolver
+from kbgym.analysis.recital import seems_answer, states_answer
+from kbgym.store import Record, Store
+from kbgym.worlds.truth import GROUPS, Truth, group_of
+from kbgym.worlds.world import Key
+
+Shape = Literal["genuine", "stub", "materialised", "other"]
+SHAPES: tuple[Shape, ...] = ("genuine", "stub", "materialised", "other")
+NOBODY: frozenset[str] = frozenset()
+
+
+class Index(msgspec.Struct, frozen=True):
+    """One authored document. `wrong` are targets that do not belong, `missing` members no right link leads to."""
+
+    id: str
+    text: str
+    shape: Shape
+    degree: int
+    key: Key | None = None
+    group: str = ""
+    members: int = 0
+    wrong: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def scored(self) -> bool:
+        return self.shape == "genuine" and self.key is not None
+
+    @property
+    def precision(self) -> float:
+        return 1 - len(self.wrong) / self.degree if self.degree else 0.0
+
+    @property
+    def recall(self) -> float:
+        """An index whose key has no member at all misses nothing and finds nothing: it counts as 0."""
+        return 1 - len(self.missing) / self.members if self.members else 0.0
+
+
+class Quality(msgspec.Struct, frozen=True):
+    """One row of the table. `degree` is the mean number of links; the two means are over indexes, not links."""
+
+    group: str
+    n: int
+    degree: float
+    precision: float
+    recall: float
+    mean_precision: float
+    mean_recall: float
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """Every authored document judged. `resolved` says whether a truth was there to score against."""
+
+    indexes: tuple[Index, ...]
+    resolved: bool
+
+    def count(self, shape: Shape) -> int:
+        return sum(index.shape == shape for index in self.indexes)
+
+    @property
+    def table(self) -> tuple[Quality, ...]:
+        """A row a kind of key that has an index, and one over all; empty without a truth."""
+        scored = [index for index in self.indexes if index.scored]
+        rows = [quality(group, [index for index in scored if index.group == group]) for group in GROUPS]
+        return tuple(row for row in (*rows, quality("all", scored)) if row is not None)
+
+    @property
+    def total(self) -> Quality | None:
+        return quality("all", [index for index in self.indexes if index.scored])
+
+
+def quality(group: str, indexes: Sequence[Index]) -> Quality | None:
+    """Pool indexes into a row; None when there are none."""
+    if not indexes:
+        return None
+    n = len(indexes)
+    links = sum(index.degree for index in indexes)
+    members = sum(index.members for index in indexes)
+    return Quality(
+        group=group,
+        n=n,
+        degree=links / n,
+        precision=1 - sum(len(index.wrong) for index in indexes) / links,
+        recall=1 - sum(len(index.missing) for index in indexes) / members if members else 0.0,
+        mean_precision=sum(index.precision for index in indexes) / n,
+        mean_recall=sum(index.recall for index in indexes) / n,
+    )
+
+
+class Auditor:
+    """Judges the authored documents of one store against one truth."""
+
+    def __init__(self, store: Store, truth: Truth | None) -> None:
+        self.store = store
+        self.truth = truth
+        self._resolver = Resolver(truth) if truth else None
+
+    def audit(self) -> Audit:
+        authored = (record for record in self.store if record.flag == "authored")
+        return Audit(tuple(self.index(record) for record in authored), self.truth is not None)
+
+    def key(self, record: Record) -> Key | None:
+        """The key an authored document names; None for an original, or where no single key is named."""
+        return self._resolver.key(record.text) if self._resolver and record.flag == "authored" else None
+
+    def shape(self, record: Record) -> Shape:
+        if self.truth and self._resolver:
+            answers = states_answer(record.text, self._resolver, self.truth)
+        else:
+            answers = seems_answer(record.text, [self.store[target].text for target in record.links])
+        if answers:
+            return "materialised"
+        if not record.links:
+            return "stub"
+        return "genuine" if self.truth is None or self.key(record) is not None else "other"
+
+    def index(self, record: Record) -> Index:
+        """Judge one authored document."""
+        shape, key = self.shape(record), self.key(record)
+        base = Index(record.id, record.text, shape, len(record.links), key, group_of(key) if key else "")
+        if self.truth is None or key is None or shape != "genuine":
+            return base
+        found: set[str] = set()
+        wrong: list[str] = []
+        for target in record.links:
+            members = self.reach(key, target)
+            if members is None:
+                wrong.append(target)
+            else:
+                found |= members
+        members = self.truth.members(key)
+        missing = tuple(sorted(members - found))
+        return msgspec.structs.replace(base, members=len(members), wrong=tuple(wrong), missing=missing)
+
+    def correct(self, index: Record, target: str) -> bool:
+        """Whether a link belongs: what `coverage` asks for its confirmed reading."""
+        key = self.key(index)
+        return key is not None and self.reach(key, target) is not None
+
+    # -- one link -----------------------------------------------------------------------------------------------------
+
+    def reach(self, key: Key, target: str) -> frozenset[str] | None:
+        """The members a link to this document leads to; None when the link is wrong."""
+        record = self.store[target]
+        if self._belongs(key, record):
+            return self._served(key, (record,))
+        if record.flag != "authored" or not record.links:
+            return None
+        below = self.key(record)
+        linked = [self.store[further] for further in record.links]
+        served = self._served(key, linked)
+        if below is not None and below.kind == "person" and below != key:
+            if key.kind != "person" and below.value in self._members(key):
+                return served | {below.value}
+            return served or None
+        same = below is not None and (below == key or (key.kind == "person" and below.value == key.value))
+        right = [one for one in linked if self._belongs(key, one) or self._stands_for(key, one)]
+        if not same and 2 * len(right) < len(linked):
+            return None
+        return served | frozenset(name for one in right if (name := self._stands_for(key, one)))
+
+    def _members(self, key: Key) -> frozenset[str]:
+        return self.truth.members(key) if self.truth else NOBODY
+
+    def _belongs(self, key: Key, record: Record) -> bool:
+        return self.truth is not None and any(self.truth.belongs(key, origin) for origin in record.origins)
+
+    def _served(self, key: Key, records: Iterable[Record]) -> frozenset[str]:
+        if self.truth is None:
+            return NOBODY
+        return NOBODY.union(*(self.truth.serves(key, origin) for one in records for origin in one.origins))
+
+    def _stands_for(self, key: Key, record: Record) -> str:
+        """The member a filled hub is about, or nothing."""
+        hub = self.key(record) if record.links else None
+        is_member = hub is not None and hub.kind == "person" and key.kind != "person" and hub.value in self._members(key)
+        return hub.value if hub is not None and is_member else ""

@@ -1,0 +1,57 @@
+"""What every arm gives back, what it may be given, and the two moves by which structure lands in a store.
+
+An arm is built before anybody asks: from documents, never from questions or golds. What it makes are authored documents
+and links beside originals that keep their text and provenance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kbgym.search.embed import Embedder
+from kbgym.store import Store, source
+from kbgym.worlds.world import Document
+
+# Turns the sentences of a group into its summary; None in an arm's signature means the deterministic writer.
+Writer = Callable[[str], str]
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A store, what it cost in tokens, and what is worth knowing about how it came out."""
+
+    store: Store
+    tokens: int = 0
+    notes: Mapping[str, Any] = {}
+
+
+class Given(msgspec.Struct, frozen=True):
+    """Everything an arm could want. Only the oracle looks at `facts`; only RAPTOR asks for the embedder."""
+
+    documents: Sequence[Document]
+    facts: Mapping[str, Any]
+    embedder: Callable[[], Embedder]
+    seed: int = 0
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """A way to prepare a store, under the name tables show."""
+
+    name: str
+    label: str
+    description: str
+    build: Callable[[Given], Built]
+    engine: str = "vectors"
+
+
+def flat_store(documents: Iterable[Document]) -> Store:
+    """The documents as they stand, with no link."""
+    return Store(source(document.id, document.text) for document in documents)
+
+
+def link_all(store: Store, links: Mapping[str, Iterable[str]]) -> None:
+    """Give each document its links, in the order they stand; a document is never linked to itself or twice."""
+    for id, targets in links.items():
+        store.link(id, targets)

@@ -1,0 +1,92 @@
+"""B2, GraphRAG style: communities of entities that occur together, one summary document per community.
+
+Entities are found in the words; two are joined as often as a document names both; Leiden finds the communities, and one
+of more than `size` entities is split again. A community's summary links to every document that names one of its
+entities. The paper's authors joined people who occur together by union-find until a set had ten members, which makes
+communities by the order of the documents and leaves many people alone; Leiden maximises modularity, so dense circles
+stay together, and jobs, hobbies and cities are entities too, as GraphRAG has it. Only the smallest communities become
+documents: there is no hierarchy of reports.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from kbgym.baselines.arm import Built, Writer, flat_store
+from kbgym.baselines.entities import Entity, by_entity, mentions
+from kbgym.baselines.summary import central, prompt, sentence
+from kbgym.errors import Missing
+from kbgym.worlds.world import Document
+
+SIZE = 10
+
+Pair = tuple[int, int]
+
+
+def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, write: Writer | None = None) -> Built:
+    """Summarise a corpus by community; `write` turns member sentences into a summary (by default a rule does)."""
+    read = mentions([document.text for document in documents])
+    named = {entity: places for entity, places in by_entity(read).items() if len(places) > 1}
+    numbers = {entity: number for number, entity in enumerate(named)}
+    entities = list(named)
+    together: Counter[Pair] = Counter()
+    for mention in read:
+        present = sorted(numbers[entity] for entity in mention.entities if entity in numbers)
+        together.update(combinations(present, 2))
+    communities = leiden(len(entities), together, size, seed)
+    store = flat_store(documents)
+    for community in communities:
+        own = {entities[number] for number in community}
+        members = sorted({place for entity in own for place in named[entity]})
+        order = _own(central(read[place].entities for place in members), own)
+        texts = (documents[place].text for place in members)
+        text = write(prompt(texts)) if write else sentence(order, len(members))
+        store.link(store.add(text), [documents[place].id for place in members])
+    notes = {
+        "communities": len(communities),
+        "largest": max(map(len, communities), default=0),
+        "alone": sum(len(community) == 1 for community in communities),
+    }
+    return Built(store, notes=notes)
+
+
+def _own(order: list[Entity], own: set[Entity]) -> list[Entity]:
+    return [entity for entity in order if entity in own]
+
+
+def leiden(nodes: int, edges: Counter[Pair], size: int, seed: int) -> list[list[int]]:
+    """Communities of at most `size` nodes, each in order, by their first node."""
+    try:
+        import igraph
+    except ImportError as error:
+        raise Missing("communities need igraph; run: pip install 'kbgym[report]'.") from error
+    pairs = sorted(edges)
+    graph = igraph.Graph(n=nodes, edges=pairs)
+    graph.es["weight"] = [edges[pair] for pair in pairs]
+    graph.vs["number"] = list(range(nodes))
+    # igraph draws from one generator for the whole process: ours for as long as this takes, then the usual one again.
+    igraph.set_random_number_generator(random.Random(f"{seed}:leiden"))
+    try:
+        found = _split(graph, size)
+    finally:
+        igraph.set_random_number_generator(random)
+    return sorted(sorted(community) for community in found)
+
+
+def _split(graph: Any, size: int) -> list[list[int]]:
+    """Leiden, and Leiden again at a finer resolution inside each community that is too large."""
+    finished: list[list[int]] = []
+    waiting = [(graph, 1.0)]
+    while waiting:
+        part, resolution = waiting.pop()
+        if part.vcount() <= size and part is not graph:
+            finished.append(part.vs["number"])
+            continue
+        parts = part.community_leiden("modularity", weights="weight", resolution=resolution, n_iterations=-1)
+        finer = resolution * 2 if len(parts) == 1 else 1.0
+        waiting += [(part.induced_subgraph(members), finer) for members in parts if members]
+    return finished

@@ -1,0 +1,76 @@
+"""B3, HippoRAG-2 style: documents that name the same entity are linked, and every entity gets a hub.
+
+A link runs both ways between every two documents that name the same person (any capitalised name, in a corpus that is
+not about people), unless the name stands in more than `crowd` documents; every name, job, hobby, city or other value
+named in at least two documents gets one hub, linked to all of them and back. The words decide everything: building costs
+no token. HippoRAG's own retrieval, Personalized PageRank, is not part of a store; `order="pagerank"` uses it for what a
+store does have, the order in which a read shows a document's links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Literal
+
+from kbgym.baselines.arm import Built, flat_store, link_all
+from kbgym.baselines.entities import NAME, Entity, Mention, by_entity, mentions
+from kbgym.baselines.pagerank import ranked
+from kbgym.worlds.world import Document
+
+CROWD = 40
+
+
+def hub_text(entity: Entity) -> str:
+    """A name alone, a value with the word for its kind: lexical, and what somebody looking for it would search."""
+    if entity.kind == NAME:
+        return entity.name
+    return _HUBS.get(entity.kind, f"{{}} {entity.kind}").format(entity.name)
+
+
+_HUBS = {"city": "city of {}"}
+
+
+def build(
+    documents: Sequence[Document],
+    crowd: int = CROWD,
+    order: Literal["corpus", "pagerank"] = "corpus",
+    most: int | None = None,
+    hub: Callable[[Entity], str] = hub_text,
+) -> Built:
+    """Link and hub a corpus; `most` keeps only the first so many links of an original (by default all)."""
+    read = mentions([document.text for document in documents])
+    named = by_entity(read)
+    hubs = {entity: places for entity, places in named.items() if len(places) > 1}
+    neighbours = _neighbours(read, named, crowd)
+    store = flat_store(documents)
+    ids = [document.id for document in documents]
+    hub_ids = {entity: store.add(hub(entity)) for entity in hubs}
+    entities = [[entity for entity in mention.entities if entity in hubs] for mention in read]
+    if order == "pagerank":
+        numbers = {entity: number for number, entity in enumerate(hubs)}
+        graph = [[numbers[entity] for entity in some] for some in entities]
+        neighbours = ranked(graph, len(hubs), neighbours)
+    pairs = sum(map(len, neighbours))
+    link_all(store, {hub_ids[entity]: [ids[place] for place in places] for entity, places in hubs.items()})
+    for place, id in enumerate(ids):
+        targets = [*(ids[other] for other in neighbours[place]), *(hub_ids[entity] for entity in entities[place])]
+        store.link(id, targets if most is None else targets[:most])
+    notes = {
+        "hubs": len(hubs),
+        "links_between_documents": pairs,
+        "links_of_hubs": 2 * sum(map(len, hubs.values())),
+        "crowded_names": sum(len(places) > crowd for entity, places in named.items() if entity.kind == NAME),
+    }
+    return Built(store, notes=notes)
+
+
+def _neighbours(read: Sequence[Mention], named: dict[Entity, list[int]], crowd: int) -> list[list[int]]:
+    """For each document the others that share a name with it, in corpus order."""
+    found: list[set[int]] = [set() for _ in read]
+    for entity, places in named.items():
+        if entity.kind == NAME and len(places) <= crowd:
+            for one, other in combinations(places, 2):
+                found[one].add(other)
+                found[other].add(one)
+    return [sorted(others) for others in found]

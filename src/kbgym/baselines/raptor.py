@@ -1,0 +1,41 @@
+"""RAPTOR style: near documents are grouped and summarised, the summaries are grouped and summarised, up to a few roots.
+
+Each summary is a document that links down to what it sums up, and is searched like any other. RAPTOR clusters softly
+with a Gaussian mixture on reduced vectors and has a model write; here a document has one parent, clusters come from
+two-means on the vectors the store is searched with, and the writer is a rule unless one is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kbgym.baselines.arm import Built, Writer, flat_store
+from kbgym.baselines.clusters import clusters
+from kbgym.baselines.entities import mentions
+from kbgym.baselines.summary import central, prompt, sentence
+from kbgym.search.embed import Embedder
+from kbgym.worlds.world import Document
+
+SIZE = 10
+
+
+def build(documents: Sequence[Document], embedder: Embedder, size: int = SIZE, write: Writer | None = None) -> Built:
+    """Build the tree bottom-up until a level has no more than `size` nodes."""
+    read = mentions([document.text for document in documents])
+    store = flat_store(documents)
+    level = [(document.id, document.text, [place]) for place, document in enumerate(documents)]
+    levels: list[int] = []
+    while len(level) > size:
+        above: list[tuple[str, str, list[int]]] = []
+        for group in clusters(embedder.embed([text for _, text, _ in level]), size):
+            nodes = [level[place] for place in group]
+            under = [place for _, _, places in nodes for place in places]
+            text = sentence(central(read[place].entities for place in under), len(under))
+            if write:
+                text = write(prompt(text for _, text, _ in nodes))
+            id = store.add(text)
+            store.link(id, [id for id, _, _ in nodes])
+            above.append((id, text, under))
+        level = above
+        levels.append(len(level))
+    return Built(store, notes={"levels": levels})

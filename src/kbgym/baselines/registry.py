@@ -1,0 +1,89 @@
+"""The arms by name, and how one is built for a world and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kbgym import environment
+from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, raptor
+from kbgym.baselines.arm import Arm, Built, Given
+from kbgym.baselines.flat import WordEngine
+from kbgym.errors import BadInput
+from kbgym.search.embed import Embedder, Tick, default_embedder
+from kbgym.search.engine import Engine
+from kbgym.store import Store
+from kbgym.worlds.world import World
+
+ARMS: dict[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        Arm("flat", "B1 flat", "the documents as they stand, no link", lambda given: flat.build(given.documents)),
+        Arm(
+            "graphrag",
+            "B2 GraphRAG style",
+            "a summary for every Leiden community of entities that occur together",
+            lambda given: graphrag.build(given.documents, seed=given.seed),
+        ),
+        Arm(
+            "hipporag",
+            "B3 HippoRAG-2 style",
+            "links between documents naming the same person, a hub for every entity",
+            lambda given: hipporag.build(given.documents),
+        ),
+        Arm(
+            "hipporag-ppr",
+            "B3 ordered by PageRank",
+            "as hipporag, each document's links ordered by Personalized PageRank",
+            lambda given: hipporag.build(given.documents, order="pagerank"),
+        ),
+        Arm(
+            "raptor",
+            "RAPTOR style",
+            "clusters of near documents summarised, and the summaries again",
+            lambda given: raptor.build(given.documents, given.embedder()),
+        ),
+        Arm(
+            "lightrag",
+            "LightRAG style",
+            "a document for every entity and every relation of an entity",
+            lambda given: lightrag.build(given.documents),
+        ),
+        Arm(
+            "bm25",
+            "BM25",
+            "the flat store searched by words instead of vectors",
+            lambda given: flat.build(given.documents),
+            engine="words",
+        ),
+        Arm("nostore", "No store", "no documents at all", lambda given: flat.nothing(given.documents)),
+        Arm(
+            "oracle",
+            "Oracle index",
+            "every index there could be, from the world's facts: the ceiling",
+            lambda given: oracle.build(given.documents, given.facts),
+        ),
+    )
+}
+
+
+def arm_named(name: str) -> Arm:
+    if name not in ARMS:
+        raise BadInput(f"there is no arm {name!r}; there are {', '.join(ARMS)}.")
+    return ARMS[name]
+
+
+def build_arm(name: str, world: World, embedder: Callable[[], Embedder] = default_embedder, seed: int = 0) -> Built:
+    """An arm's store for a world. Questions stay behind: no arm is given them."""
+    return arm_named(name).build(Given(world.documents, world.facts, embedder, seed))
+
+
+def engine_for_arm(name: str, store: Store, embedder: Embedder, tick: Tick | None = None) -> environment.Engine:
+    """What an arm's store is searched with, every document of it loaded."""
+    texts = ((record.id, record.text) for record in store)
+    if arm_named(name).engine == "words":
+        words = WordEngine()
+        words.load(texts)
+        return words
+    engine = Engine(embedder)
+    engine.load(texts, tick)
+    return engine

@@ -1,0 +1,72 @@
+"""Traces of old versions replay for ever: every state, every snapshot, and every word an agent was shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from kbgym.actions import Result
+from kbgym.canonical import digest, encode, read_lines
+from kbgym.store import Store
+from kbgym.tools import render
+from kbgym.trace.events import Acted, Event
+from kbgym.trace.folder import StoreFolder
+from kbgym.trace.log import Writer
+from kbgym.trace.snapshots import SnapshotCheck
+
+HERE = Path(__file__).parent
+
+# The bytes are pinned here too: a golden file must not be made to fit.
+TRACES = {"v1": "ec4ad0ae265c183232cd6e63feb3e088e731b5b847bb9a56efedda6fba087885"}
+
+
+@pytest.mark.parametrize("version", TRACES)
+def test_it_replays(version: str) -> None:
+    path = HERE / version
+    assert digest((path / "trace.jsonl").read_bytes()) == TRACES[version]
+    expected = {row["line"]: row["observation"] for row in read_lines(path / "observations.jsonl", dict[str, Any])}
+    snapshots = SnapshotCheck(path)
+    shown: dict[int, str] = {}
+    line = 0
+
+    def watch(event: Event, store: Store) -> None:
+        nonlocal line
+        line += 1
+        snapshots(event, store)
+        if isinstance(event, Acted):
+            shown[line] = render(event.result, lambda id: store[id].text)
+
+    folder = StoreFolder(path)
+    assert folder.reading is not None and folder.reading.dropped is None
+    folder.store(watch=watch)
+    assert shown == expected
+    assert snapshots.checked == len(list((path / "snapshots").iterdir())) == 2
+
+
+@pytest.mark.parametrize("version", TRACES)
+def test_it_shows_every_event_and_every_result(version: str) -> None:
+    events = StoreFolder(HERE / version).events
+    assert {type(event) for event in events} == set(get_args(Event))
+    assert {type(event.result) for event in events if isinstance(event, Acted)} == set(get_args(Result))
+    assert any(event.verdict and event.verdict.duplicate_of for event in events if isinstance(event, Acted))
+
+
+def test_this_version_writes_the_same_bytes(tmp_path: Path) -> None:
+    """What is read can be written back to the last byte: the encoding has not drifted."""
+    newest = HERE / list(TRACES)[-1]
+    with Writer(tmp_path / "trace.jsonl", None) as writer:
+        transaction: list[Event] = []
+        for event in StoreFolder(newest).events:
+            transaction.append(event)
+            if type(event).__name__ in ("Genesis", "Committed"):
+                writer.commit(transaction)
+                transaction = []
+    assert (tmp_path / "trace.jsonl").read_bytes() == (newest / "trace.jsonl").read_bytes()
+
+
+def test_records_are_canonical() -> None:
+    for version in TRACES:
+        lines = (HERE / version / "records.jsonl").read_bytes().splitlines()
+        assert lines == [encode(record) for record in StoreFolder(HERE / version).initial]

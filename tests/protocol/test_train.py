@@ -1,0 +1,193 @@
+"""Training: deterministic, resumable to the byte, and what the trace says is what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kbgym.actions import Answer, Done, Search
+from kbgym.errors import BadInput
+from kbgym.policy import AgentFailed
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import agents_named
+from kbgym.protocol.train import Agents, Trainer, schedule
+from kbgym.trace.events import Began, Committed, Ended, Graded, Noted
+from kbgym.trace.folder import StoreFolder
+
+SMALL = Settings(questions=20, epochs=2, embedder="hash")
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """Everything a run holds that must not depend on clocks."""
+    names = ["trace.jsonl", "run.json", *sorted(str(p.relative_to(folder)) for p in folder.glob("snapshots/*.jsonl"))]
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def test_two_runs_are_identical_to_the_byte(tmp_path, start):
+    for name in ("one", "two"):
+        asyncio.run(start(tmp_path / name).train())
+    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+    assert len(list((tmp_path / "one/snapshots").glob("*.jsonl"))) == 2
+
+
+def test_every_question_is_asked_once_an_epoch_in_an_order_of_its_own(small_world):
+    lessons = schedule(small_world, SMALL)
+    first = [question.id for epoch, question in lessons if epoch == 1]
+    second = [question.id for epoch, question in lessons if epoch == 2]
+    assert sorted(first) == sorted(second) and len(set(first)) == 20
+    assert first != second
+
+
+def test_the_trace_tells_the_whole_protocol(tmp_path, start):
+    trainer = start(tmp_path / "run")
+    asyncio.run(trainer.train())
+    events = StoreFolder(tmp_path / "run").events
+    assert sum(isinstance(e, Committed) for e in events) == 40
+    assert sum(isinstance(e, Graded) for e in events) == 40
+    assert [e.data["epoch"] for e in events if isinstance(e, Noted)] == [0, 1, 2]
+    by_iteration: dict[int, list[str]] = {}
+    for event in events:
+        if isinstance(event, Began | Ended):
+            by_iteration.setdefault(event.iteration, []).append(event.phase)
+    assert all(phases == ["forward", "forward", "backward", "backward"] for phases in by_iteration.values())
+    assert StoreFolder(tmp_path / "run").store().fingerprint == trainer.store.fingerprint
+
+
+def test_stopping_anywhere_and_resuming_gives_the_same_bytes(tmp_path, start):
+    asyncio.run(start(tmp_path / "whole").train())
+
+    class Stop(Exception):
+        pass
+
+    for after in (1, 7, 20, 33):
+        folder = tmp_path / f"stopped-{after}"
+
+        def stop(done: int, total: int, note: str, after: int = after) -> None:
+            if done == after:
+                raise Stop
+
+        with pytest.raises(Stop):
+            asyncio.run(start(folder).train(stop))
+        asyncio.run(start(folder).train())
+        assert bytes_of(folder) == bytes_of(tmp_path / "whole")
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path, start):
+    asyncio.run(start(tmp_path / "run").train())
+    before = bytes_of(tmp_path / "run")
+    asyncio.run(start(tmp_path / "run").train())
+    assert bytes_of(tmp_path / "run") == before
+
+
+def test_other_settings_on_the_same_folder_are_refused(tmp_path, small_world):
+    Run.open_or_create(tmp_path / "run", small_world, SMALL)
+    with pytest.raises(BadInput, match="epochs 2, not 3"):
+        Run.open_or_create(tmp_path / "run", small_world, Settings(questions=20, epochs=3, embedder="hash"))
+
+
+def test_a_failing_agent_is_counted_apart_and_never_graded(tmp_path, start):
+    trainer = start(tmp_path / "run")
+
+    class Failing:
+        async def act(self, view):
+            raise AgentFailed("no valid reply")
+
+    trainer.agents = Agents(Failing, agents_named(SMALL).curator)
+    trainer.settings = Settings(questions=20, epochs=2, embedder="hash", eval=False)
+    asyncio.run(trainer.train())
+    events = StoreFolder(tmp_path / "run").events
+    assert not [e for e in events if isinstance(e, Graded)]
+    failed = [e for e in events if isinstance(e, Ended) and e.outcome == "agent_failed"]
+    assert len(failed) == 40 and all(e.failure == "no valid reply" for e in failed)
+
+
+def test_the_backward_pass_is_told_one_of_three_outcomes(tmp_path, start):
+    told = []
+
+    class Dawdler:
+        """Never answers."""
+
+        async def act(self, view):
+            return Search("anything")
+
+    class Wrong:
+        async def act(self, view):
+            return Answer("a wrong answer")
+
+    class Listener:
+        async def act(self, view):
+            told.append((view.task.verdict, view.task.f1, len(view.task.forward), view.remaining))
+            return Done()
+
+    for number, reader in enumerate((Dawdler, Wrong)):
+        trainer = start(tmp_path / f"run{number}", Settings(questions=10, epochs=1, embedder="hash", eval=False))
+        trainer.agents = Agents(reader, Listener)
+        asyncio.run(trainer.train())
+    assert told[0] == ("out of budget", 0.0, 15, 30)
+    assert ("wrong", 0.0, 1, 30) in told
+
+
+def test_a_batch_is_one_transaction_and_replays(tmp_path, start):
+    settings = Settings(questions=20, epochs=1, batch_size=8, embedder="hash")
+    trainer = start(tmp_path / "run", settings)
+    asyncio.run(trainer.train())
+    folder = StoreFolder(tmp_path / "run")
+    assert [e.iteration for e in folder.events if isinstance(e, Committed)] == [8, 16, 20]
+    assert folder.store().fingerprint == trainer.store.fingerprint
+
+
+_TRAIN = """
+import asyncio, sys
+from pathlib import Path
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.protocol.train import Trainer
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.people import generate
+settings = Settings(questions=20, epochs=2, embedder="hash", eval=False)
+folder = Path(sys.argv[1])
+run = Run.open_or_create(folder, generate(people=80, seed=3), settings)
+engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
+print("ready", flush=True)
+asyncio.run(Trainer(run, agents_named(settings), engine).train())
+print("finished", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_at_fifty_random_moments_ends_in_the_same_bytes(tmp_path):
+    def run(folder: Path, delay: float | None) -> bool:
+        process = subprocess.Popen([sys.executable, "-c", _TRAIN, str(folder)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        if process.stdout.readline() == "":
+            raise AssertionError("training did not start")
+        if delay is not None:
+            time.sleep(delay)
+            os.kill(process.pid, signal.SIGKILL)
+        rest = process.stdout.read()
+        process.wait()
+        return "finished" in rest
+
+    started = time.perf_counter()
+    assert run(tmp_path / "whole", None)
+    length = time.perf_counter() - started
+    chance = random.Random(0)
+    kills, folder, number = 0, tmp_path / "killed-0", 0
+    while kills < 50:
+        # Most kills fall inside training; a run that got through is compared and a new one begun.
+        if run(folder, chance.uniform(0, length / 8)):
+            assert bytes_of(folder) == bytes_of(tmp_path / "whole")
+            number += 1
+            folder = tmp_path / f"killed-{number}"
+        else:
+            kills += 1
+    assert run(folder, None)
+    assert bytes_of(folder) == bytes_of(tmp_path / "whole")
