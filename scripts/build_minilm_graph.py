@@ -10,7 +10,6 @@ mean-pooled and of unit length.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -123,10 +122,8 @@ def build() -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="kbgym")
 
 
-def serialized(metadata: Mapping[str, str] | None = None) -> bytes:
-    model = build()
-    helper.set_model_props(model, dict(metadata or {}))
-    return model.SerializeToString(deterministic=True)
+def serialized() -> bytes:
+    return build().SerializeToString(deterministic=True)
 
 
 def main() -> None:

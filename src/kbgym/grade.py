@@ -66,6 +66,17 @@ def f1(answer: str, gold: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
+def set_f1(answer: str, gold: str) -> float:
+    """PhantomWiki's F1: both sides are sets of what stands between commas, case and outer white space aside."""
+    given, wanted = _members(answer), _members(gold)
+    same = len(given & wanted)
+    return 2 * same / (len(given) + len(wanted))
+
+
+def _members(text: str) -> set[str]:
+    return {part.strip().lower() for part in text.split(",")}
+
+
 def exact(answer: str, gold: str) -> float:
     return float(normalise(answer) == normalise(gold))
 

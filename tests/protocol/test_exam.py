@@ -25,9 +25,7 @@ def examined(small_world):
 def test_rows_are_in_the_questions_order_and_the_same_every_time(examined, tmp_path):
     store, engine, questions = examined
     for name, concurrency in (("one", 1), ("many", 32)):
-        asyncio.run(
-            examine(store.copy(), engine, questions, ReferenceReader, tmp_path / name, concurrency=concurrency)
-        )
+        asyncio.run(examine(store.copy(), engine, questions, ReferenceReader, tmp_path / name, concurrency=concurrency))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "many").read_bytes()
     assert [row.id for row in read_lines(tmp_path / "one", Row)] == [question.id for question in questions]
 
@@ -62,7 +60,7 @@ def test_a_question_with_two_rows_is_damage(examined, tmp_path):
     rows = tmp_path / "rows"
     asyncio.run(examine(store.copy(), engine, questions[:3], ReferenceReader, rows))
     rows.write_bytes(rows.read_bytes() * 2)
-    with pytest.raises(Damaged, match="line 4: question .* has two rows"):
+    with pytest.raises(Damaged, match=r"line 4: question .* has two rows"):
         asyncio.run(examine(store.copy(), engine, questions[:3], ReferenceReader, rows))
 
 

@@ -18,7 +18,7 @@ from kbgym.errors import BadInput
 from kbgym.policy import AgentFailed
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.session import agents_named
-from kbgym.protocol.train import Agents, Trainer, schedule
+from kbgym.protocol.train import Agents, schedule
 from kbgym.trace.events import Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
 

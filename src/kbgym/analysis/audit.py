@@ -174,9 +174,8 @@ class Auditor:
         linked = [self.store[further] for further in record.links]
         served = self._served(key, linked)
         if below is not None and below.kind == "person" and below != key:
-            if key.kind != "person" and below.value in self._members(key):
-                return served | {below.value}
-            return served or None
+            member = self._stands_for(key, record)
+            return served | {member} if member else served or None
         same = below is not None and (below == key or (key.kind == "person" and below.value == key.value))
         right = [one for one in linked if self._belongs(key, one) or self._stands_for(key, one)]
         if not same and 2 * len(right) < len(linked):
@@ -197,5 +196,6 @@ class Auditor:
     def _stands_for(self, key: Key, record: Record) -> str:
         """The member a filled hub is about, or nothing."""
         hub = self.key(record) if record.links else None
-        is_member = hub is not None and hub.kind == "person" and key.kind != "person" and hub.value in self._members(key)
-        return hub.value if hub is not None and is_member else ""
+        if hub is None or hub.kind != "person" or key.kind == "person":
+            return ""
+        return hub.value if hub.value in self._members(key) else ""

@@ -1,8 +1,8 @@
 """What key a sentence names: "Residents of X", "X residents", "Friends of P", "P's friends", a bare "P".
 
-The world's own names and values are looked for in the sentence, longest first; what is left must be words that say which
-key it is, or words that say nothing. Anything else ("Residents of X born in 1950", two people, a value and a person)
-names no single key and is None: an audit that guesses would score an index against the wrong members.
+The world's own names and values are looked for in the sentence, longest first; what is left must be words that say
+which key it is, or words that say nothing. Anything else ("Residents of X born in 1950", two people, a value and a
+person) names no single key and is None: an audit that guesses would score an index against the wrong members.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kbgym.worlds.truth import RELATIONS, Truth
 from kbgym.worlds.world import Key
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*['’]?")
-_SMALL = frozenset("a an the of is are in on at to for and or who whom whose which that by with from their its".split())
+_SMALL = frozenset("a an the of is are as in on at to for and or who whom whose which that by with from their its".split())
 _GENERIC = frozenset(
     "index indexes list all every each everyone everybody anyone everything documents document facts fact known about"
     " information record records overview directory hub entry see links page reference set group collection".split()
@@ -30,9 +30,13 @@ _SAYS_KIND = {
     "person": "person profile biography bio details summary everything stated regarding concerning own",
 }
 _KIND_WORDS = {kind: frozenset(words.split()) for kind, words in _SAYS_KIND.items()}
+_ANY_KIND = frozenset().union(*_KIND_WORDS.values())
 # What a sentence that recites or counts the members says besides naming its key.
 _TELLING_VERBS = frozenset("include includes including namely has have had number count total common".split())
-NUMBERS = dict(zip("zero one two three four five six seven eight nine ten eleven twelve".split(), range(13), strict=True))
+NUMBERS = {
+    word: number
+    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+}
 _RELATION_FILLER = frozenset("people person persons relation relations relatives family s".split())
 
 _IRREGULAR = {"children": "child", "wives": "wife", "kid": "child", "kids": "child", "spouses": "spouse"}
@@ -187,6 +191,11 @@ def words_of(text: str, capitalised: bool = False) -> list[str]:
     """Words in small letters, without the possessive's ending; only those written large, if asked."""
     found = (word.replace("’", "'") for word in _WORD.findall(text) if not capitalised or word[0].isupper())
     return [word.casefold().removesuffix("'s").rstrip("'") for word in found]
+
+
+def telling_words(text: str) -> frozenset[str]:
+    """The words of a sentence that say what it is about, its key's value above all; plurals are one with singulars."""
+    return frozenset(word.removesuffix("s") for word in _telling(words_of(text)) - _ANY_KIND)
 
 
 def _telling(words: Iterable[str]) -> frozenset[str]:

@@ -2,15 +2,18 @@
 
 Each summary is a document that links down to what it sums up, and is searched like any other. RAPTOR clusters softly
 with a Gaussian mixture on reduced vectors and has a model write; here a document has one parent, clusters come from
-two-means on the vectors the store is searched with, and the writer is a rule unless one is given.
+two-means on the vectors the store is searched with, a summary stands where the mean of its documents does, and the
+writer is a rule unless one is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from kbgym.baselines.arm import Built, Writer, flat_store
-from kbgym.baselines.clusters import clusters
+from kbgym.baselines.clusters import Vectors, clusters
 from kbgym.baselines.entities import mentions
 from kbgym.baselines.summary import central, prompt, sentence
 from kbgym.search.embed import Embedder
@@ -23,19 +26,26 @@ def build(documents: Sequence[Document], embedder: Embedder, size: int = SIZE, w
     """Build the tree bottom-up until a level has no more than `size` nodes."""
     read = mentions([document.text for document in documents])
     store = flat_store(documents)
+    vectors = embedder.embed([document.text for document in documents])
     level = [(document.id, document.text, [place]) for place, document in enumerate(documents)]
     levels: list[int] = []
     while len(level) > size:
+        means = np.stack([_unit(vectors[under].mean(axis=0)) for _, _, under in level])
         above: list[tuple[str, str, list[int]]] = []
-        for group in clusters(embedder.embed([text for _, text, _ in level]), size):
+        for group in clusters(means, size):
             nodes = [level[place] for place in group]
             under = [place for _, _, places in nodes for place in places]
-            text = sentence(central(read[place].entities for place in under), len(under))
             if write:
                 text = write(prompt(text for _, text, _ in nodes))
+            else:
+                text = sentence(central(read[place].entities for place in under), len(under))
             id = store.add(text)
             store.link(id, [id for id, _, _ in nodes])
             above.append((id, text, under))
         level = above
         levels.append(len(level))
     return Built(store, notes={"levels": levels})
+
+
+def _unit(vector: Vectors) -> Vectors:
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)

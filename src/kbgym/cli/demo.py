@@ -10,12 +10,13 @@ import click
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import Comparison, compare, table
 from kbgym.analysis.stats import excludes
+from kbgym.canonical import read_lines
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.exam import probe_run
 from kbgym.cli.train import train_run
 from kbgym.protocol.exam import Row, examine
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.protocol.session import agents_named, embedder_named, engine_for, question_set
 from kbgym.store import Store, ledger
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
@@ -74,8 +75,6 @@ def command(
 
 
 def _examine(run: Run, store: Store, arm: str, names: list[str], settings: Settings, silent: bool) -> None:
-    from kbgym.protocol.session import question_set
-
     with progress("embedding", silent) as tick:
         engine = engine_for(store, embedder_named(settings.embedder), tick)
     reader = agents_named(settings).reader
@@ -87,8 +86,6 @@ def _examine(run: Run, store: Store, arm: str, names: list[str], settings: Setti
 
 
 def _rows(run: Run, arm: str, name: str) -> list[Row]:
-    from kbgym.canonical import read_lines
-
     return list(read_lines(run.exam_path(f"{arm}-{name}"), Row))
 
 
@@ -113,14 +110,15 @@ def _screen(
     return "\n".join(
         [
             f"A world of {people} people, {counted.origins:,} documents and no links; the reference agents trained it",
-            f"on {settings.questions} questions, {settings.epochs} times over (seed {settings.seed}). The store now has "
-            f"{counted.authored} index documents and {counted.links:,} links,",
-            f"covering {share:.1%} of the corpus. A fresh reader was then examined on the frozen stores:",
+            f"on {settings.questions} questions, {settings.epochs} times over (seed {settings.seed}). "
+            f"The store now has {counted.authored} index documents",
+            f"and {counted.links:,} links, covering {share:.1%} of the corpus. "
+            "A fresh reader was then examined on the frozen stores:",
             "",
             table(groups),
             "",
-            f"rho is the trained store's actions over the flat store's, on the same questions: {saved:.0%} fewer actions "
-            "where",
+            "rho is the trained store's actions over the flat store's, on the same questions: "
+            f"{saved:.0%} fewer actions where",
             f"training asked the very question. {sure}. Unseen questions gain as far as training touched their keys.",
             "These are the reference agents' numbers; the paper's column is gpt-5-mini's, one seed.",
             "",

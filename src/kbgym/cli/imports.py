@@ -9,6 +9,7 @@ import click
 # source: the module under kbgym.cli that defines its click command, and the line `kbgym import --help` shows
 SOURCES: dict[str, tuple[str, str]] = {
     "paper-universe": ("import_paper", "The universe of the paper, as its authors published it."),
+    "phantomwiki": ("import_phantomwiki", "PhantomWiki, by its own generator or from its output folder."),
 }
 
 

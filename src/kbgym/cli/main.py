@@ -20,6 +20,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "train": ("train", "Train a store on a world's questions; run again to resume."),
     "exam": ("exam", "Examine a frozen store with an independent reader."),
     "probe": ("probe", "Draw the gradient's question groups for a trained run."),
+    "audit": ("audit", "The health of a store: coverage, index quality, what is broken, what to do next."),
+    "baseline": ("baseline", "Build an unsupervised arm's store: flat, graphrag, hipporag, raptor, lightrag, oracle."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
     "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),

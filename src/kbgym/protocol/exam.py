@@ -18,7 +18,7 @@ from kbgym.canonical import encode, write_lines
 from kbgym.environment import Engine, Environment
 from kbgym.episode import FORWARD_BUDGET, Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
-from kbgym.grade import grade
+from kbgym.grade import grade, set_f1
 from kbgym.policy import Agent, Forward
 from kbgym.store import Store
 from kbgym.worlds.world import Question
@@ -34,7 +34,10 @@ class Shot(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One question of an exam. `f1` and `em` are None when the agent failed: that is no wrong answer."""
+    """One question of an exam. The scores are None when the agent failed: that is no wrong answer.
+
+    `set_f1` compares what stands between commas, as PhantomWiki does; `f1` compares words.
+    """
 
     id: str
     class_: str = msgspec.field(name="class")
@@ -49,17 +52,21 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: Outcome
     shots: tuple[Shot, ...]
     failure: str | None = None
+    set_f1: float | None = None
 
 
 def row_of(question: Question, transcript: Transcript) -> Row:
     """Grade a pass: out of budget scores 0, an agent's own failure scores nothing."""
     f1: float | None
     em: float | None
-    f1, em = 0.0, 0.0
+    sets: float | None
+    f1, em, sets = 0.0, 0.0, 0.0
     if transcript.outcome == "answered":
-        f1, em = grade(transcript.answer or "", question.golds, question.unanswerable)
+        answer = transcript.answer or ""
+        f1, em = grade(answer, question.golds, question.unanswerable)
+        sets = f1 if question.unanswerable else max(set_f1(answer, gold) for gold in question.golds)
     elif transcript.outcome == "agent_failed":
-        f1, em = None, None
+        f1, em, sets = None, None, None
     return Row(
         id=question.id,
         class_=question.class_,
@@ -74,6 +81,7 @@ def row_of(question: Question, transcript: Transcript) -> Row:
         outcome=transcript.outcome,
         shots=tuple(Shot(step.action, step.result) for step in transcript.steps),
         failure=transcript.failure,
+        set_f1=sets,
     )
 
 

@@ -185,6 +185,8 @@ class PeopleTruth:
             parents = [(parent, set(self.graph.person[parent].children)) for parent in person.parents]
             for sibling in self.graph.siblings(person):
                 shared = [parent for parent, children in parents if sibling.id in children]
-                facts = [fact for p in shared for fact in (("child-of", sibling.id, p), ("parent-of", p, sibling.id))]
+                facts: list[Fact] = []
+                for parent in shared:
+                    facts += [("child-of", sibling.id, parent), ("parent-of", parent, sibling.id)]
                 found.append((sibling.id, facts))
         return [(other, facts) for other, facts in found if not gender or self.graph.person[other].gender == gender]

@@ -1,0 +1,192 @@
+"""A store's health: the audit, the ledger and the coverage together, with what is suspicious named and what to do next.
+
+Works for any store. With a world's truth, wrong links are known; without, a link is only suspected: it is the odd one
+out of an index most of whose targets share a word with it. Commands are proposed by verb, so that whoever prints them
+can leave out a verb that is not there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from kbgym.analysis.audit import SHAPES, Audit, Auditor, Index
+from kbgym.analysis.coverage import Coverage, coverage
+from kbgym.analysis.keys import telling_words
+from kbgym.store import Ledger, Record, Store, ledger
+from kbgym.store.store import normalised
+from kbgym.worlds.truth import truth_of
+from kbgym.worlds.world import World
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """A link that is wrong, or that looks wrong where nothing is known."""
+
+    index: str
+    index_text: str
+    target: str
+    target_text: str
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """One plain sentence, and the command that goes with it (without the program's name), if one does."""
+
+    sentence: str
+    command: str = ""
+
+    @property
+    def verb(self) -> str:
+        return self.command.partition(" ")[0]
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Everything `kbgym audit` shows. `links` counts links by what they join; `lost` names original documents."""
+
+    ledger: Ledger
+    coverage: Coverage
+    audit: Audit
+    links: dict[str, int]
+    suspects: tuple[Suspect, ...]
+    orphans: tuple[str, ...]
+    lost: tuple[str, ...]
+    same_keys: tuple[tuple[str, ...], ...]
+    same_texts: tuple[tuple[str, ...], ...]
+    biggest: tuple[Index, ...]
+    incomplete: tuple[Index, ...]
+
+    @property
+    def duplicates(self) -> int:
+        """Documents that say what another one says: the same text, or an index of the same key."""
+        groups = (*self.same_texts, *self.same_keys)
+        return len({id for group in groups for id in group[1:]})
+
+
+def health(store: Store, world: World | None = None, origins: Sequence[str] = ()) -> Health:
+    """Examine a store; `origins` are the originals it began with, of which those no document carries are lost."""
+    truth = truth_of(world) if world else None
+    auditor = Auditor(store, truth)
+    audit = auditor.audit()
+    authored = [record for record in store if record.flag == "authored"]
+    alive = {origin for record in store for origin in record.origins}
+    by_size = sorted((index for index in audit.indexes if index.degree), key=lambda index: (-index.degree, index.id))
+    incomplete = [index for index in audit.indexes if index.scored and index.missing]
+    return Health(
+        ledger=ledger(store),
+        coverage=coverage(store, auditor.correct if truth else None, world.questions if world else ()),
+        audit=audit,
+        links=_joined(store),
+        suspects=_wrong(store, audit) if truth else _odd_ones_out(store, authored),
+        orphans=tuple(record.id for record in authored if not record.links and not store.inbound(record.id)),
+        lost=tuple(origin for origin in dict.fromkeys(origins) if origin not in alive),
+        same_keys=_same_keys(audit),
+        same_texts=_same_texts(store),
+        biggest=tuple(by_size[:5]),
+        incomplete=tuple(sorted(incomplete, key=lambda index: (-len(index.missing), index.id))),
+    )
+
+
+def _joined(store: Store) -> dict[str, int]:
+    """Links by what they join; an index here is any authored document."""
+    name = {True: "index", False: "source"}
+    ends = Counter(
+        f"{name[record.flag == 'authored']} to {name[store[target].flag == 'authored']}"
+        for record in store
+        for target in record.links
+    )
+    return {f"{a} to {b}": ends[f"{a} to {b}"] for a in ("index", "source") for b in ("source", "index")}
+
+
+def _wrong(store: Store, audit: Audit) -> tuple[Suspect, ...]:
+    return tuple(
+        Suspect(index.id, index.text, target, store[target].text) for index in audit.indexes for target in index.wrong
+    )
+
+
+def _odd_ones_out(store: Store, authored: Sequence[Record]) -> tuple[Suspect, ...]:
+    """Links to documents that share no telling word with their index, where most of its others do."""
+    suspects: list[Suspect] = []
+    for index in authored:
+        words = telling_words(index.text)
+        strange = [target for target in index.links if not words & _said(store, target)]
+        if 0 < 2 * len(strange) < len(index.links):
+            suspects += [Suspect(index.id, index.text, target, store[target].text) for target in strange]
+    return tuple(suspects)
+
+
+def _said(store: Store, id: str) -> frozenset[str]:
+    """The telling words of a document and, where it is an index itself, of what it links to."""
+    record = store[id]
+    below = record.links if record.flag == "authored" else ()
+    return telling_words(record.text).union(*(telling_words(store[target].text) for target in below))
+
+
+def _same_keys(audit: Audit) -> tuple[tuple[str, ...], ...]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for index in audit.indexes:
+        if index.key is not None and index.shape != "materialised":
+            groups.setdefault((index.key.kind, index.key.value), []).append(index.id)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def _same_texts(store: Store) -> tuple[tuple[str, ...], ...]:
+    groups: dict[str, list[str]] = {}
+    for record in store:
+        groups.setdefault(normalised(record.text), []).append(record.id)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+# -- what to do next --------------------------------------------------------------------------------------------------
+
+
+def advice(health: Health, place: str) -> list[Advice]:
+    """What is worth doing about a store, the gravest first."""
+    audit, found = health.audit, []
+    of = {shape: [index for index in audit.indexes if index.shape == shape] for shape in SHAPES}
+    if lost := health.lost:
+        sentence = f"{_many(len(lost), 'original fact')} {_is(lost)} lost; find the edit and undo it"
+        found.append(Advice(sentence, f"blame {place} {lost[0]}"))
+    elif count := health.ledger.lost_origins:
+        found.append(Advice(f"{_many(count, 'original fact')} lost; find the edit and undo it", f"log {place}"))
+    if health.suspects:
+        first = health.suspects[0]
+        sure = "wrong" if audit.resolved else "suspected wrong"
+        sentence = f"{_many(len(health.suspects), 'link')} {_is(health.suspects)} {sure}, such as {first.index}"
+        found.append(Advice(f"{sentence} to {first.target}; see who made it", f"blame {place} {first.index}"))
+    if answers := of["materialised"]:
+        sentence = f"{_many(len(answers), 'document')} {_state(answers)} an answer instead of pointing to it"
+        found.append(Advice(sentence, f"store read {place} {answers[0].id}"))
+    if stubs := of["stub"]:
+        sentence = f"{_many(len(stubs), 'stub')} without a link; let training fill or delete"
+        found.append(Advice(f"{sentence} {'it' if len(stubs) == 1 else 'them'}", f"store read {place} {stubs[0].id}"))
+    if whole := health.incomplete:
+        members = sum(len(index.missing) for index in whole)
+        sentence = f"{_many(len(whole), 'index', 'indexes')} {_miss(whole)} {_many(members, 'member')}"
+        found.append(Advice(f"{sentence}, {whole[0].id} most", f"store read {place} {whole[0].id}"))
+    if health.duplicates:
+        group = (*health.same_texts, *health.same_keys)[0]
+        sentence = f"{_many(health.duplicates, 'document')} repeat what another says, such as {' and '.join(group[:2])}"
+        found.append(Advice(sentence, f"store read {place} {group[1]}"))
+    if not audit.indexes:
+        found.append(Advice("there is no index yet; train the store on questions", "train --help"))
+    elif health.coverage.direct < 1:
+        rest = 1 - health.coverage.direct
+        found.append(Advice(f"{rest:.1%} of the originals are under no index; train on questions that name other keys"))
+    return found
+
+
+def _many(count: int, one: str, more: str = "") -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def _is(things: Sequence[object]) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
+def _state(things: Sequence[object]) -> str:
+    return "states" if len(things) == 1 else "state"
+
+
+def _miss(things: Sequence[object]) -> str:
+    return "misses" if len(things) == 1 else "miss"

@@ -1,0 +1,141 @@
+"""How a store grew, read off its trace: what it holds after every iteration, what every epoch spent and changed.
+
+One replay gives everything; nothing is searched, embedded or judged again. Work that a rollback undid was still done:
+it is counted where it was spent, and the next point shows the store it returned to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from statistics import median
+
+import msgspec
+
+from kbgym.actions import Added, Deleted, Edited, Error, Linked, LinkMany, Merged, Unlinked
+from kbgym.analysis.coverage import coverage
+from kbgym.store import Store
+from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
+from kbgym.trace.folder import StoreFolder
+
+# How the edits of an epoch are counted: successful calls, and how many links they made.
+EDITS = ("add", "edit", "merge", "delete", "link", "link_many", "unlink")
+
+
+class Point(msgspec.Struct, frozen=True):
+    """The store after an iteration; `coverage` is the direct reading."""
+
+    iteration: int
+    epoch: int
+    documents: int
+    links: int
+    authored: int
+    coverage: float
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """What the backward passes of an epoch did. `actions` are all they spent, errors, searches and reads included.
+
+    `judged`: candidates the duplicate guard was asked to judge; `checks`: pairs it judged; `merges` is among `edits`.
+    """
+
+    epoch: int
+    passes: int
+    actions: int
+    edits: dict[str, int]
+    links_made: int
+    errors: int
+    judged: int
+    checks: int
+
+    @property
+    def edits_a_pass(self) -> float:
+        return sum(self.edits.values()) / self.passes if self.passes else 0.0
+
+
+class Degrees(msgspec.Struct, frozen=True):
+    """Out-degree of the authored documents: how many have how many links."""
+
+    histogram: dict[int, int]
+    mean: float
+    median: float
+    largest: int
+    empty: int
+
+
+class Trajectory(msgspec.Struct, frozen=True):
+    """Points in order, the initial store first; epochs in order; the degrees of the last store."""
+
+    points: tuple[Point, ...]
+    epochs: tuple[Epoch, ...]
+    degrees: Degrees
+
+
+def trajectory(folder: StoreFolder) -> Trajectory:
+    """Replay a store and watch it grow, up to the iteration the folder was opened at."""
+    points: list[Point] = []
+    counts: dict[int, Counter[str]] = {}
+    epoch = 0
+    if not folder.events:
+        points.append(_point(folder.initial, 0, 0))
+
+    def watch(event: Event, store: Store) -> None:
+        nonlocal epoch
+        match event:
+            case Genesis():
+                points.append(_point(store, 0, 0))
+            case Began(_, phase):
+                epoch = event.epoch
+                if phase == "backward":
+                    counts.setdefault(epoch, Counter())["passes"] += 1
+            case Acted(_, "backward"):
+                _count(counts.setdefault(epoch, Counter()), event)
+            case Committed(iteration):
+                points.append(_point(store, iteration, epoch))
+
+    store = folder.store(watch=watch)
+    epochs = tuple(_epoch(number, count) for number, count in sorted(counts.items()))
+    return Trajectory(tuple(points), epochs, degrees(len(r.links) for r in store if r.flag == "authored"))
+
+
+def _point(store: Store, iteration: int, epoch: int) -> Point:
+    authored = sum(record.flag == "authored" for record in store)
+    return Point(iteration, epoch, len(store), store.links, authored, coverage(store).direct)
+
+
+def _count(count: Counter[str], event: Acted) -> None:
+    count["actions"] += 1
+    if event.verdict is not None and event.verdict.checks:
+        count["judged"] += 1
+        count["checks"] += len(event.verdict.checks)
+    match event.result:
+        case Added():
+            count["add"] += 1
+        case Edited():
+            count["edit"] += 1
+        case Merged():
+            count["merge"] += 1
+        case Deleted():
+            count["delete"] += 1
+        case Linked(_, linked):
+            count["link_many" if isinstance(event.action, LinkMany) else "link"] += 1
+            count["links_made"] += len(linked)
+        case Unlinked():
+            count["unlink"] += 1
+        case Error():
+            count["errors"] += 1
+
+
+def _epoch(number: int, count: Counter[str]) -> Epoch:
+    edits = {name: count[name] for name in EDITS}
+    plain = {name: count[name] for name in ("passes", "actions", "links_made", "errors", "judged", "checks")}
+    return Epoch(epoch=number, edits=edits, **plain)
+
+
+def degrees(links: Iterable[int]) -> Degrees:
+    """The distribution of so many links a document."""
+    found = sorted(links)
+    if not found:
+        return Degrees({}, 0.0, 0.0, 0, 0)
+    histogram = dict(sorted(Counter(found).items()))
+    return Degrees(histogram, sum(found) / len(found), float(median(found)), found[-1], histogram.get(0, 0))

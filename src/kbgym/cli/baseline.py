@@ -1,0 +1,59 @@
+"""`kbgym baseline`: the store one arm makes of a world's documents."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+import msgspec
+
+from kbgym.analysis.coverage import coverage
+from kbgym.baselines import ARMS, arm_named, build_arm
+from kbgym.canonical import pretty, whole_folder, write_lines
+from kbgym.cli.common import emit, output_options
+from kbgym.protocol.session import embedder_named
+from kbgym.worlds.world import World
+
+
+@click.command("baseline", epilog="\b\nArms:\n" + "\n".join(f"  {a.name:13} {a.description}" for a in ARMS.values()))
+@click.argument("arm")
+@click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="Whose documents.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The store folder to write.")
+@click.option("--seed", default=0, show_default=True, help="Decides ties where an arm has any (graphrag).")
+@click.option("--embedder", default="", help="What raptor clusters with.  [default: all-MiniLM-L6-v2]")
+@output_options
+def command(arm: str, world_folder: Path, out: Path, seed: int, embedder: str, as_json: bool, quiet: bool) -> None:
+    """Build the store of one ARM from a world's documents: no question, no gold, no model.
+
+    The folder holds records.jsonl, and arm.json with the arm's name, its engine and what it noted.
+
+    \b
+    Example:
+      kbgym baseline hipporag --world worlds/people --out stores/b3
+      kbgym exam stores/b3 --world worlds/people --set test_in
+    """
+    chosen = arm_named(arm)
+    world = World.load(world_folder)
+    started = time.perf_counter()
+    built = build_arm(arm, world, lambda: embedder_named(embedder), seed)
+    seconds = time.perf_counter() - started
+    about = {"arm": arm, "engine": chosen.engine, "seed": seed, "tokens": built.tokens, "notes": built.notes}
+    with whole_folder(out) as folder:
+        write_lines(folder / "records.jsonl", built.store)
+        (folder / "arm.json").write_text(pretty({**about, "world": world.hash}), encoding="utf-8")
+    share = coverage(built.store).direct
+    authored = sum(record.flag == "authored" for record in built.store)
+    result = {
+        **about,
+        "documents": len(built.store),
+        "authored": authored,
+        "links": built.store.links,
+        "coverage": round(share, 4),
+        "seconds": round(seconds, 3),
+    }
+    text = (
+        f"{out}: {chosen.label}, {len(built.store):,} documents ({authored:,} of them written by the arm), "
+        f"{built.store.links:,} links, covering {share:.1%} of the originals; {seconds:.1f} s and {built.tokens} tokens."
+    )
+    emit(msgspec.to_builtins(result), as_json, quiet, text)

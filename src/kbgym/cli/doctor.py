@@ -1,0 +1,319 @@
+"""`kbgym doctor`: can this agent play, how fast, and at what price? Ten short passes over a store of two dozen lines.
+
+Whether the answers are right is shown but decides nothing: the question here is whether the path works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from typing import Any
+
+import click
+import msgspec
+
+from kbgym.agents.judge import LLMJudge
+from kbgym.agents.llm import LLMAgent
+from kbgym.agents.registry import make_agent
+from kbgym.cli.common import emit, output_options, progress
+from kbgym.environment import Environment
+from kbgym.episode import Transcript, play
+from kbgym.errors import Failed, KbgymError
+from kbgym.grade import grade
+from kbgym.llm.client import Provider
+from kbgym.llm.connect import Models, Options, is_model
+from kbgym.llm.prices import Prices, forecast
+from kbgym.llm.values import Reply, Request, Usage
+from kbgym.policy import Agent, Backward, Forward
+from kbgym.search.embed import HashEmbedder
+from kbgym.search.engine import Engine
+from kbgym.store import Record, Store, source
+
+BUDGET = 8
+# More malformed replies than this, or more failed passes, and a run would mostly measure the agent's mistakes.
+WORST_RATE, WORST_FAILED = 0.25, 2
+
+_SENTENCES = """\
+Mira Holt works as a potter.
+Mira Holt lives in Velden.
+Mira Holt's hobby is chess.
+Mira Holt is married to Jonas Brandt.
+Mira Holt was born on 1971-03-02.
+Jonas Brandt works as a surveyor.
+Jonas Brandt lives in Velden.
+Jonas Brandt's hobby is rowing.
+Jonas Brandt is married to Mira Holt.
+Jonas Brandt was born on 1968-11-20.
+Edda Quill works as a potter.
+Edda Quill lives in Asmark.
+Edda Quill's hobby is birding.
+Edda Quill was born on 1994-07-14.
+Edda Quill is a child of Mira Holt.
+Mira Holt is the mother of Edda Quill.
+Oskar Lind works as a baker.
+Oskar Lind lives in Velden.
+Oskar Lind's hobby is chess.
+Edda Quill is a friend of Oskar Lind.
+Edda Quill is a friend of Jonas Brandt.
+Oskar Lind is a friend of Edda Quill.
+Jonas Brandt is a friend of Edda Quill.
+"""
+_QUESTIONS = (
+    ("What is the job of Mira Holt?", "potter"),
+    ("In which city does Jonas Brandt live?", "Velden"),
+    ("What is the hobby of the spouse of Mira Holt?", "rowing"),
+    ("In which city does the mother of Edda Quill live?", "Velden"),
+    ("How many friends does Edda Quill have?", "2"),
+    ("What is the job of Oskar Lind's brother?", "unknown"),
+    ("Who is the potter living in Velden?", "Mira Holt"),
+    ("Who is older, Mira Holt or Jonas Brandt?", "Jonas Brandt"),
+)
+# The questions that are followed by a curator's pass.
+_CURATED = (1, 6)
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing looked at. Only a `needed` one decides whether the agent can play."""
+
+    name: str
+    ok: bool
+    detail: str
+    needed: bool = True
+
+
+class Timed:
+    """A provider that notes how long each request took."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self.where = provider.where
+        self.seconds: list[float] = []
+
+    async def send(self, request: Request) -> Reply:
+        began = time.perf_counter()
+        try:
+            return await self._provider.send(request)
+        finally:
+            self.seconds.append(time.perf_counter() - began)
+
+    async def close(self) -> None:
+        await self._provider.close()
+
+
+@click.command("doctor")
+@click.option(
+    "--agent", default="reference", show_default=True, help="reference, llm:openai/MODEL, llm:local/MODEL, ..."
+)
+@click.option("--judge", help="The model that judges duplicates, if another one.")
+@click.option("--base-url", help="Where an OpenAI-compatible server listens.")
+@click.option("--concurrency", default=2, show_default=True, type=click.IntRange(min=1), help="Requests at once.")
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds a request may take.")
+@click.option("--max-cost", type=float, help="Stop at this many dollars.")
+@click.option("--max-tokens", default=400_000, show_default=True, help="Stop at this many tokens.")
+@output_options
+def command(
+    agent: str,
+    judge: str | None,
+    base_url: str | None,
+    concurrency: int,
+    timeout: float,
+    max_cost: float | None,
+    max_tokens: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Check an agent: key, endpoint, ten short passes, malformed calls, latency, price, judge.
+
+    \b
+    Examples:
+      kbgym doctor --agent llm:openai/gpt-5-mini-2025-08-07
+      kbgym doctor --agent llm:local/qwen3 --base-url http://127.0.0.1:8080/v1
+    """
+    options = Options(
+        base_url=base_url, concurrency=concurrency, timeout=timeout, max_cost=max_cost, max_tokens=max_tokens
+    )
+    result = asyncio.run(examine_agent(agent, judge, options, quiet or as_json))
+    emit(result, as_json, quiet, _screen(result))
+    if not result["ok"]:
+        failed = ", ".join(check.name for check in result["checks"] if check.needed and not check.ok)
+        raise Failed(f"{agent} cannot play: {failed}.")
+
+
+async def examine_agent(name: str, judge: str | None, options: Options, quiet: bool) -> dict[str, Any]:
+    """Everything `doctor` finds out, as its JSON says it."""
+    checks: list[Check] = []
+    passes: list[Transcript] = []
+    readers, curators, timed = Usage(), Usage(), Timed(_Nowhere())
+    models = Models(options)
+    prices = Prices("local", name)
+    try:
+        reader, curator = _agent(models, name, "reader"), _agent(models, name, "curator")
+        if isinstance(reader, LLMAgent):
+            prices = reader.client.prices
+            if reader.client.provider is not None:
+                reader.client.provider = timed = Timed(reader.client.provider)
+                checks.append(Check("key and address", True, timed.where))
+        with progress("doctor", quiet) as tick:
+            passes, readers, curators = await _episodes(reader, curator, tick)
+        checks.append(_played(passes))
+        if is_model(name):
+            checks.append(_well_formed(readers + curators))
+            checks.append(await _judged(models, judge or name, needed=judge is not None))
+    except KbgymError as error:
+        checks.append(Check("reached", False, str(error)))
+    finally:
+        await models.close()
+    usage = readers + curators
+    return {
+        "ok": bool(checks) and all(check.ok for check in checks if check.needed),
+        "agent": name,
+        "malformed_rate": round(usage.malformed_rate, 4),
+        "latency": _latency(timed.seconds),
+        "price": _price(prices, models.budget.spent, name),
+        "checks": checks,
+        "usage": msgspec.to_builtins(usage),
+    }
+
+
+def _agent(models: Models, name: str, role: Any) -> Agent:
+    return LLMAgent(models, name, role) if is_model(name) else make_agent(name, role)
+
+
+class _Nowhere:
+    """Stands where an agent has no provider."""
+
+    where = ""
+
+    async def send(self, request: Request) -> Reply:
+        raise AssertionError("there is nobody to ask")
+
+    async def close(self) -> None:
+        return
+
+
+# -- the ten passes -------------------------------------------------------------------------------------------------
+
+
+def small_store() -> Store:
+    documents = [source(f"d{number}", text) for number, text in enumerate(_SENTENCES.splitlines())]
+    people = tuple(document.id for document in documents if document.text.endswith("lives in Velden."))
+    return Store([*documents, Record("i0", "People who live in Velden.", people, flag="authored")])
+
+
+async def _episodes(reader: Agent, curator: Agent, tick: Any) -> tuple[list[Transcript], Usage, Usage]:
+    """Eight readers side by side, then a curator after two of them on a store of its own."""
+    done = 0
+
+    def environment() -> Environment:
+        store = small_store()
+        engine = Engine(HashEmbedder())
+        engine.load((record.id, record.text) for record in store)
+        return Environment(store, engine)
+
+    async def read(question: str) -> tuple[Transcript, Usage]:
+        nonlocal done
+        policy = reader()
+        transcript = await play(policy, environment(), "reader", Forward(question), BUDGET)
+        done += 1
+        tick(done, len(_QUESTIONS) + len(_CURATED), "")
+        return transcript, getattr(policy, "usage", Usage())
+
+    async def curate(number: int, forward: Transcript) -> tuple[Transcript, Usage]:
+        nonlocal done
+        policy = curator()
+        question, gold = _QUESTIONS[number]
+        task = Backward(question, forward.turns, (gold,), *_graded(forward, gold))
+        transcript = await play(policy, environment(), "curator", task, BUDGET)
+        done += 1
+        tick(done, len(_QUESTIONS) + len(_CURATED), "")
+        return transcript, getattr(policy, "usage", Usage())
+
+    forward = await asyncio.gather(*(read(question) for question, _ in _QUESTIONS))
+    backward = await asyncio.gather(*(curate(number, forward[number][0]) for number in _CURATED))
+    passes = [transcript for transcript, _ in [*forward, *backward]]
+    return passes, _sum(forward), _sum(backward)
+
+
+def _sum(played: list[tuple[Transcript, Usage]]) -> Usage:
+    total = Usage()
+    for _, usage in played:
+        total += usage
+    return total
+
+
+def _graded(forward: Transcript, gold: str) -> tuple[float, Any]:
+    if forward.answer is None:
+        return 0.0, "out of budget"
+    f1, _ = grade(forward.answer, (gold,), gold == "unknown")
+    return f1, "right" if f1 == 1.0 else "wrong"
+
+
+# -- what they show -------------------------------------------------------------------------------------------------
+
+
+def _played(passes: list[Transcript]) -> Check:
+    failures = [transcript.failure for transcript in passes if transcript.outcome == "agent_failed"]
+    answers = zip(passes, _QUESTIONS, strict=False)
+    right = sum(_graded(transcript, gold)[0] == 1.0 for transcript, (_, gold) in answers)
+    detail = f"{len(passes) - len(failures)} of {len(passes)} played to their end, {right} of {len(_QUESTIONS)} right"
+    return Check("passes", len(failures) <= WORST_FAILED, f"{detail}; {failures[0]}" if failures else detail)
+
+
+def _well_formed(usage: Usage) -> Check:
+    ways = ", ".join(dict.fromkeys(sent.way for sent in usage.sent))
+    refused = ", ".join(dict.fromkeys(name for sent in usage.sent for name in sent.refused))
+    detail = f"{usage.malformed} of {usage.requests} replies malformed (asked for by {ways or 'nothing'}"
+    detail += f"; refused settings: {refused})" if refused else ")"
+    return Check("tool calls", usage.malformed_rate <= WORST_RATE, detail)
+
+
+async def _judged(models: Models, name: str, needed: bool) -> Check:
+    try:
+        await LLMJudge(models, name).self_test()
+    except KbgymError as error:
+        return Check("judge", False, str(error), needed)
+    return Check("judge", True, "tells a duplicate from a difference", needed)
+
+
+def _latency(seconds: list[float]) -> dict[str, float]:
+    if not seconds:
+        return {"median": 0.0, "worst": 0.0, "requests": 0}
+    return {
+        "median": round(statistics.median(seconds), 4),
+        "worst": round(max(seconds), 4),
+        "requests": len(seconds),
+    }
+
+
+def _price(prices: Prices, spent: Usage, name: str) -> dict[str, Any]:
+    exam, train = forecast(prices, {"exam": 100}), forecast(prices, {"forward": 100, "backward": 100})
+    free = not is_model(name)
+    return {
+        "spent": 0.0 if free else spent.cost,
+        "tokens": spent.tokens,
+        "exam_100": 0.0 if free else exam.cost,
+        "train_100": 0.0 if free else train.cost,
+        "basis": "no model" if free else f"{exam.basis}; {prices.table}",
+    }
+
+
+def _screen(result: dict[str, Any]) -> str:
+    def money(value: float | None) -> str:
+        return "unknown" if value is None else f"${value:,.4f}" if value < 1 else f"${value:,.2f}"
+
+    price, latency = result["price"], result["latency"]
+    lines = [f"{result['agent']}: {'can play' if result['ok'] else 'cannot play'}"]
+    for check in result["checks"]:
+        mark = "ok  " if check.ok else "FAIL" if check.needed else "note"
+        lines.append(f"  {mark} {check.name}: {check.detail}")
+    if latency["requests"]:
+        lines.append(f"  latency: median {latency['median']:.2f} s, worst {latency['worst']:.2f} s a request")
+    lines.append(
+        f"  price: this check {money(price['spent'])} ({price['tokens']:,} tokens); 100 exam questions about "
+        f"{money(price['exam_100'])}, 100 training questions about {money(price['train_100'])} ({price['basis']})"
+    )
+    return "\n".join(lines)
+
+
+__all__ = ["command", "examine_agent", "small_store"]

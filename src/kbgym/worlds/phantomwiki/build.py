@@ -1,0 +1,209 @@
+"""A world out of what `pw-generate` wrote: documents, facts, and four splits whose shared keys are counted.
+
+Two templates are reserved: the two that go through a relation of a named person, so that what the test asks is a new
+composition of trained parts, and because of all pairs they share fewest keys with the others. Tautologies ("What is the
+hobby of the person whose hobby is chess?") ask nothing of a store and are left out of every split; a question that is
+shipped twice is asked once. The shipped questions are drawn by default; with `disjoint` the splits come from the whole
+pools, and no key of a training question is named in any other split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from kbgym.errors import BadInput, Damaged
+from kbgym.worlds.people.questions import Sizes, interleave
+from kbgym.worlds.phantomwiki.files import ATTRIBUTES, PREDICATES, Article, Generated, read_articles, read_questions
+from kbgym.worlds.phantomwiki.kinship import STATED
+from kbgym.worlds.phantomwiki.wiki import CLASSES, TEMPLATES, Instance, Stated, Wiki
+from kbgym.worlds.world import Document, Key, Question, World
+
+RESERVED = ("attribute-of-relation", "count-of-relation")
+
+
+class Shipped(msgspec.Struct, frozen=True):
+    """What the folder held, and what of its questions can be put into splits."""
+
+    articles: int
+    sentences: int
+    questions: int
+    distinct: int
+    tautologies: int
+
+
+class Leakage(msgspec.Struct, frozen=True):
+    """How many questions of a split name a key that a training question names too."""
+
+    questions: int
+    shared: int
+
+    @property
+    def share(self) -> float:
+        return self.shared / self.questions if self.questions else 0.0
+
+
+def build(folder: Path, sizes: Sizes | None = None, disjoint: bool = False) -> tuple[World, Shipped]:
+    """The world in an output folder. Every shipped question must be in our pools with the answer it was shipped with."""
+    articles = read_articles(folder)
+    documents, people = _documents(articles)
+    facts: dict[str, Any] = {"kind": "phantomwiki", "people": people, "reserved": list(RESERVED)}
+    wiki = wiki_of(World(documents, (), facts))
+    generated = read_questions(folder)
+    found = _match(wiki, generated)
+    sizes = sizes or Sizes()
+    drawn = _from_pools(wiki, sizes) if disjoint else _from_shipped(found, sizes)
+    questions = tuple(
+        question_of(instance, f"q{number:04d}", split) for number, (split, instance) in enumerate(drawn, 1)
+    )
+    shipped = Shipped(
+        articles=len(articles),
+        sentences=len(documents),
+        questions=len(generated),
+        distinct=len(found),
+        tautologies=sum(instance.tautology for instance in found),
+    )
+    return World(documents, questions, facts), shipped
+
+
+def _documents(articles: Sequence[Article]) -> tuple[tuple[Document, ...], list[dict[str, Any]]]:
+    """The sentences in the order of the articles, and the people as plain facts. Ids are numbers in that order."""
+    ids = {article.title: f"p{place:04d}" for place, article in enumerate(articles, 1)}
+    documents: list[Document] = []
+    people: list[dict[str, Any]] = []
+    for article in articles:
+        person: dict[str, Any] = {"id": ids[article.title], "name": article.title}
+        for kind, subject, values, text in map(msgspec.structs.astuple, article.sentences()):
+            others = [ids[name] for name in values] if kind in STATED else []
+            documents.append(Document(f"d{len(documents) + 1:05d}", text, kind, (ids[subject], *others)))
+            person[kind] = others or values[0]
+        people.append(person)
+    return tuple(documents), people
+
+
+def wiki_of(world: World) -> Wiki:
+    """The people of a world as something that can be asked."""
+    people = world.facts.get("people", ())
+    try:
+        names = {person["id"]: person["name"] for person in people}
+        values = {
+            (person["id"], kind): tuple(names[id] for id in value) if kind in STATED else (value,)
+            for person in people
+            for kind, value in person.items()
+            if kind in STATED or kind in PREDICATES.values()
+        }
+        stated = [
+            Stated(document.id, document.kind, names[document.about[0]], values[document.about[0], document.kind])
+            for document in world.documents
+        ]
+    except (KeyError, TypeError, IndexError) as error:
+        raise Damaged(f"the facts of this world do not go with its documents: {error!r}.") from error
+    return Wiki(names.values(), stated)
+
+
+def question_of(instance: Instance, id: str, split: str) -> Question:
+    """As the world keeps it: several answers are one gold, separated by commas as the package separates them."""
+    return Question(
+        id=id or ":".join([instance.template, *instance.slots, instance.key.kind, instance.key.value]),
+        split=split,
+        class_=CLASSES[instance.type],
+        template=instance.template,
+        text=instance.text,
+        golds=(", ".join(instance.answers),),
+        keys=(instance.key,),
+        support=tuple(sorted(instance.support)),
+    )
+
+
+def pool(world: World, template: str, tautologies: bool = False) -> Iterator[Question]:
+    """Every question a template can ask, lazily, as a question of the split "pool"."""
+    if template not in TEMPLATES:
+        raise BadInput(f"there is no template {template!r}; PhantomWiki has {', '.join(TEMPLATES)}.")
+    instances = wiki_of(world).pool(TEMPLATES.index(template))
+    return (question_of(one, "", "pool") for one in instances if tautologies or not one.tautology)
+
+
+def leakage(world: World) -> dict[str, Leakage]:
+    """For every split but training, how many of its questions name a key that training names."""
+    trained = {key for question in world.split("train") for key in question.keys}
+    return {
+        name: Leakage(count, sum(any(key in trained for key in question.keys) for question in world.split(name)))
+        for name, count in world.splits.items()
+        if name != "train"
+    }
+
+
+def _match(wiki: Wiki, generated: Sequence[Generated]) -> list[Instance]:
+    """The shipped questions as instances of our pools, each once, in their order."""
+    wanted: dict[str, Generated] = {one.question: one for one in generated}
+    found: dict[str, Instance] = {}
+    for type in sorted({one.type for one in generated}):
+        for instance in wiki.pool(type):
+            if instance.text in wanted:
+                found[instance.text] = instance
+    for one in generated:
+        if one.question not in found:
+            raise Damaged(f"the shipped question {one.question!r} cannot be asked of these people.")
+        instance = found[one.question]
+        if instance.type != one.type or instance.answers != one.answer:
+            raise Damaged(
+                f"the shipped question {one.question!r} has the answer {', '.join(one.answer)!r}, but the articles "
+                f"say {', '.join(instance.answers)!r}."
+            )
+    return [found[text] for text in wanted]
+
+
+Drawn = list[tuple[str, Instance]]
+
+
+def _from_shipped(found: Iterable[Instance], sizes: Sizes) -> Drawn:
+    stock: dict[str, list[Instance]] = {name: [] for name in TEMPLATES}
+    for instance in found:
+        if not instance.tautology:
+            stock[instance.template].append(instance)
+    for name, instances in stock.items():
+        Random(f"phantomwiki:shipped:{name}").shuffle(instances)
+    return _ordered([(split, _take(stock, reserved, n, split)) for split, reserved, n in sizes.parts()])
+
+
+def _from_pools(wiki: Wiki, sizes: Sizes) -> Drawn:
+    """Training first, then the rest from what names none of its keys."""
+    stock = {name: [one for one in wiki.pool(type) if not one.tautology] for type, name in enumerate(TEMPLATES)}
+    for name, instances in stock.items():
+        Random(f"phantomwiki:pool:{name}").shuffle(instances)
+    parts: list[tuple[str, list[Instance]]] = []
+    for split, reserved, n in sizes.parts():
+        parts.append((split, _take(stock, reserved, n, split)))
+        if split == "train":
+            touched: set[Key] = {instance.key for instance in parts[0][1]}
+            stock = {name: [one for one in rest if one.key not in touched] for name, rest in stock.items()}
+    return _ordered(parts)
+
+
+def _take(stock: Mapping[str, list[Instance]], reserved: bool, n: int, split: str) -> list[Instance]:
+    """`n` instances from the ends of the lists, the templates in turn as long as they last."""
+    names = [name for name in TEMPLATES if (name in RESERVED) == reserved]
+    there = sum(len(stock[name]) for name in names)
+    if n > there:
+        raise BadInput(f"the split {split} wants {n} questions, only {there} are left; generate more per type.")
+    taken: list[Instance] = []
+    while len(taken) < n:
+        for name in names:
+            if stock[name] and len(taken) < n:
+                taken.append(stock[name].pop())
+    return taken
+
+
+def _ordered(parts: Sequence[tuple[str, list[Instance]]]) -> Drawn:
+    """The splits one after the other, the parts of one split mixed evenly."""
+    splits: dict[str, list[list[Instance]]] = {}
+    for split, instances in parts:
+        splits.setdefault(split, []).append(instances)
+    return [(split, instance) for split, lists in splits.items() for instance in interleave(lists)]
+
+
+__all__ = ["ATTRIBUTES", "RESERVED", "Leakage", "Shipped", "build", "leakage", "pool", "question_of", "wiki_of"]

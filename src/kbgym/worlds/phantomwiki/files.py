@@ -1,0 +1,104 @@
+"""What `pw-generate` writes: articles.json and questions.json, read, checked and put into an order of our own.
+
+The ids of its questions are new in every run and are not kept; articles are taken by title, questions by type and
+text, so that two runs with one seed come to the same values. It does not know kinship or splits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.errors import BadInput, Damaged
+from kbgym.worlds.phantomwiki.kinship import STATED
+
+# Its names of attributes, ours, and the words of its sentences and questions.
+PREDICATES = {"dob": "birth", "job": "job", "hobby": "hobby", "gender": "gender"}
+ATTRIBUTES = {"birth": "date of birth", "job": "occupation", "hobby": "hobby"}
+
+_FACT = re.compile(r'(\w+)\("([^"]*)", "([^"]*)"\)\.')
+_SENTENCE = re.compile(r"^(?!#)\S.*$", re.MULTILINE)
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """One sentence of an article: what it tells (`kind`) of whom, and the people or the value it names."""
+
+    kind: str
+    subject: str
+    values: tuple[str, ...]
+    text: str
+
+
+class Article(msgspec.Struct, frozen=True):
+    """One entry of articles.json: the page of one person, and the same as facts."""
+
+    title: str
+    article: str
+    facts: tuple[str, ...]
+
+    def sentences(self) -> Iterator[Sentence]:
+        """Every line that is neither empty nor a heading, matched with the facts in the same order."""
+        told: dict[str, list[str]] = {}
+        for fact in self.facts:
+            match = _FACT.fullmatch(fact)
+            if match is None or (match[1] not in STATED and match[1] not in PREDICATES):
+                raise Damaged(f"the article of {self.title} has a fact that cannot be read: {fact}")
+            if match[2] != self.title:
+                raise Damaged(f"the article of {self.title} has a fact about somebody else: {fact}")
+            told.setdefault(PREDICATES.get(match[1], match[1]), []).append(match[3])
+        lines = _SENTENCE.findall(self.article)
+        if len(told) != len(lines):
+            raise Damaged(f"the article of {self.title} has {len(lines)} sentences for {len(told)} kinds of fact.")
+        for (kind, values), text in zip(told.items(), lines, strict=True):
+            if kind not in STATED and len(values) != 1:
+                raise Damaged(f"the article of {self.title} gives {len(values)} values of {kind}.")
+            if any(name not in text for name in (self.title, *values)):
+                raise Damaged(f"the sentence {text!r} does not say what the facts of {self.title} say of {kind}.")
+            yield Sentence(kind, self.title, tuple(values), text)
+
+
+class Generated(msgspec.Struct, frozen=True):
+    """One entry of questions.json, as far as it is needed."""
+
+    question: str
+    answer: tuple[str, ...]
+    type: int
+    difficulty: int = 0
+
+
+def read_articles(folder: Path) -> tuple[Article, ...]:
+    """The articles by title; every person named has a page, and only one."""
+    articles: list[Article] = sorted(_read(folder / "articles.json", list[Article]), key=lambda one: one.title)
+    if not articles:
+        raise Damaged(f"{folder / 'articles.json'} has no article.")
+    titles = [article.title for article in articles]
+    for title, after in zip(titles, titles[1:], strict=False):
+        if title == after:
+            raise Damaged(f"{folder / 'articles.json'}: there are two articles of {title}.")
+    known = set(titles)
+    for article in articles:
+        for sentence in article.sentences():
+            strangers = [name for name in sentence.values if sentence.kind in STATED and name not in known]
+            if strangers:
+                raise Damaged(f"the article of {article.title} names {strangers[0]}, who has no article.")
+    return tuple(articles)
+
+
+def read_questions(folder: Path) -> tuple[Generated, ...]:
+    """The questions by type and text; the answers sorted."""
+    questions: Sequence[Generated] = _read(folder / "questions.json", list[Generated])
+    tidy = [msgspec.structs.replace(one, answer=tuple(sorted(set(one.answer)))) for one in questions]
+    return tuple(sorted(tidy, key=lambda one: (one.type, one.question, one.answer)))
+
+
+def _read(path: Path, type: Any) -> Any:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=type)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Damaged(f"{path}: {error}") from error

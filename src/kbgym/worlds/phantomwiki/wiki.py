@@ -1,0 +1,195 @@
+"""The people of one PhantomWiki and everything that can be asked about them: eight templates, answers, supports.
+
+Kinship beyond what the articles say is walked step by step over what they do say, so every answer comes with the
+sentences it stands on: the forward walk from the key, which is what a reader starting there would read (each relation
+is told a second time from its other end). Needs neither the generator nor Prolog, and does not know how questions are
+split, asked or graded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from kbgym.errors import BadInput
+from kbgym.worlds.phantomwiki.files import ATTRIBUTES
+from kbgym.worlds.phantomwiki.kinship import EITHER, RELATIONS, STATED, WALKS, hops, spoken
+from kbgym.worlds.world import Key
+
+# By PhantomWiki's number of the type.
+TEMPLATES = (
+    "relation-of-attribute",
+    "relation-of",
+    "who-has-attribute",
+    "attribute-of-relation",
+    "attribute-of-attribute",
+    "count-of-relation",
+    "count-of-attribute",
+    "count-of",
+)
+# The shape of the outermost question.
+CLASSES = ("relation", "relation", "who", "attribute", "attribute", "count", "count", "count")
+
+# People, or answers, each with the documents on the way there.
+Found = Mapping[str, frozenset[str]]
+
+
+class Stated(NamedTuple):
+    """What one document says: the people in a relation to somebody, or the value of an attribute."""
+
+    document: str
+    kind: str
+    subject: str
+    values: tuple[str, ...]
+
+
+class Instance(NamedTuple):
+    """One askable question. `slots` are relation and attribute names; the key is what the question names.
+
+    Several answers are all right together, except counts: there the person asked about was not one person.
+    """
+
+    type: int
+    slots: tuple[str, ...]
+    key: Key
+    text: str
+    answers: tuple[str, ...]
+    support: frozenset[str]
+    hops: int
+
+    @property
+    def template(self) -> str:
+        return TEMPLATES[self.type]
+
+    @property
+    def tautology(self) -> bool:
+        """It asks for the very value it names."""
+        return self.type == 4 and self.slots[0] == self.key.kind
+
+
+class Wiki:
+    def __init__(self, people: Iterable[str], stated: Iterable[Stated]) -> None:
+        self.people = tuple(people)
+        self._ids: dict[tuple[str, str], str] = {}
+        self._values: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._reached: dict[tuple[str, str], Found] = {}
+        for document, kind, subject, values in stated:
+            self._ids[subject, kind] = document
+            self._values[subject, kind] = values
+
+    def reach(self, person: str, relation: str) -> Found:
+        """Everybody who is `relation` of the person. Nobody is their own cousin, near or far."""
+        found = self._reached.get((person, relation))
+        if found is None:
+            found = self._reached[person, relation] = dict(sorted(self._walk(person, relation).items()))
+        return found
+
+    def _walk(self, person: str, relation: str) -> dict[str, frozenset[str]]:
+        if relation in STATED:
+            others = self._values.get((person, relation), ())
+            return {other: frozenset({self._ids[person, relation]}) for other in others}
+        if relation in EITHER:
+            first, second = EITHER[relation]
+            return {**self.reach(person, first), **self.reach(person, second)}
+        here: dict[str, frozenset[str]] = {person: frozenset()}
+        for step in WALKS[relation]:
+            here = self._step(here, step)
+        if "cousin" in relation:
+            here.pop(person, None)
+        return here
+
+    @cached_property
+    def holders(self) -> dict[Key, tuple[str, ...]]:
+        """Every attribute value with the people who have it."""
+        holders: dict[Key, list[str]] = {}
+        for person in self.people:
+            for name in ATTRIBUTES:
+                for value in self._values.get((person, name), ()):
+                    holders.setdefault(Key(name, value), []).append(person)
+        return {key: tuple(holders[key]) for key in sorted(holders)}
+
+    def pool(self, type: int) -> Iterator[Instance]:
+        """All instances of a template that have an answer (a count: where somebody asked about has at least one)."""
+        if not 0 <= type < len(TEMPLATES):
+            raise BadInput(f"PhantomWiki has no question type {type}.")
+        if type in (1, 3, 5, 7):
+            for person in self.people:
+                yield from self._about(type, Key("person", person), {person: frozenset()})
+        else:
+            for key, people in self.holders.items():
+                yield from self._about(type, key, {one: frozenset({self._ids[one, key.kind]}) for one in people})
+
+    def _about(self, type: int, key: Key, start: Found) -> Iterator[Instance]:
+        """The instances of a template for one key, which stands for the people in `start`."""
+        if type == 2:
+            yield _instance(type, (), key, start, 1)
+        elif type == 4:
+            for name in ATTRIBUTES:
+                if values := self._attribute(start, name):
+                    yield _instance(type, (name,), key, values, 2)
+        elif type in (6, 7):
+            for relation in RELATIONS:
+                yield from self._counts(type, (relation,), key, start, hops(relation) + (type == 6))
+        else:
+            for relation in RELATIONS:
+                people = self._step(start, relation)
+                if people:
+                    yield from self._from(type, relation, key, people, hops(relation) + (type == 0))
+
+    def _from(self, type: int, relation: str, key: Key, people: Found, depth: int) -> Iterator[Instance]:
+        """The instances that ask for people reached over a relation, or something of theirs."""
+        if type in (0, 1):
+            yield _instance(type, (relation,), key, people, depth)
+        elif type == 3:
+            for name in ATTRIBUTES:
+                if values := self._attribute(people, name):
+                    yield _instance(type, (name, relation), key, values, depth + 1)
+        else:
+            for counted in RELATIONS:
+                yield from self._counts(type, (counted, relation), key, people, depth + hops(counted))
+
+    def _step(self, start: Found, relation: str) -> dict[str, frozenset[str]]:
+        """From everybody in `start` to whom the relation leads, the documents of all ways there together."""
+        there: dict[str, frozenset[str]] = {}
+        for person, seen in start.items():
+            for other, read in self.reach(person, relation).items():
+                there[other] = there.get(other, frozenset()) | seen | read
+        return there
+
+    def _attribute(self, start: Found, name: str) -> dict[str, frozenset[str]]:
+        there: dict[str, frozenset[str]] = {}
+        for person, seen in start.items():
+            for value in self._values.get((person, name), ()):
+                there[value] = there.get(value, frozenset()) | seen | {self._ids[person, name]}
+        return there
+
+    def _counts(
+        self, type: int, slots: tuple[str, ...], key: Key, start: Found, depth: int
+    ) -> Iterator[Instance]:
+        there: dict[str, frozenset[str]] = {}
+        for person, seen in start.items():
+            reached = self.reach(person, slots[0])
+            number = str(len(reached))
+            there[number] = there.get(number, frozenset()).union(seen, *reached.values())
+        if any(number != "0" for number in there):
+            yield _instance(type, slots, key, there, depth)
+
+
+def wording(type: int, slots: tuple[str, ...], key: Key) -> str:
+    """The question as PhantomWiki words it."""
+    whom = key.value if key.kind == "person" else f"the person whose {ATTRIBUTES[key.kind]} is {key.value}"
+    if type in (0, 1):
+        return f"Who is the {spoken(slots[0])} of {whom}?"
+    if type == 2:
+        return f"Who is {whom}?"
+    if type in (3, 5):
+        whom = f"the {spoken(slots[1])} of {whom}"
+    if type in (3, 4):
+        return f"What is the {ATTRIBUTES[slots[0]]} of {whom}?"
+    return f"How many {spoken(slots[0], plural=True)} does {whom} have?"
+
+
+def _instance(type: int, slots: tuple[str, ...], key: Key, found: Found, depth: int) -> Instance:
+    support: frozenset[str] = frozenset().union(*found.values())
+    return Instance(type, slots, key, wording(type, slots, key), tuple(sorted(found)), support, depth)

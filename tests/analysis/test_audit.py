@@ -1,0 +1,206 @@
+"""The index audit, a test on each trap: hubs, birth dates under a city, two hops, recited members, indexes below."""
+
+import msgspec
+import pytest
+from family import documents, family, store_with
+
+from kbgym.analysis.audit import Auditor
+from kbgym.analysis.coverage import coverage
+from kbgym.store import Record, Store
+from kbgym.worlds.truth import truth_of
+
+WORLD = family()
+TRUTH = truth_of(WORLD)
+LUND = ("Ada Alm", "Bo Alm", "Kim Fox", "Ada Bok")
+
+
+def lives(name: str, city: str = "Lund") -> str:
+    return f"{name} lives in the city of {city}"
+
+
+def own(name: str) -> list[str]:
+    return [text for text in documents(WORLD) if text.startswith(name)]
+
+
+def judged(store: Store, id: str):
+    return Auditor(store, TRUTH).index(store[id])
+
+
+def scores(id: str, **indexes: tuple[str, list[str]]) -> tuple[float, float]:
+    index = judged(store_with(WORLD, **indexes), id)
+    assert index.shape == "genuine"
+    return round(index.precision, 3), round(index.recall, 3)
+
+
+# -- the taxonomy -----------------------------------------------------------------------------------------------------
+
+
+def test_the_four_shapes():
+    store = store_with(
+        WORLD,
+        a=("Residents of Lund", [lives("Ada Alm")]),
+        b=("Friends of Ada Alm", []),
+        c=("Friends of Ada Alm: Ian Ost, Kim Fox", ["Ada Alm is a friend of Ian Ost"]),
+        d=("Bakers in Lund", [lives("Ada Alm")]),
+        e=("The baker living in Lund is Ada Alm.", []),
+    )
+    audit = Auditor(store, TRUTH).audit()
+    assert [index.shape for index in audit.indexes] == ["genuine", "stub", "materialised", "other", "materialised"]
+    assert [audit.count(shape) for shape in ("genuine", "stub", "materialised", "other")] == [1, 1, 2, 1]
+    assert [row.group for row in audit.table] == ["city", "all"]
+
+
+def test_originals_are_never_judged():
+    assert Auditor(store_with(WORLD), TRUTH).audit().indexes == ()
+
+
+# -- links to originals -----------------------------------------------------------------------------------------------
+
+
+def test_a_complete_city_index():
+    assert scores("a", a=("Residents of Lund", [lives(name) for name in LUND])) == (1.0, 1.0)
+
+
+def test_birth_dates_filed_under_a_city_score_nothing():
+    dates = [text for text in documents(WORLD) if "was born" in text and text.startswith(LUND)]
+    assert len(dates) == 4
+    assert scores("a", a=("Residents of Lund", dates)) == (0.0, 0.0)
+
+
+def test_residents_of_another_city_are_wrong_and_the_absent_are_missed():
+    index = judged(
+        store_with(WORLD, a=("Residents of Lund", [lives("Ada Alm"), lives("Cy Alm", "Oslo"), lives("Bo Alm")])), "a"
+    )
+    assert index.wrong == (documents(WORLD)[lives("Cy Alm", "Oslo")],)
+    assert index.missing == ("Ada Bok", "Kim Fox")
+    assert (round(index.precision, 3), index.recall) == (0.667, 0.5)
+
+
+def test_the_namesakes_documents_do_not_belong_to_a_person():
+    hub = judged(store_with(WORLD, a=("Ada Alm", [*own("Ada Alm"), *own("Ada Bok")])), "a")
+    assert len(hub.wrong) == 4 and not hub.missing
+
+
+def test_a_person_hub_may_hold_both_ends_of_a_relation_and_needs_only_one():
+    assert scores("a", a=("Kim Fox", own("Kim Fox"))) == (1.0, 1.0)
+    assert scores("a", a=("Kim Fox", [*own("Kim Fox"), "Ada Alm is a friend of Kim Fox"])) == (1.0, 1.0)
+    assert scores("a", a=("Kim Fox", ["Ada Alm is a friend of Kim Fox"])) == (1.0, 0.0)
+
+
+def test_friends_count_once_whichever_end_tells_it():
+    both = ["Ada Alm is a friend of Ian Ost", "Ian Ost is a friend of Ada Alm"]
+    assert scores("a", a=("Friends of Ada Alm", both)) == (1.0, 0.5)
+    assert scores("a", a=("Friends of Ada Alm", [both[0], "Kim Fox is a friend of Ada Alm"])) == (1.0, 1.0)
+    assert scores("a", a=("Friends of Ada Alm", ["Ian Ost's job is ferryman"])) == (0.0, 0.0)
+
+
+def test_a_two_hop_key_is_scored_though_no_member_document_names_its_owner():
+    right = ["Fay Alm is a child of Cy Alm", "Gus Alm is a child of Cy Alm", "Dot Alm is the mother of Hal Ost"]
+    assert not any("Ada" in text for text in right)
+    assert scores("a", a=("Grandchildren of Ada Alm", right)) == (1.0, 1.0)
+    assert scores("a", a=("Grandchildren of Ada Alm", right[:1])) == (1.0, 0.333)
+    assert scores("a", a=("Grandchildren of Ada Alm", ["Ada Alm is the mother of Cy Alm"])) == (0.0, 0.0)
+
+
+# -- links through hubs and indexes -----------------------------------------------------------------------------------
+
+
+def hubs() -> dict[str, tuple[str, list[str]]]:
+    return {f"h{number}": (name, own(name)) for number, name in enumerate(LUND)}
+
+
+def test_a_complete_index_through_hubs_is_complete():
+    assert scores("a", a=("Residents of Lund", ["h0", "h1", "h2", "h3"]), **hubs()) == (1.0, 1.0)
+
+
+def test_the_hub_of_somebody_else_is_wrong():
+    assert scores("a", a=("Residents of Lund", ["h0", "h"]), h=("Gus Alm", own("Gus Alm")), **hubs()) == (0.5, 0.25)
+
+
+def test_an_empty_hub_leads_nowhere():
+    assert scores("a", a=("Residents of Lund", [lives("Bo Alm"), "h"]), h=("Ada Alm", [])) == (0.5, 0.25)
+
+
+def test_an_index_of_indexes_counts_what_lies_below():
+    halves = {
+        "b": ("Residents of Lund, first half", [lives("Ada Alm"), lives("Bo Alm")]),
+        "c": ("Residents of Lund (more)", [lives("Kim Fox"), "h3"]),
+    }
+    assert scores("a", a=("Residents of Lund", ["b", "c"]), **halves, **hubs()) == (1.0, 1.0)
+
+
+def test_an_index_of_other_things_is_wrong_below_an_index():
+    below = ("Bakers", ["Ada Alm's job is baker", "Cy Alm's job is baker"])
+    assert scores("a", a=("Residents of Lund", ["b", lives("Ada Alm")]), b=below) == (0.5, 0.25)
+
+
+def test_grandchildren_through_the_indexes_and_hubs_between():
+    children = ("Children of Cy Alm", ["Fay Alm is a child of Cy Alm", "Gus Alm is a child of Cy Alm"])
+    between = ("Dot Alm", own("Dot Alm"))
+    assert scores("a", a=("Grandchildren of Ada Alm", ["b", "c"]), b=children, c=between) == (1.0, 1.0)
+
+
+def test_a_persons_hub_may_point_to_indexes_of_that_person():
+    friends = ("Friends of Kim Fox", ["Kim Fox is a friend of Ada Alm", "Kim Fox is a friend of Fay Alm"])
+    grand = ("Grandchildren of Ada Alm", ["Fay Alm is a child of Cy Alm"])
+    rest = [text for text in own("Kim Fox") if "friend" not in text]
+    assert scores("a", a=("Kim Fox", [*rest, "b"]), b=friends) == (1.0, 1.0)
+    assert scores("a", a=("Ada Alm", ["b"]), b=grand)[0] == 1.0
+    assert scores("a", a=("Kim Fox", ["b"]), b=grand)[0] == 0.0
+
+
+def test_indexes_that_point_at_each_other_lead_nowhere():
+    assert scores("a", a=("Friends of Ada Alm", ["b"]), b=("Bo Alm", ["a"])) == (0.0, 0.0)
+
+
+def test_a_merged_document_serves_every_fact_it_carries():
+    ids = documents(WORLD)
+    store = store_with(WORLD)
+    keep, gone = ids["Ada Alm is a friend of Ian Ost"], ids["Kim Fox is a friend of Ada Alm"]
+    store.merge(keep, gone)
+    index = store.add("Friends of Ada Alm")
+    store.link(index, (keep,))
+    assert judged(store, index).recall == 1.0
+
+
+# -- rows, and what others plug in ------------------------------------------------------------------------------------
+
+
+def test_rows_are_pooled_over_links_and_members():
+    store = store_with(
+        WORLD,
+        a=("Residents of Lund", [lives(name) for name in LUND]),
+        b=("Residents of Ystad", ["Ada Alm's job is baker"]),
+    )
+    row = Auditor(store, TRUTH).audit().table[0]
+    assert (row.group, row.n, row.degree) == ("city", 2, 2.5)
+    assert (row.precision, round(row.recall, 4)) == (0.8, round(4 / 6, 4))
+    assert (row.mean_precision, row.mean_recall) == (0.5, 0.5)
+
+
+def test_confirmed_coverage_leaves_wrong_links_out():
+    store = store_with(WORLD, a=("Residents of Lund", [lives("Ada Alm"), "Ada Alm's job is baker"]))
+    share = coverage(store, Auditor(store, TRUTH).correct)
+    assert share.direct == pytest.approx(2 / len(WORLD.documents))
+    assert share.confirmed == pytest.approx(1 / len(WORLD.documents))
+
+
+def test_without_a_truth_nothing_is_scored():
+    store = store_with(WORLD, a=("Bakers in Lund", [lives("Ada Alm")]), b=("Bakers", []))
+    audit = Auditor(store, None).audit()
+    assert [index.shape for index in audit.indexes] == ["genuine", "stub"]
+    assert audit.table == () and audit.total is None and not audit.resolved
+
+
+def test_a_key_with_no_member_finds_nothing():
+    index = judged(store_with(WORLD, a=("Sisters of Fay Alm", ["Fay Alm is a child of Eve Ek"])), "a")
+    assert (index.members, index.precision, index.recall) == (0, 0.0, 0.0)
+    assert msgspec.json.encode(index)
+
+
+def test_an_edited_document_is_judged_by_the_fact_it_carries():
+    ids = documents(WORLD)
+    store = store_with(WORLD, a=("Residents of Lund", [lives("Ada Alm")]))
+    store.edit(ids[lives("Ada Alm")], "Ada Alm lives in beautiful Lund.")
+    assert isinstance(store[ids[lives("Ada Alm")]], Record)
+    assert judged(store, "a").precision == 1.0

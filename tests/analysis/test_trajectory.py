@@ -1,0 +1,110 @@
+"""The trajectory read off a trace equals what was done, counted by hand; and what a training run says of itself."""
+
+import asyncio
+
+import msgspec
+import pytest
+from playing import HASH, Live
+
+from kbgym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
+from kbgym.analysis.coverage import coverage
+from kbgym.analysis.trajectory import degrees, trajectory
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.protocol.train import Trainer
+from kbgym.store import source
+from kbgym.trace.events import Began
+from kbgym.trace.folder import StoreFolder, open_folder
+from kbgym.worlds import people
+
+ORIGINALS = ("Anna Berg lives in Lund.", "Bo Ek lives in Lund.", "Cy Dahl lives in Ystad.", "Bo Ek works as a baker.")
+
+
+@pytest.fixture
+def live(tmp_path):
+    made = Live(tmp_path / "store", [source(f"d{number}", text) for number, text in enumerate(ORIGINALS)])
+    yield made
+    made.close()
+
+
+def lesson(live: Live, epoch: int, *actions) -> None:
+    number = live.iteration + 1
+    live.pending.append(Began(number, "backward", "tester", f"q{number}", "?", epoch))
+    for action in actions:
+        live.act(action)
+    live.commit()
+
+
+def test_points_and_epochs(live):
+    lesson(live, 1, Search("Lund"), Add("People who live in Lund"), LinkMany("n1", ("d0", "d1", "nobody")), Done())
+    lesson(live, 1, Add("People who live in Lund"), Link("n1", "d0"), Add("Bakers"), Link("n2", "d3"), Done())
+    lesson(live, 2, Unlink("n1", "d1"), Edit("n2", "All bakers of Lund"), Delete("n2"), Done())
+    found = trajectory(StoreFolder(live.path))
+    assert [msgspec.structs.astuple(point) for point in found.points] == [
+        (0, 0, 4, 0, 0, 0.0),
+        (1, 1, 5, 2, 1, 0.5),
+        (2, 1, 6, 3, 2, 0.75),
+        (3, 2, 5, 1, 1, 0.25),
+    ]
+    first, second = found.epochs
+    assert (first.passes, first.actions, first.links_made, first.errors) == (2, 9, 3, 1)
+    assert first.edits == {"add": 2, "edit": 0, "merge": 1, "delete": 0, "link": 1, "link_many": 1, "unlink": 0}
+    assert (first.edits_a_pass, second.edits_a_pass) == (2.5, 3.0)
+    assert second.edits == {"add": 0, "edit": 1, "merge": 0, "delete": 1, "link": 0, "link_many": 0, "unlink": 1}
+    assert found.degrees.histogram == {1: 1}
+
+
+def test_judged_candidates_are_counted_from_the_verdicts(live):
+    lesson(live, 1, Add("People who live in Lund"), Add("People who live in the Lund"), Done())
+    (epoch,) = trajectory(StoreFolder(live.path)).epochs
+    assert (epoch.judged, epoch.checks, epoch.edits["merge"]) == (1, 1, 1)
+
+
+def test_a_rollback_returns_the_store_but_not_the_work(live):
+    lesson(live, 1, Add("Bakers"), Link("n1", "d3"), Done())
+    lesson(live, 1, Delete("n1"), Done())
+    live.rollback(1)
+    found = trajectory(StoreFolder(live.path))
+    assert [(point.iteration, point.authored) for point in found.points] == [(0, 0), (1, 1), (2, 0), (3, 1)]
+    assert found.epochs[0].edits["delete"] == 1
+
+
+def test_only_up_to_the_iteration_asked_for(live):
+    lesson(live, 1, Add("Bakers"), Done())
+    lesson(live, 1, Delete("n1"), Done())
+    found = trajectory(open_folder(f"{live.path}@1"))
+    assert [point.iteration for point in found.points] == [0, 1]
+    assert found.degrees.empty == 1 and found.epochs[0].passes == 1
+
+
+def test_a_store_without_history_is_one_point(live):
+    live.close()
+    (live.path / "trace.jsonl").unlink()
+    found = trajectory(StoreFolder(live.path))
+    assert [point.documents for point in found.points] == [4] and found.epochs == ()
+    live.reopen = None
+    live.writer = StoreFolder(live.path).start(HASH, {})
+
+
+def test_degrees():
+    found = degrees([3, 0, 1, 0])
+    assert found.histogram == {0: 2, 1: 1, 3: 1} and list(found.histogram) == [0, 1, 3]
+    assert (found.mean, found.median, found.largest, found.empty) == (1.0, 0.5, 3, 2)
+    assert degrees([]).histogram == {}
+
+
+def test_a_training_run_agrees_with_its_own_store(tmp_path):
+    world = people.generate(40, 0)
+    settings = Settings(questions=12, epochs=2, embedder="hash", eval=False)
+    run = Run.open_or_create(tmp_path / "run", world, settings)
+    engine = engine_for(StoreFolder(run.folder).store(), embedder_named("hash"))
+    trainer = Trainer(run, agents_named(settings), engine)
+    asyncio.run(trainer.train())
+    found = trajectory(StoreFolder(run.folder))
+    last = found.points[-1]
+    assert [point.iteration for point in found.points] == list(range(25))
+    assert [point.epoch for point in found.points] == [0, *[1] * 12, *[2] * 12]
+    assert (last.documents, last.links) == (len(trainer.store), trainer.store.links)
+    assert last.coverage == coverage(trainer.store).direct > 0
+    assert [epoch.passes for epoch in found.epochs] == [12, 12]
+    assert sum(degree * n for degree, n in found.degrees.histogram.items()) == trainer.store.links
