@@ -31,14 +31,33 @@ class Forward(msgspec.Struct, frozen=True, tag="forward"):
     question: str
 
 
+class Errand(msgspec.Struct, frozen=True):
+    """A key worth an index, as the agenda knows it from the trace: what was already seen of it, and where to go on.
+
+    `named` by this question, `unfinished` since an earlier one, or a `sibling`: unasked so far, of a kind questions ask
+    for. `known` are documents that belong under it; `page` is the first page of its search nobody has looked at.
+    """
+
+    kind: str
+    value: str
+    reason: Literal["named", "unfinished", "sibling"]
+    known: tuple[str, ...] = ()
+    page: int = 1
+
+
 class Backward(msgspec.Struct, frozen=True, tag="backward"):
-    """The curator's task: the question, the whole forward trajectory, the gold, and how it went."""
+    """The curator's task: the question, the whole forward trajectory, the gold, and how it went.
+
+    `agenda` is empty in the paper's protocol. None of it comes from a world or a test set: it is what earlier passes
+    saw and left.
+    """
 
     question: str
     forward: tuple[Turn, ...]
     golds: tuple[str, ...]
     f1: float
     verdict: Verdict
+    agenda: tuple[Errand, ...] = ()
 
 
 Task = Forward | Backward

@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from kbgym.actions import Add, Answer, Delete, LinkMany, Read, Search
-from kbgym.agents.reference.curator import ReferenceCurator, belongs
+from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import Key, facts, index_text, is_index
+from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.environment import Environment

@@ -3,11 +3,14 @@
 import msgspec
 import pytest
 from family import documents, family, store_with
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.store import Record, Store
 from kbgym.worlds.truth import truth_of
+from kbgym.worlds.world import Key
 
 WORLD = family()
 TRUTH = truth_of(WORLD)
@@ -204,3 +207,34 @@ def test_an_edited_document_is_judged_by_the_fact_it_carries():
     store.edit(ids[lives("Ada Alm")], "Ada Alm lives in beautiful Lund.")
     assert isinstance(store[ids[lives("Ada Alm")]], Record)
     assert judged(store, "a").precision == 1.0
+
+
+# -- what must always hold --------------------------------------------------------------------------------------------
+
+KEYS = {
+    "Residents of Lund": Key("city", "Lund"),
+    "Ada Alm": Key("person", "Ada Alm"),
+    "Friends of Ada Alm": Key("friend", "Ada Alm"),
+    "Grandchildren of Ada Alm": Key("child.child", "Ada Alm"),
+}
+IDS = st.sampled_from([document.id for document in WORLD.documents])
+LINKS = st.lists(IDS, min_size=1, max_size=12, unique=True)
+
+
+@given(st.sampled_from(list(KEYS)), LINKS)
+def test_an_index_of_originals_is_scored_by_plain_counting(text, links):
+    key, index = KEYS[text], judged(store_with(WORLD, a=(text, links)), "a")
+    assert set(index.wrong) == {id for id in links if not TRUTH.belongs(key, id)}
+    served = {member for id in links for member in TRUTH.serves(key, id)}
+    assert set(index.missing) == TRUTH.members(key) - served
+
+
+@given(st.sampled_from(list(KEYS)), LINKS, LINKS, st.sampled_from(list(KEYS)), LINKS)
+def test_a_further_link_never_loses_a_member(text, some, more, below, linked):
+    def recall(links: list[str]) -> float:
+        index = judged(store_with(WORLD, a=(text, links), b=(below, linked), c=("More", ["b", *some])), "a")
+        assert 0 <= index.precision <= 1 and 0 <= index.recall <= 1
+        return index.recall
+
+    assert recall(["b", *some]) >= recall(some)
+    assert recall(list(dict.fromkeys([*some, *more, "c"]))) >= recall(some)

@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
-from playing import HASH, Live
+from playing import Live
 
 from kbgym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
 from kbgym.analysis.coverage import coverage
@@ -14,7 +14,7 @@ from kbgym.protocol.session import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.store import source
 from kbgym.trace.events import Began
-from kbgym.trace.folder import StoreFolder, open_folder
+from kbgym.trace.folder import StoreFolder, open_folder, save_store
 from kbgym.worlds import people
 
 ORIGINALS = ("Anna Berg lives in Lund.", "Bo Ek lives in Lund.", "Cy Dahl lives in Ystad.", "Bo Ek works as a baker.")
@@ -55,7 +55,7 @@ def test_points_and_epochs(live):
 
 
 def test_judged_candidates_are_counted_from_the_verdicts(live):
-    lesson(live, 1, Add("People who live in Lund"), Add("People who live in the Lund"), Done())
+    lesson(live, 1, Add("People who live in Lund"), Add("People, who live in Lund"), Done())
     (epoch,) = trajectory(StoreFolder(live.path)).epochs
     assert (epoch.judged, epoch.checks, epoch.edits["merge"]) == (1, 1, 1)
 
@@ -77,13 +77,12 @@ def test_only_up_to_the_iteration_asked_for(live):
     assert found.degrees.empty == 1 and found.epochs[0].passes == 1
 
 
-def test_a_store_without_history_is_one_point(live):
-    live.close()
-    (live.path / "trace.jsonl").unlink()
-    found = trajectory(StoreFolder(live.path))
-    assert [point.documents for point in found.points] == [4] and found.epochs == ()
-    live.reopen = None
-    live.writer = StoreFolder(live.path).start(HASH, {})
+def test_a_store_without_history_is_one_point(live, tmp_path):
+    lesson(live, 1, Add("Bakers"), Link("n1", "d3"), Done())
+    save_store(live.store, tmp_path / "plain")
+    found = trajectory(StoreFolder(tmp_path / "plain"))
+    assert [(point.documents, point.coverage) for point in found.points] == [(5, 0.25)]
+    assert found.epochs == () and found.degrees.histogram == {1: 1}
 
 
 def test_degrees():

@@ -13,6 +13,7 @@ from playing import ACTIONS, Live
 from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany, Unlink
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store, source
+from kbgym.trace.events import Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import Author, Blame, Difference, LinkChange, TextChange, blame, diff, log
 
@@ -126,6 +127,28 @@ class TestLog:
         assert (back.rollback_to, back.reason, back.position) == (1, "a bad idea", 1)
         assert [(entry.documents, entry.links) for entry in entries] == [
             (len(state), sum(len(record.links) for record in state)) for n, state in live.states.items() if n
+        ]
+
+    def test_a_batch_is_an_entry_for_each_of_its_questions(self, live: Live) -> None:
+        live.close()
+        with StoreFolder(live.path).resume() as writer:
+            store = live.store.fingerprint, len(live.store), live.store.links
+            writer.commit(
+                [
+                    Noted(3, "eval", {}),
+                    Began(4, "forward", "a", "q4"),
+                    Began(5, "forward", "b", "q5"),
+                    Ended(5, "forward", "answered"),
+                    Graded(5, "q5", ("x",), 1.0, 1.0, "x"),
+                    Ended(4, "forward", "out_of_budget"),
+                    Graded(4, "q4", ("x",), 0.0, 0.0),
+                    Committed(5, 5, *store),
+                ]
+            )
+        entries = log(StoreFolder(live.path).events)[3:]
+        assert [(e.iteration, e.commit, e.question, e.outcome, e.f1, e.notes) for e in entries] == [
+            (4, 5, "q4", "out_of_budget", 0.0, ()),
+            (5, 5, "q5", "answered", 1.0, ("eval",)),
         ]
 
     def test_nothing_yet(self, tmp_path: Path) -> None:

@@ -64,6 +64,21 @@ def test_no_such_iteration(live: Live) -> None:
             StoreFolder(live.path).store(at)
 
 
+def test_an_iteration_inside_a_batch_is_no_place_to_go(live: Live) -> None:
+    live.reopen()
+    live.iteration += 2  # iterations 6, 7 and 8 are one transaction
+    live.act(Add("Readers of Heidenstam."))
+    live.commit()
+    live.close()
+    folder = StoreFolder(live.path)
+    for at in (6, 7):
+        with pytest.raises(BadInput, match=f"iteration {at} was committed together with 8: ask for 5 or 8"):
+            folder.store(at)
+        with pytest.raises(BadInput, match="together"):
+            folder.rollback(at)
+    assert list(folder.store(8)) == live.states[8]
+
+
 def changed(events: tuple[Event, ...], number: int, **fields: object) -> list[Event]:
     return [*events[: number - 1], msgspec.structs.replace(events[number - 1], **fields), *events[number:]]
 

@@ -15,7 +15,9 @@ from kbgym.worlds.truth import RELATIONS, Truth
 from kbgym.worlds.world import Key
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*['’]?")
-_SMALL = frozenset("a an the of is are as in on at to for and or who whom whose which that by with from their its".split())
+_SMALL = frozenset(
+    "a an the of is are as in on at to for and or who whom whose which that by with from their its".split()
+)
 _GENERIC = frozenset(
     "index indexes list all every each everyone everybody anyone everything documents document facts fact known about"
     " information record records overview directory hub entry see links page reference set group collection".split()

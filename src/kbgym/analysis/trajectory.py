@@ -75,12 +75,12 @@ def trajectory(folder: StoreFolder) -> Trajectory:
     """Replay a store and watch it grow, up to the iteration the folder was opened at."""
     points: list[Point] = []
     counts: dict[int, Counter[str]] = {}
-    epoch = 0
+    epoch, seen = 0, ""
     if not folder.events:
         points.append(_point(folder.initial, 0, 0))
 
     def watch(event: Event, store: Store) -> None:
-        nonlocal epoch
+        nonlocal epoch, seen
         match event:
             case Genesis():
                 points.append(_point(store, 0, 0))
@@ -90,8 +90,13 @@ def trajectory(folder: StoreFolder) -> Trajectory:
                     counts.setdefault(epoch, Counter())["passes"] += 1
             case Acted(_, "backward"):
                 _count(counts.setdefault(epoch, Counter()), event)
-            case Committed(iteration):
-                points.append(_point(store, iteration, epoch))
+            case Committed(iteration, _, fingerprint):
+                before = points[-1]
+                if fingerprint == seen:  # nothing changed: no need to count again
+                    points.append(msgspec.structs.replace(before, iteration=iteration, epoch=epoch))
+                else:
+                    points.append(_point(store, iteration, epoch))
+                seen = fingerprint
 
     store = folder.store(watch=watch)
     epochs = tuple(_epoch(number, count) for number, count in sorted(counts.items()))

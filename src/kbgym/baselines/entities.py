@@ -25,11 +25,15 @@ class Entity(msgspec.Struct, frozen=True, order=True):
 
 
 class Triple(msgspec.Struct, frozen=True):
-    """`relation` of `subject` is `object`: "Ann is a friend of Bo" is friend(Bo) = Ann."""
+    """`relation` of `subject` is `object`: "Ann is a friend of Bo" is friend(Bo) = Ann.
+
+    A relation that is a verb stands between them: "Ann married Bo".
+    """
 
     subject: Entity
     relation: str
     object: Entity
+    verb: bool = False
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -59,7 +63,7 @@ def by_entity(read: Iterable[Mention]) -> dict[Entity, list[int]]:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[^\W_]+(?:['’](?!s\b)[^\W_]+|-[^\W_]+)*")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\b\w\.)\s+(?=[^\W\d_a-z])")  # an initial's full stop ends no sentence
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(rf"\b(?:{_MONTH} \d{{1,2}}, \d{{4}}|\d{{1,2}} {_MONTH} \d{{4}}|\d{{4}}-\d{{2}}-\d{{2}})\b")
 _PARTICLES = frozenset("of de da di du del der den la le van von al bin ibn y".split())
@@ -153,12 +157,11 @@ def _read(text: str, spelling: _Spelling) -> Mention:
     for sentence in _SENTENCE.split(text.strip()):
         named, marked = _marked(sentence, spelling)
         stated = list(_stated(marked.strip().rstrip(".!?"), named))
-        # A value that looks like a name ("Ambleford") is the value, not a name as well.
+        # A value that looks like a name ("Ambleford", "Tai chi") is the value, not a name as well.
         values = {t.object.name: t.object for t in stated if t.object.kind not in (NAME, DATE)}
-        order = sorted([*named, *(entity for entity in values.values() if entity.name not in {n.name for n in named})])
-        order.sort(key=lambda entity: sentence.find(entity.name))
-        for entity in order:
-            entities[values.get(entity.name, entity)] = None
+        found = {entity.name: entity for entity in named if not any(entity.name in value for value in values)} | values
+        for name in sorted(found, key=sentence.find):
+            entities[found[name]] = None
         triples += stated
     return Mention(tuple(entities), tuple(triples))
 
@@ -188,7 +191,7 @@ def _stated(marked: str, named: Sequence[Entity]) -> Iterator[Triple]:
             place = _PLACE_PHRASE.fullmatch(relation)
             relation = (place[1] or "city") if place else _SAME.get(relation, relation.removeprefix("is "))
             for found in _objects(match["object"], relation, named):
-                yield Triple(subject, relation, found)
+                yield Triple(subject, relation, found, shape is _VERB and not place)
             return
 
 
@@ -211,5 +214,5 @@ def _placed(mention: Mention, places: set[str]) -> Mention:
     def placed(entity: Entity) -> Entity:
         return Entity("city", entity.name) if entity.kind == NAME and entity.name in places else entity
 
-    triples = tuple(Triple(placed(t.subject), t.relation, placed(t.object)) for t in mention.triples)
+    triples = tuple(Triple(placed(t.subject), t.relation, placed(t.object), t.verb) for t in mention.triples)
     return Mention(tuple(dict.fromkeys(placed(entity) for entity in mention.entities)), triples)

@@ -19,7 +19,7 @@ from typing import Any
 from kbgym.baselines.arm import Built, Writer, flat_store
 from kbgym.baselines.entities import Entity, by_entity, mentions
 from kbgym.baselines.summary import central, prompt, sentence
-from kbgym.errors import Missing
+from kbgym.errors import BadInput, Missing
 from kbgym.worlds.world import Document
 
 SIZE = 10
@@ -64,6 +64,10 @@ def leiden(nodes: int, edges: Counter[Pair], size: int, seed: int) -> list[list[
         import igraph
     except ImportError as error:
         raise Missing("communities need igraph; run: pip install 'kbgym[report]'.") from error
+    if size < 1:
+        raise BadInput(f"a community has at least one entity, not {size}.")
+    if nodes == 0:
+        return []
     pairs = sorted(edges)
     graph = igraph.Graph(n=nodes, edges=pairs)
     graph.es["weight"] = [edges[pair] for pair in pairs]

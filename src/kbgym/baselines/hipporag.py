@@ -2,9 +2,9 @@
 
 A link runs both ways between every two documents that name the same person (any capitalised name, in a corpus that is
 not about people), unless the name stands in more than `crowd` documents; every name, job, hobby, city or other value
-named in at least two documents gets one hub, linked to all of them and back. The words decide everything: building costs
-no token. HippoRAG's own retrieval, Personalized PageRank, is not part of a store; `order="pagerank"` uses it for what a
-store does have, the order in which a read shows a document's links.
+named in at least two documents gets one hub, linked to all of them and back. The words decide everything: building
+costs no token. HippoRAG's own retrieval, Personalized PageRank, is not part of a store; `order="pagerank"` uses it for
+what a store does have, the order in which a read shows a document's links.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from kbgym.baselines.entities import Entity, Mention, by_entity, mentions
 from kbgym.baselines.hipporag import hub_text
 from kbgym.worlds.world import Document
 
-Relation = tuple[Entity, str]
+Relation = tuple[Entity, str]  # whose, and how it is said
 Sources = dict[str, list[int]]
 
 
@@ -26,8 +26,8 @@ def build(documents: Sequence[Document], pairs: bool = False, hub: Callable[[Ent
     store = flat_store(documents)
     ids = [document.id for document in documents]
     relation_ids: dict[Entity, list[str]] = {}
-    for (entity, relation), places in relations.items():
-        id = store.add(f"{relation} of {entity.name}")
+    for (entity, text), places in relations.items():
+        id = store.add(text)
         store.link(id, [ids[place] for place in places])
         relation_ids.setdefault(entity, []).append(id)
     for entity, places in entities.items():
@@ -43,7 +43,9 @@ def _relations(read: Sequence[Mention]) -> dict[Relation, list[int]]:
     found: dict[Relation, dict[int, None]] = {}
     for place, mention in enumerate(read):
         for triple in mention.triples:
-            found.setdefault((triple.subject, triple.relation), {})[place] = None
+            subject, relation = triple.subject, triple.relation
+            text = f"{subject.name} {relation}" if triple.verb else f"{relation} of {subject.name}"
+            found.setdefault((subject, text), {})[place] = None
     return {relation: list(places) for relation, places in found.items() if len(places) > 1}
 
 

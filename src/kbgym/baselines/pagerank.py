@@ -6,6 +6,7 @@ Used to order a document's neighbours, nearest in the graph first. It knows numb
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +27,12 @@ def ranked(graph: Sequence[Sequence[int]], entities: int, neighbours: Sequence[S
     rows = np.repeat(np.arange(documents), [len(some) for some in graph])
     columns = np.fromiter((entity for some in graph for entity in some), dtype=np.int64, count=len(rows))
     names = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(documents, entities))
-    from_documents = _spread(names.T.tocsr(), sparse)
-    from_entities = _spread(names, sparse)
+    from_documents, from_entities = _spread(names.T.tocsr()), _spread(names)
     found: list[list[int]] = []
     for start in range(0, documents, _AT_ONCE):
-        seeds = np.arange(start, min(documents, start + _AT_ONCE))
+        seeds = range(start, min(documents, start + _AT_ONCE))
         restart = np.zeros((documents, len(seeds)))
-        restart[seeds, seeds - start] = 1 - DAMPING
+        restart[seeds, range(len(seeds))] = 1 - DAMPING
         at_documents, at_entities = restart / (1 - DAMPING), np.zeros((entities, len(seeds)))
         for _ in range(STEPS):
             at_documents, at_entities = (
@@ -47,7 +47,7 @@ def ranked(graph: Sequence[Sequence[int]], entities: int, neighbours: Sequence[S
     return found
 
 
-def _spread(edges, sparse):  # type: ignore[no-untyped-def]
-    """Each column shared out equally over its rows."""
+def _spread(edges: Any) -> Any:
+    """A matrix whose columns are each shared out equally over their rows."""
     totals = np.asarray(edges.sum(axis=0)).ravel()
-    return edges @ sparse.diags(1 / np.maximum(totals, 1))
+    return edges.multiply(1 / np.maximum(totals, 1)).tocsr()

@@ -16,6 +16,7 @@ from kbgym.baselines.arm import Built, Writer, flat_store
 from kbgym.baselines.clusters import Vectors, clusters
 from kbgym.baselines.entities import mentions
 from kbgym.baselines.summary import central, prompt, sentence
+from kbgym.errors import BadInput
 from kbgym.search.embed import Embedder
 from kbgym.worlds.world import Document
 
@@ -24,6 +25,8 @@ SIZE = 10
 
 def build(documents: Sequence[Document], embedder: Embedder, size: int = SIZE, write: Writer | None = None) -> Built:
     """Build the tree bottom-up until a level has no more than `size` nodes."""
+    if size < 2:
+        raise BadInput(f"a summary has at least two documents under it, not {size}.")
     read = mentions([document.text for document in documents])
     store = flat_store(documents)
     vectors = embedder.embed([document.text for document in documents])

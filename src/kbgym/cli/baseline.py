@@ -53,7 +53,7 @@ def command(arm: str, world_folder: Path, out: Path, seed: int, embedder: str, a
         "seconds": round(seconds, 3),
     }
     text = (
-        f"{out}: {chosen.label}, {len(built.store):,} documents ({authored:,} of them written by the arm), "
-        f"{built.store.links:,} links, covering {share:.1%} of the originals; {seconds:.1f} s and {built.tokens} tokens."
+        f"{out}: {chosen.label}, {len(built.store):,} documents ({authored:,} of them written by the arm) and "
+        f"{built.store.links:,} links, covering {share:.1%} of the originals; built in {seconds:.1f} s."
     )
     emit(msgspec.to_builtins(result), as_json, quiet, text)

@@ -13,6 +13,7 @@ from random import Random
 
 import msgspec
 
+from kbgym.agents.reference.agenda import Agenda
 from kbgym.environment import Engine as SearchEngine
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
@@ -22,6 +23,7 @@ from kbgym.protocol.exam import Tick, examine, summarise
 from kbgym.protocol.run import Run, Settings
 from kbgym.store import Store
 from kbgym.store.guard import Judge
+from kbgym.tools import render
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import Writer
@@ -57,7 +59,8 @@ class Trainer:
         self.settings = run.settings
         self.lessons = schedule(run.world, run.settings)
         folder = StoreFolder(run.folder)
-        self.store = folder.store()
+        self.agenda = Agenda() if run.settings.strategy == "class" else None
+        self.store = folder.store(watch=self._remember)
         self.environment = Environment(self.store, engine, agents.judge)
         commits = [event for event in folder.events if isinstance(event, Committed)]
         self.iteration = commits[-1].iteration if commits else 0
@@ -106,10 +109,23 @@ class Trainer:
         if ends_epoch:
             self.run.snapshot(store, self.iteration)
 
+    def _record(self, event: Event, events: list[Event]) -> None:
+        events.append(event)
+        self._remember(event, self.store)
+
+    def _remember(self, event: Event, store: Store) -> None:
+        """Let the agenda hear of everything the trace holds, as it happened."""
+        if self.agenda is None:
+            return
+        if isinstance(event, Began) and event.phase == "forward":
+            self.agenda.note_question(event.text)
+        elif isinstance(event, Acted):
+            self.agenda.note_turn(event.action, render(event.result, lambda id: store[id].text))
+
     async def _lesson(self, iteration: int, epoch: int, question: Question, events: list[Event]) -> None:
         """Forward, grade, backward."""
         settings = self.settings
-        events.append(Began(iteration, "forward", settings.reader, question.id, question.text, epoch))
+        self._record(Began(iteration, "forward", settings.reader, question.id, question.text, epoch), events)
         forward = await self._play("forward", iteration, Forward(question.text), events)
         if forward.outcome == "agent_failed":
             return
@@ -118,7 +134,8 @@ class Trainer:
             f1, em = grade(forward.answer, question.golds, question.unanswerable)
         events.append(Graded(iteration, question.id, question.golds, f1, em, forward.answer))
         verdict: Verdict = "out of budget" if forward.answer is None else "right" if f1 == 1.0 else "wrong"
-        task = Backward(question.text, forward.turns, question.golds, f1, verdict)
+        agenda = self.agenda.errands(question.text) if self.agenda else ()
+        task = Backward(question.text, forward.turns, question.golds, f1, verdict, agenda)
         events.append(Began(iteration, "backward", settings.curator, question.id, question.text, epoch))
         await self._play("backward", iteration, task, events)
 
@@ -132,7 +149,9 @@ class Trainer:
             task,
             settings.forward_budget if reads else settings.backward_budget,
             settings.memory,
-            lambda number, step: events.append(Acted(iteration, phase, number, step.action, step.result, step.verdict)),
+            lambda number, step: self._record(
+                Acted(iteration, phase, number, step.action, step.result, step.verdict), events
+            ),
         )
         events.append(Ended(iteration, phase, transcript.outcome, transcript.failure))
         return transcript

@@ -70,7 +70,8 @@ class RuleJudge:
     name = "rule"
 
     async def duplicate(self, candidate: str, existing: str) -> bool:
-        return signature(candidate) == signature(existing)
+        names, polarity, words = signature(candidate)
+        return bool(names or words) and (names, polarity, words) == signature(existing)
 
 
 # A word (C++ and C# are not C), or a sign that changes what a number says.

@@ -129,9 +129,13 @@ def _change(event: Acted, id: str, before: Record | None, after: Record | None, 
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One iteration: what was asked, how it went, what it did to the store. `undone` by a later rollback, perhaps."""
+    """One iteration: what was asked, how it went, what it did to the store. `undone` by a later rollback, perhaps.
+
+    Iterations of one batch were committed together, at `commit`; the store's size is the size then.
+    """
 
     iteration: int
+    commit: int
     position: int
     documents: int
     links: int
@@ -161,12 +165,21 @@ def log(events: Sequence[Event]) -> list[Entry]:
         if isinstance(event, Genesis):
             transaction = []
         elif isinstance(event, Committed):
-            entries.append(_entry(transaction, event, event.iteration not in alive))
+            begun = sorted({other.iteration for other in transaction if isinstance(other, Began)})
+            for iteration in begun[:-1]:
+                own = [other for other in transaction if _iteration(other) == iteration]
+                entries.append(_entry(iteration, own, event, event.iteration not in alive))
+            rest = [other for other in transaction if _iteration(other) not in begun[:-1]]
+            entries.append(_entry(event.iteration, rest, event, event.iteration not in alive))
             transaction = []
     return entries
 
 
-def _entry(events: Iterable[Event], commit: Committed, undone: bool) -> Entry:
+def _iteration(event: Event) -> int:
+    return 0 if isinstance(event, Genesis) else event.iteration
+
+
+def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: bool) -> Entry:
     found: dict[str, object] = {}
     agents: dict[str, str] = {}
     notes: list[str] = []
@@ -190,7 +203,7 @@ def _entry(events: Iterable[Event], commit: Committed, undone: bool) -> Entry:
                 found |= {"rollback_to": to, "reason": reason}
             case Noted(_, kind):
                 notes.append(kind)
-    base = Entry(commit.iteration, commit.position, commit.documents, commit.links, undone=undone)
+    base = Entry(iteration, commit.iteration, commit.position, commit.documents, commit.links, undone=undone)
     done = {name: count for name, count in edits.items() if count}
     return msgspec.structs.replace(base, **found, agents=agents, edits=done, errors=errors, notes=tuple(notes))
 

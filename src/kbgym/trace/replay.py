@@ -26,9 +26,8 @@ def replay(
     `initial` makes the store the trace began with. Every event is applied once, however many rollbacks there are: the
     states that later rollbacks return to are kept on the way.
     """
-    last = max((event.iteration for event in events if isinstance(event, Committed)), default=0)
-    if at is not None and not 0 <= at <= last:
-        raise BadInput(f"there is no iteration {at}: this store has 0 to {last}.")
+    if at is not None:
+        _check_committed(events, at)
     store = initial()
     iteration = 0
     wanted = _wanted(events, at)
@@ -58,6 +57,15 @@ def replay(
         if watch:
             watch(event, store)
     return store
+
+
+def _check_committed(events: Sequence[Event], at: int) -> None:
+    commits = [0, *(event.iteration for event in events if isinstance(event, Committed))]
+    if not 0 <= at <= commits[-1]:
+        raise BadInput(f"there is no iteration {at}: this store has 0 to {commits[-1]}.")
+    if at not in commits:
+        before, after = max(n for n in commits if n < at), min(n for n in commits if n > at)
+        raise BadInput(f"iteration {at} was committed together with {after}: ask for {before} or {after}.")
 
 
 def _act(store: Store, event: Acted, number: int) -> None:

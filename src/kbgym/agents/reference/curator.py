@@ -12,11 +12,11 @@ from collections.abc import Generator
 
 from kbgym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
 from kbgym.agents.base import Plan, PlannedPolicy, documents
-from kbgym.agents.reference.kinship import path
-from kbgym.agents.reference.language import ATTRIBUTES, Key, facts, index_text, is_index
-from kbgym.agents.reference.questions import CountEach, named_keys, parse_question
+from kbgym.agents.reference.language import Key, facts, index_text, is_index
+from kbgym.agents.reference.members import INDEXED, belongs, concerns
+from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
-from kbgym.policy import Backward, View
+from kbgym.policy import Backward, Errand, View
 from kbgym.tools import MOST_TARGETS
 
 # Reading the old index, adding the new one, linking, saying done.
@@ -27,6 +27,8 @@ Shown = tuple[str, str]
 
 
 class ReferenceCurator(PlannedPolicy):
+    """Works off the agenda where the task has one, else the keys the question named."""
+
     def __init__(self) -> None:
         super().__init__(self._plan_pass, lambda view: Done())
         self._remaining = 0
@@ -36,50 +38,44 @@ class ReferenceCurator(PlannedPolicy):
         return await super().act(view)
 
     def _plan_pass(self, view: View) -> Plan:
-        for key in self._keys(view):
+        for errand in self._errands(view):
             if self._remaining <= RESERVE:
                 break
-            yield from self._complete(key)
+            yield from self._complete(Key(errand.kind, errand.value), errand.known, errand.page)
         return Done()
 
-    def _keys(self, view: View) -> list[Key]:
-        """The keys a question named, and the derived relation it counted, each once."""
+    def _errands(self, view: View) -> tuple[Errand, ...]:
         assert isinstance(view.task, Backward)
+        if view.task.agenda:
+            return view.task.agenda
         query = parse_question(view.task.question)
-        if query is None:
-            return []
-        keys = list(named_keys(query))
-        if isinstance(query, CountEach) and path(query.relation) and keys and keys[0].kind == "person":
-            keys = [Key(query.relation, keys[0].value), *keys]
-        return list(dict.fromkeys(keys))
+        keys = dict.fromkeys(named_keys(query)) if query is not None else {}
+        return tuple(Errand(key.kind, key.value, "named") for key in keys)
 
     # -- one key ------------------------------------------------------------------------------------------------------
 
-    def _complete(self, key: Key) -> Working:
+    def _complete(self, key: Key, known: tuple[str, ...], page: int) -> Working:
         """Find every member, then build the index or bring it up to date."""
-        if key.kind not in (*ATTRIBUTES, "person"):
+        if key.kind not in (*INDEXED, "person"):
             return
         index: str | None = None
-        members: dict[str, None] = {}
-        page = 1
-        while True:
-            if self._remaining <= RESERVE:
-                return
+        members = dict.fromkeys(known)
+        while self._remaining > RESERVE:
             found = documents((yield Search(query_for(key), page)))
             index = index or next((id for id, text in found if is_index(text, key)), None)
             members.update((id, None) for id, text in found if belongs(text, key))
-            if any(facts(text) for _, text in found) and not any(concerns(text, key) for _, text in found):
-                break
-            if not found:
+            stated = any(facts(text) for _, text in found)
+            if not found or (stated and not any(concerns(text, key) for _, text in found)):
                 break
             page += 1
-        if index is None and members:
-            added = documents((yield Add(index_text(key))))
-            index = added[0][0] if added else None
-            if index is not None:
-                yield from self._link(index, list(members))
-        elif index is not None:
+        else:
+            return
+        if index is not None:
             yield from self._mend(index, members, key)
+        elif members:
+            shown = documents((yield Add(index_text(key))))
+            if shown:
+                yield from self._link(shown[0][0], list(members))
 
     def _mend(self, index: str, members: dict[str, None], key: Key) -> Working:
         """Link what is missing, unlink what does not belong, delete an index nothing is left under."""
@@ -99,18 +95,3 @@ class ReferenceCurator(PlannedPolicy):
         for start in range(0, len(members), MOST_TARGETS):
             if self._remaining > 1:
                 yield LinkMany(index, tuple(members[start : start + MOST_TARGETS]))
-
-
-def belongs(text: str, key: Key) -> bool:
-    """Whether a document is a member of a key: it gives somebody that attribute, or it is about that person."""
-    stated = facts(text)
-    if key.kind == "person":
-        return any(fact.about == key.value for fact in stated)
-    return any(fact.relation == key.kind and fact.value == key.value for fact in stated)
-
-
-def concerns(text: str, key: Key) -> bool:
-    """Whether a result says that more may follow: it is a member, or at least names the person."""
-    if key.kind != "person":
-        return belongs(text, key)
-    return any(key.value in (fact.about, fact.subject, fact.value) for fact in facts(text))

@@ -130,6 +130,19 @@ def index_text(key: Key) -> str:
     return f"{plural(key.kind).capitalize()} of {key.value}"
 
 
+_INDEX_KEY = {kind: re.compile(re.escape(text).replace(r"\{\}", "(.+)")) for kind, text in _INDEX_TEXT.items()}
+
+
+def index_key(text: str) -> Key | None:
+    """The key of an index worded as `index_text` words it, None for anything else."""
+    if facts(text):
+        return None
+    for kind, pattern in _INDEX_KEY.items():
+        if kind != "person" and (match := pattern.fullmatch(text)):
+            return Key(kind, match[1])
+    return Key("person", text)
+
+
 @lru_cache(maxsize=200_000)
 def is_index(text: str, key: Key) -> bool:
     """Whether a sentence names this key and says nothing else, whoever wrote it."""

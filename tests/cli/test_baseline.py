@@ -1,0 +1,62 @@
+"""`kbgym baseline` as a user meets it."""
+
+import json
+
+import pytest
+
+from kbgym.cli.main import run
+from kbgym.trace.folder import open_folder
+from kbgym.worlds import people
+
+KEYS = {"arm", "documents", "links", "coverage", "authored", "engine", "notes", "seconds", "seed", "tokens"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    out = tmp_path_factory.mktemp("worlds") / "w"
+    people.generate(60, 0, people.NO_QUESTIONS).save(out)
+    return out
+
+
+def kbgym(capfdbinary, *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        run(list(arguments))
+    printed = capfdbinary.readouterr()
+    return int(stopped.value.code or 0), printed.out.decode(), printed.err.decode()
+
+
+@pytest.mark.parametrize("arm", ["flat", "graphrag", "hipporag", "raptor", "lightrag", "oracle", "nostore"])
+def test_it_writes_a_store_and_counts_it(capfdbinary, tmp_path, world, arm):
+    arguments = ("baseline", arm, "--world", str(world), "--out", str(tmp_path / arm), "--embedder", "hash", "--json")
+    code, printed, _ = kbgym(capfdbinary, *arguments)
+    result = json.loads(printed)
+    assert code == 0 and result.keys() == KEYS and result["arm"] == arm
+    store = open_folder(tmp_path / arm).store()
+    assert (result["documents"], result["links"]) == (len(store), store.links)
+    assert result["coverage"] == (0.0 if arm in ("flat", "nostore") else 1.0)
+    assert json.loads((tmp_path / arm / "arm.json").read_text())["arm"] == arm
+    before = (tmp_path / arm / "records.jsonl").read_bytes()
+    assert kbgym(capfdbinary, *arguments)[0] == 0
+    assert (tmp_path / arm / "records.jsonl").read_bytes() == before
+
+
+def test_people_read_a_sentence(capfdbinary, tmp_path, world):
+    code, printed, _ = kbgym(capfdbinary, "baseline", "flat", "--world", str(world), "--out", str(tmp_path / "s"))
+    assert code == 0 and "B1 flat" in printed and "0 links" in printed
+
+
+def test_bad_input_is_one_sentence(capfdbinary, tmp_path, world):
+    code, _, error = kbgym(capfdbinary, "baseline", "nosuch", "--world", str(world), "--out", str(tmp_path / "s"))
+    assert code == 2 and "no arm 'nosuch'" in error and "hipporag" in error
+    code, _, error = kbgym(capfdbinary, "baseline", "flat", "--world", str(tmp_path), "--out", str(tmp_path / "s"))
+    assert code == 2 and "not a world" in error
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "other").write_text("kept")
+    code, _, error = kbgym(capfdbinary, "baseline", "flat", "--world", str(world), "--out", str(tmp_path / "s"))
+    assert code == 2 and "exists with other content" in error
+    assert (tmp_path / "s" / "other").read_text() == "kept"
+
+
+def test_help_lists_the_arms(capfdbinary):
+    code, printed, _ = kbgym(capfdbinary, "baseline", "--help")
+    assert code == 0 and "hipporag-ppr" in printed and "nostore" in printed
