@@ -106,9 +106,8 @@ def main() -> None:
     for name in costs[sizes[0]]:
         row = [costs[size][name] for size in sizes]
         print(f"| {name} | {' | '.join(f'{cost:.1f}' for cost in row)} | {row[-1] / row[0]:.2f} |")
-    print(
-        "\n| opening | documents | links | seconds | processor seconds | peak GiB |\n| --- | ---: | ---: | ---: | ---: | ---: |"
-    )
+    print("\n| opening | documents | links | seconds | processor seconds | peak GiB |")
+    print(f"| --- |{' ---: |' * 5}")
     for size in sizes:
         found = opening(size)
         print(

@@ -1,8 +1,7 @@
 """A server that speaks OpenAI's chat protocol on the loopback, plays the reference agents, and fails on request.
 
-The agents behind it see only what the prompt holds: a request is read back into a view, and a fresh policy is led
-through its history. So an exam over this server must come out exactly as one without it. Which request fails, and how,
-is a function of the seed, the request and how often it was made: the same in any order and at any concurrency.
+Which request fails, and how, is a function of the seed, the request and how often it was made: the same in any order
+and at any concurrency. Anthropic's protocol is spoken too, on its own path.
 
     python tests/fault_server.py --latency 0.2 --rate 0.3      prints its address; --help says more
 """
@@ -13,18 +12,15 @@ import argparse
 import asyncio
 import hashlib
 import json
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from prompt_reader import Reference, calling
+
 from kbgym.actions import Action
 from kbgym.agents.prompting import call_of
-from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.policy import Backward, Forward, Policy, Task, Turn, View
-from kbgym.tools import parse
 
 TRANSPORT = ("limited", "error", "reset", "timeout", "drip", "short", "half_json", "no_choices", "not_json")
 MALFORMED = ("prose", "empty", "wrong_tool", "bad_arguments", "cut_off", "two_calls", "huge")
@@ -32,74 +28,6 @@ FAULTS = TRANSPORT + MALFORMED
 
 # What a script decides for one request: an action, or a whole message to send as it is.
 Script = Callable[[dict[str, Any]], "Action | dict[str, Any]"]
-
-
-# -- reading a prompt back ------------------------------------------------------------------------------------------
-
-_DATA = re.compile(r"<observation>\n(.*?)\n</observation>", re.DOTALL)
-_ATTEMPT = re.compile(r"^\d+\. (\w+) (\{.*\})\n<observation>\n(.*?)\n</observation>", re.DOTALL | re.MULTILINE)
-_LEFT = re.compile(r"Actions left: (\d+)\.$")
-
-
-def view_of(body: dict[str, Any]) -> View:
-    """The view a request was made from."""
-    system, first, *rest = body["messages"]
-    role = "curator" if "# Keeping a store in order" in system["content"] else "reader"
-    left = _LEFT.search(body["messages"][-1]["content"])
-    assert left, "the budget is not the very last line"
-    turns: list[Turn] = []
-    action: Action | None = None
-    for message in rest:
-        if message["role"] == "assistant":
-            action = _action(message, role)
-        elif action is not None:
-            found = _DATA.match(message["content"])
-            assert found, "an observation is not marked as data"
-            turns.append(Turn(action, found[1]))
-            action = None
-    return View(role, _task(first["content"], role), tuple(turns), int(left[1]))
-
-
-def _action(message: dict[str, Any], role: Any) -> Action | None:
-    """The call an assistant's message holds, or nothing for prose: that and its correction are no turn."""
-    if calls := message.get("tool_calls"):
-        function = calls[0]["function"]
-        return parse(function["name"], json.loads(function["arguments"]), role)
-    try:
-        call = json.loads(message["content"])["call"]
-        return parse(call["tool"], call["arguments"], role)
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _task(text: str, role: str) -> Task:
-    text = text.partition("\n\nActions left:")[0]
-    question = text.split("\n", 1)[0].removeprefix("Question: ")
-    if role == "reader":
-        return Forward(question)
-    turns = [Turn(parse(m[1], json.loads(m[2]), "reader"), m[3]) for m in _ATTEMPT.finditer(text)]
-    golds = re.search(r"^Correct answer: (.*?)(?: \(also accepted: (.*)\))?$", text, re.MULTILINE)
-    f1 = re.search(r"Score \(F1\): ([\d.]+)\.", text)
-    assert golds and f1
-    accepted = (golds[1], *(golds[2].split("; ") if golds[2] else ()))
-    verdict = "out of budget" if "ran out" in text else "right" if "answered correctly" in text else "wrong"
-    return Backward(question, tuple(turns), accepted, float(f1[1]), verdict)  # type: ignore[arg-type]
-
-
-def reference(body: dict[str, Any]) -> Action:
-    """What the reference reader or curator would do: a fresh one, led through the history."""
-    view = view_of(body)
-    policy: Policy = ReferenceReader() if view.role == "reader" else ReferenceCurator()
-    action: Action | None = None
-    for number in range(len(view.history) + 1):
-        past = View(view.role, view.task, view.history[:number], view.remaining + len(view.history) - number)
-        step = policy.act(past)
-        try:
-            step.send(None)  # type: ignore[attr-defined]
-        except StopIteration as end:
-            action = end.value
-    assert action is not None
-    return action
 
 
 # -- the server -----------------------------------------------------------------------------------------------------
@@ -110,7 +38,7 @@ class FaultServer:
 
     def __init__(
         self,
-        script: Script = reference,
+        script: Script | None = None,
         rate: float = 0.0,
         faults: tuple[str, ...] = FAULTS,
         seed: int = 0,
@@ -119,7 +47,7 @@ class FaultServer:
         stall: float = 5.0,
         port: int = 0,
     ) -> None:
-        self.script = script
+        self.script = script or Reference()
         self.rate = rate
         self.faults = faults
         self.seed = seed
@@ -130,6 +58,7 @@ class FaultServer:
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.injected: Counter[str] = Counter()
+        self.mistakes: list[str] = []
         self.answered = 0
         self.busiest = 0
         self._busy = 0
@@ -149,6 +78,7 @@ class FaultServer:
     def __exit__(self, *error: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
+        assert not self.mistakes, self.mistakes[0]
 
     async def serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -186,8 +116,9 @@ class FaultServer:
             stats = {"answered": self.answered, "injected": dict(self.injected), "busiest": self.busiest}
             await self._send(writer, 200, json.dumps(stats).encode())
             return True
-        body = json.loads(raw)
-        self.bodies.append(body)
+        sent = json.loads(raw)
+        self.bodies.append(sent)
+        body = from_anthropic(sent) if "/messages" in line else sent
         self.headers.append(headers)
         if self.latency:
             await asyncio.sleep(self.latency)
@@ -196,8 +127,14 @@ class FaultServer:
             self.injected[fault] += 1
             if fault in TRANSPORT:
                 return await self._break(fault, body, writer)
-        message = _spoilt(fault, body) if fault else self._message(body)
-        await self._send(writer, 200, _completion(message, body, "length" if fault == "cut_off" else "stop"))
+        try:
+            message = _spoilt(fault, body) if fault else self._message(body)
+        except Exception as error:  # a script's mistake must fail the test that uses it, not hang it
+            self.mistakes.append(repr(error))
+            await self._send(writer, 400, json.dumps({"error": {"message": f"script: {error!r}"}}).encode())
+            return True
+        reply = _completion(message, body, "length" if fault == "cut_off" else "stop")
+        await self._send(writer, 200, to_anthropic(reply) if "/messages" in line else reply)
         self.answered += 1
         return True
 
@@ -215,7 +152,7 @@ class FaultServer:
         if isinstance(decided, dict):
             return decided
         call = call_of(decided, f"srv_{len(body['messages'])}")
-        return _calling(body, [(call.name, call.arguments)])
+        return calling(body, [(call.name, call.arguments)])
 
     async def _break(self, fault: str, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         whole = _completion({"role": "assistant", "content": "lost"}, body)
@@ -262,30 +199,18 @@ def _head(status: int, length: int, more: dict[str, str] | None = None) -> bytes
     return "".join([f"HTTP/1.1 {status} X\r\n", *(f"{k}: {v}\r\n" for k, v in fields.items()), "\r\n"]).encode()
 
 
-def _calling(body: dict[str, Any], calls: list[tuple[str, str]]) -> dict[str, Any]:
-    """An assistant's message with these calls, in the way the request asked for."""
-    if "tools" not in body:
-        name, arguments = calls[0]
-        return {"role": "assistant", "content": f'{{"call":{{"tool":"{name}","arguments":{arguments}}}}}'}
-    listed = [
-        {"id": f"srv_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        for number, (name, arguments) in enumerate(calls)
-    ]
-    return {"role": "assistant", "content": None, "tool_calls": listed}
-
-
 def _spoilt(fault: str, body: dict[str, Any]) -> dict[str, Any]:
     match fault:
         case "empty":
             return {"role": "assistant", "content": ""}
         case "wrong_tool":
-            return _calling(body, [("launch", '{"where":"moon"}')])
+            return calling(body, [("launch", '{"where":"moon"}')])
         case "bad_arguments":
-            return _calling(body, [("search", '{"question":7}')])
+            return calling(body, [("search", '{"question":7}')])
         case "cut_off" if "tools" in body:
-            return _calling(body, [("search", '{"query":"the jo')])
+            return calling(body, [("search", '{"query":"the jo')])
         case "two_calls" if "tools" in body:
-            return _calling(body, [("search", '{"query":"a"}'), ("search", '{"query":"b"}')])
+            return calling(body, [("search", '{"query":"a"}'), ("search", '{"query":"b"}')])
         case "huge":
             return {"role": "assistant", "content": "word " * 1_000_000}
     return {"role": "assistant", "content": "I think I should search for that first."}
@@ -303,6 +228,40 @@ def _completion(message: dict[str, Any], body: dict[str, Any], finish: str = "st
     choice = {"index": 0, "message": message, "finish_reason": finish}
     reply = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}
     return json.dumps(reply | {"usage": usage}).encode()
+
+
+def from_anthropic(body: dict[str, Any]) -> dict[str, Any]:
+    """A request of Anthropic's protocol as one of OpenAI's."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": body["system"][0]["text"]}]
+    for message in body["messages"]:
+        for block in message["content"]:
+            if block["type"] == "tool_use":
+                function = {"name": block["name"], "arguments": json.dumps(block["input"])}
+                messages.append({"role": "assistant", "tool_calls": [{"id": block["id"], "function": function}]})
+            elif block["type"] == "tool_result":
+                messages.append({"role": "tool", "content": block["content"]})
+            elif message["role"] == "user" and messages[-1]["role"] in ("user", "tool"):
+                messages[-1]["content"] += f"\n\n{block['text']}"
+            else:
+                messages.append({"role": message["role"], "content": block["text"]})
+    return {"model": body["model"], "messages": messages, "tools": body["tools"]}
+
+
+def to_anthropic(reply: bytes) -> bytes:
+    """A chat completion as a message of Anthropic's protocol."""
+    whole = json.loads(reply)
+    message, usage = whole["choices"][0]["message"], whole["usage"]
+    content: list[dict[str, Any]] = [{"type": "text", "text": message["content"]}] if message["content"] else []
+    for call in message.get("tool_calls", ()):
+        try:
+            arguments = json.loads(call["function"]["arguments"])
+        except ValueError:
+            arguments = {}
+        content.append({"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": arguments})
+    cached = usage["prompt_tokens_details"]["cached_tokens"]
+    used = {"input_tokens": usage["prompt_tokens"] - cached, "cache_read_input_tokens": cached}
+    used["output_tokens"] = usage["completion_tokens"]
+    return json.dumps({"content": content, "stop_reason": "tool_use", "usage": used, "model": whole["model"]}).encode()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import ACTIONS
 
@@ -183,9 +183,12 @@ def test_checking_twice_changes_nothing_and_the_trace_can_hold_it(action: Action
     assert isinstance(once, Invalid) or type(once) is type(action)
 
 
-@given(
-    st.text(), st.dictionaries(st.text(), st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists))
-)
+NAMES = st.sampled_from(["query", "page", "source", "targets", "tool", "", "\ud800"])
+VALUES = st.recursive(st.none() | st.text(max_size=5) | st.integers() | st.floats(), st.lists, max_leaves=3)
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=8), st.dictionaries(NAMES, VALUES, max_size=3))
 def test_parse_never_fails(name: str, arguments: dict[str, Any]) -> None:
     for known in (name, "search", "link_many"):
         assert is_text(str(parse(known, arguments, "curator")))

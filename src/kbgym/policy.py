@@ -35,7 +35,8 @@ class Errand(msgspec.Struct, frozen=True):
     """A key worth an index, as the agenda knows it from the trace: what was already seen of it, and where to go on.
 
     `named` by this question, `unfinished` since an earlier one, or a `sibling`: unasked so far, of a kind questions ask
-    for. `known` are documents that belong under it; `page` is the first page of its search nobody has looked at.
+    for. `known` are documents that belong under it; `page` is the first page of its search nobody has looked at;
+    `index` is the index that is already there, with everything known linked.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Errand(msgspec.Struct, frozen=True):
     reason: Literal["named", "unfinished", "sibling"]
     known: tuple[str, ...] = ()
     page: int = 1
+    index: str | None = None
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):

@@ -1,7 +1,10 @@
 """What holds for every arm: originals untouched, no dangling link, the same bytes twice, no look at a question."""
 
 import asyncio
+import random
 import sys
+from collections import Counter
+from itertools import combinations
 
 import msgspec
 import pytest
@@ -11,7 +14,7 @@ from kbgym.baselines import ARMS, arm_named, build_arm, engine_for_arm
 from kbgym.baselines.graphrag import leiden
 from kbgym.errors import BadInput, Missing
 from kbgym.protocol.exam import examine, summarise
-from kbgym.store import Store, ledger, source
+from kbgym.store import ledger, source
 from kbgym.trace.folder import open_folder, save_store
 from kbgym.worlds.world import Document, World
 
@@ -102,7 +105,7 @@ def test_words_are_searched_as_words(small, embedder):
 
 
 def test_an_unknown_arm_is_named():
-    with pytest.raises(BadInput, match="no arm 'nosuch'.*hipporag"):
+    with pytest.raises(BadInput, match=r"no arm 'nosuch'.*hipporag"):
         arm_named("nosuch")
 
 
@@ -119,11 +122,7 @@ def test_what_is_not_installed_is_named(name, module, small, embedder, monkeypat
 
 
 def test_leiden_keeps_circles_together_and_the_process_generator_usual():
-    import random
-    from collections import Counter
-    from itertools import combinations
-
-    circles = [range(0, 5), range(5, 10), range(10, 15)]
+    circles = [range(5), range(5, 10), range(10, 15)]
     edges = Counter({pair: 1 for circle in circles for pair in combinations(circle, 2)})
     edges[4, 5] = edges[9, 10] = 1
     random.seed(7)
@@ -132,7 +131,3 @@ def test_leiden_keeps_circles_together_and_the_process_generator_usual():
     assert random.getstate() == state
     assert all(len(community) <= 2 for community in leiden(15, edges, 2, 0))
     assert sorted(node for community in leiden(15, edges, 2, 0) for node in community) == list(range(15))
-
-
-def test_a_store_is_a_store(small, embedder):
-    assert all(isinstance(build_arm(name, small, lambda: embedder).store, Store) for name in ("flat", "nostore"))

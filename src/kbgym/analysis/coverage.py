@@ -11,7 +11,7 @@ from kbgym.worlds.world import Question
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """`direct`: an authored document with links points at the original. `two_hops`: also through another authored one.
+    """`direct`: an authored document with links points at the original. `two_hops`: also through what it points at.
 
     `confirmed`: only links a check calls correct (None without a check). `questions`: questions whose whole support
     one index reaches in one read (None without questions).
@@ -39,24 +39,24 @@ def coverage(
             direct.update(linked.origins)
             if correct is not None and linked.origins and correct(index, target):
                 confirmed.update(linked.origins)
-            if linked.flag == "authored":
-                for further in linked.links:
-                    two_hops.update(store[further].origins)
+            for further in linked.links:
+                two_hops.update(store[further].origins)
     total = max(1, store.origins)
     supports = [set(question.support) for question in questions if question.support]
     return Coverage(
         direct=len(direct) / total,
         two_hops=len(direct | two_hops) / total,
         confirmed=len(confirmed) / total if correct is not None else None,
-        questions=_reached(indexes, supports) / len(supports) if supports else None,
+        questions=_reached(store, indexes, supports) / len(supports) if supports else None,
     )
 
 
-def _reached(indexes: list[Record], supports: list[set[str]]) -> int:
-    """How many supports lie whole under one index."""
+def _reached(store: Store, indexes: list[Record], supports: list[set[str]]) -> int:
+    """How many supports lie whole under one index. Supports are origins: a merge keeps them reachable."""
     above: dict[str, set[int]] = {}
     for number, index in enumerate(indexes):
         for target in index.links:
-            above.setdefault(target, set()).add(number)
+            for origin in store[target].origins:
+                above.setdefault(origin, set()).add(number)
     nothing: set[int] = set()
     return sum(bool(set.intersection(*(above.get(id, nothing) for id in support))) for support in supports)

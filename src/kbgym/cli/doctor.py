@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
+from collections.abc import Coroutine
 from typing import Any
 
 import click
@@ -24,35 +25,37 @@ from kbgym.grade import grade
 from kbgym.llm.client import Provider
 from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.prices import Prices, forecast
+from kbgym.llm.retry import Retry
 from kbgym.llm.values import Reply, Request, Usage
-from kbgym.policy import Agent, Backward, Forward
+from kbgym.policy import Agent, Backward, Forward, Task
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Record, Store, source
+from kbgym.tools import Role
 
 BUDGET = 8
 # More malformed replies than this, or more failed passes, and a run would mostly measure the agent's mistakes.
 WORST_RATE, WORST_FAILED = 0.25, 2
 
 _SENTENCES = """\
-Mira Holt works as a potter.
-Mira Holt lives in Velden.
+Mira Holt's job is potter.
+Mira Holt lives in the city of Velden.
 Mira Holt's hobby is chess.
 Mira Holt is married to Jonas Brandt.
-Mira Holt was born on 1971-03-02.
-Jonas Brandt works as a surveyor.
-Jonas Brandt lives in Velden.
+Mira Holt was born on March 2, 1971.
+Jonas Brandt's job is surveyor.
+Jonas Brandt lives in the city of Velden.
 Jonas Brandt's hobby is rowing.
 Jonas Brandt is married to Mira Holt.
-Jonas Brandt was born on 1968-11-20.
-Edda Quill works as a potter.
-Edda Quill lives in Asmark.
+Jonas Brandt was born on November 20, 1968.
+Edda Quill's job is potter.
+Edda Quill lives in the city of Asmark.
 Edda Quill's hobby is birding.
-Edda Quill was born on 1994-07-14.
+Edda Quill was born on July 14, 1994.
 Edda Quill is a child of Mira Holt.
 Mira Holt is the mother of Edda Quill.
-Oskar Lind works as a baker.
-Oskar Lind lives in Velden.
+Oskar Lind's job is baker.
+Oskar Lind lives in the city of Velden.
 Oskar Lind's hobby is chess.
 Edda Quill is a friend of Oskar Lind.
 Edda Quill is a friend of Jonas Brandt.
@@ -65,8 +68,8 @@ _QUESTIONS = (
     ("What is the hobby of the spouse of Mira Holt?", "rowing"),
     ("In which city does the mother of Edda Quill live?", "Velden"),
     ("How many friends does Edda Quill have?", "2"),
-    ("What is the job of Oskar Lind's brother?", "unknown"),
-    ("Who is the potter living in Velden?", "Mira Holt"),
+    ("What is the job of the brother of Oskar Lind?", "unknown"),
+    ("Who is the potter who lives in the city of Velden?", "Mira Holt"),
     ("Who is older, Mira Holt or Jonas Brandt?", "Jonas Brandt"),
 )
 # The questions that are followed by a curator's pass.
@@ -144,8 +147,10 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     """Everything `doctor` finds out, as its JSON says it."""
     checks: list[Check] = []
     passes: list[Transcript] = []
-    readers, curators, timed = Usage(), Usage(), Timed(_Nowhere())
-    models = Models(options)
+    reader: Agent | None = None
+    timed = Timed(_Nowhere())
+    # Enough to get past a hiccup; a model that needs more patience will not be pleasant to run.
+    models = Models(options, Retry(attempts=6, total=120.0))
     prices = Prices("local", name)
     try:
         reader, curator = _agent(models, name, "reader"), _agent(models, name, "curator")
@@ -153,18 +158,18 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
             prices = reader.client.prices
             if reader.client.provider is not None:
                 reader.client.provider = timed = Timed(reader.client.provider)
-                checks.append(Check("key and address", True, timed.where))
         with progress("doctor", quiet) as tick:
-            passes, readers, curators = await _episodes(reader, curator, tick)
+            passes = await _episodes(reader, curator, tick)
+        checks += [Check("reached", True, timed.where)] if timed.where else []
         checks.append(_played(passes))
-        if is_model(name):
-            checks.append(_well_formed(readers + curators))
+        if isinstance(reader, LLMAgent):
+            checks.append(_well_formed(reader.client.usage))
             checks.append(await _judged(models, judge or name, needed=judge is not None))
     except KbgymError as error:
         checks.append(Check("reached", False, str(error)))
     finally:
         await models.close()
-    usage = readers + curators
+    usage = reader.client.usage if isinstance(reader, LLMAgent) else Usage()
     return {
         "ok": bool(checks) and all(check.ok for check in checks if check.needed),
         "agent": name,
@@ -176,7 +181,7 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     }
 
 
-def _agent(models: Models, name: str, role: Any) -> Agent:
+def _agent(models: Models, name: str, role: Role) -> Agent:
     return LLMAgent(models, name, role) if is_model(name) else make_agent(name, role)
 
 
@@ -197,11 +202,11 @@ class _Nowhere:
 
 def small_store() -> Store:
     documents = [source(f"d{number}", text) for number, text in enumerate(_SENTENCES.splitlines())]
-    people = tuple(document.id for document in documents if document.text.endswith("lives in Velden."))
-    return Store([*documents, Record("i0", "People who live in Velden.", people, flag="authored")])
+    people = tuple(document.id for document in documents if document.text.endswith("lives in the city of Velden."))
+    return Store([*documents, Record("i0", "People who live in the city of Velden.", people, flag="authored")])
 
 
-async def _episodes(reader: Agent, curator: Agent, tick: Any) -> tuple[list[Transcript], Usage, Usage]:
+async def _episodes(reader: Agent, curator: Agent, tick: Any) -> list[Transcript]:
     """Eight readers side by side, then a curator after two of them on a store of its own."""
     done = 0
 
@@ -211,35 +216,27 @@ async def _episodes(reader: Agent, curator: Agent, tick: Any) -> tuple[list[Tran
         engine.load((record.id, record.text) for record in store)
         return Environment(store, engine)
 
-    async def read(question: str) -> tuple[Transcript, Usage]:
+    async def one(agent: Agent, role: Role, task: Task) -> Transcript:
         nonlocal done
-        policy = reader()
-        transcript = await play(policy, environment(), "reader", Forward(question), BUDGET)
+        transcript = await play(agent(), environment(), role, task, BUDGET)
         done += 1
         tick(done, len(_QUESTIONS) + len(_CURATED), "")
-        return transcript, getattr(policy, "usage", Usage())
+        return transcript
 
-    async def curate(number: int, forward: Transcript) -> tuple[Transcript, Usage]:
-        nonlocal done
-        policy = curator()
+    async def side_by_side(passes: list[Coroutine[Any, Any, Transcript]]) -> list[Transcript]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(each) for each in passes]
+        except* KbgymError as failures:
+            raise failures.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    forward = await side_by_side([one(reader, "reader", Forward(question)) for question, _ in _QUESTIONS])
+    tasks = []
+    for number in _CURATED:
         question, gold = _QUESTIONS[number]
-        task = Backward(question, forward.turns, (gold,), *_graded(forward, gold))
-        transcript = await play(policy, environment(), "curator", task, BUDGET)
-        done += 1
-        tick(done, len(_QUESTIONS) + len(_CURATED), "")
-        return transcript, getattr(policy, "usage", Usage())
-
-    forward = await asyncio.gather(*(read(question) for question, _ in _QUESTIONS))
-    backward = await asyncio.gather(*(curate(number, forward[number][0]) for number in _CURATED))
-    passes = [transcript for transcript, _ in [*forward, *backward]]
-    return passes, _sum(forward), _sum(backward)
-
-
-def _sum(played: list[tuple[Transcript, Usage]]) -> Usage:
-    total = Usage()
-    for _, usage in played:
-        total += usage
-    return total
+        tasks.append(Backward(question, forward[number].turns, (gold,), *_graded(forward[number], gold)))
+    return forward + await side_by_side([one(curator, "curator", task) for task in tasks])
 
 
 def _graded(forward: Transcript, gold: str) -> tuple[float, Any]:

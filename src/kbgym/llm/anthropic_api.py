@@ -59,8 +59,9 @@ class Anthropic:
             async with asyncio.timeout(self._timeout):
                 return await self._api.post("/v1/messages", cast_to=str, body=body)
         except TimeoutError:
-            failure = Transient(f"time-out after {self._timeout:g} s")
-        except self._sdk.AnthropicError as error:
+            failure = Transient(f"no reply within {self._timeout:g} s", lost=True)
+        except Exception as error:
+            # Not only the SDK's own: its transports let some of theirs through.
             failure = translate(error, self._sdk, self._redact, self.where)
         # Outside the handler, so that the provider's exception, which holds the headers, is not chained to ours.
         raise failure

@@ -93,6 +93,7 @@ class Client:
         self.budget = budget or Budget()
         self.usage = Usage()
         self._retry = retry or Retry()
+        self._answered = False
         if self.budget.max_cost is not None and provider is not None and not prices.known:
             raise BadInput(f"no price is known for {name}, so --max-cost cannot be kept; use --max-tokens instead.")
 
@@ -121,7 +122,8 @@ class Client:
                 "documents, prompts or settings."
             )
         async with self.budget.request():
-            reply, retries = await self._retry.run(lambda: self._once(provider, request), self.name)
+            known = self._answered
+            reply, retries = await self._retry.run(lambda: self._once(provider, request), self.name, known)
             reply = msgspec.structs.replace(reply, retries=retries, cost=self.prices.cost(reply))
             self.budget.spent += msgspec.structs.replace(Usage.of(reply), sent=())
         if self.cassette is not None and self.cassette.record:
@@ -137,4 +139,5 @@ class Client:
                     self.limiter.throttled(since)
                 raise
             self.limiter.succeeded()
+            self._answered = True
             return reply

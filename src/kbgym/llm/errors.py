@@ -34,12 +34,13 @@ class TooLong(Exception):
 
 
 class Transient(Exception):
-    """Worth another try. `limited` is a 429; `after` is how many seconds the provider asks to wait."""
+    """Worth another try. `limited` is a 429, `lost` no reply at all; `after` is how long the provider asks to wait."""
 
-    def __init__(self, message: str, limited: bool = False, after: float | None = None) -> None:
+    def __init__(self, message: str, limited: bool = False, after: float | None = None, lost: bool = False) -> None:
         super().__init__(message)
         self.limited = limited
         self.after = after
+        self.lost = lost
 
 
 class RefusedSetting(Exception):

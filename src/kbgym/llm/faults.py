@@ -38,13 +38,13 @@ class Unreadable(Exception):
 def translate(error: Exception, sdk: Any, redact: Redactor, where: str) -> Exception:
     """What an SDK's exception means to us."""
     if isinstance(error, sdk.APITimeoutError):
-        return Transient("time-out")
+        return Transient(f"no connection to {where}, or it was dropped or timed out", lost=True)
     if isinstance(error, sdk.APIStatusError):
         return _status(error, redact, where)
     if isinstance(error, sdk.APIConnectionError):
         cause = type(error.__cause__).__name__ if error.__cause__ else "connection error"
-        return Transient(f"no connection to {where} ({cause})")
-    return Transient(f"{type(error).__name__} from {where}")
+        return Transient(f"no connection to {where} ({cause})", lost=True)
+    return Transient(f"{type(error).__name__} on the way to {where}", lost=True)
 
 
 def _status(error: Any, redact: Redactor, where: str) -> Exception:

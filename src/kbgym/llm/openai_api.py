@@ -80,8 +80,9 @@ class OpenAI:
                 content = msgspec.json.encode(body)
                 return await self._api.post("/chat/completions", cast_to=str, content=content, options=_JSON)
         except TimeoutError:
-            failure = Transient(f"time-out after {self._timeout:g} s")
-        except self._sdk.OpenAIError as error:
+            failure = Transient(f"no reply within {self._timeout:g} s", lost=True)
+        except Exception as error:
+            # Not only the SDK's own: its transports let some of theirs through.
             failure = translate(error, self._sdk, self._redact, self.where)
         # Outside the handler, so that the provider's exception, which holds the headers, is not chained to ours.
         raise failure

@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 
 class Retry:
-    """How often and how long: at most `attempts` tries and `total` seconds; waits grow from `first` to `longest`."""
+    """How often and how long: at most `attempts` tries and `total` seconds; waits grow from `first` to `longest`.
+
+    An address that has never answered is given up after `hopeless` tries: it is more likely wrong than down.
+    """
 
     def __init__(
         self,
@@ -28,18 +31,20 @@ class Retry:
         total: float = 900.0,
         first: float = 0.5,
         longest: float = 60.0,
+        hopeless: int = 4,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.attempts = attempts
         self.total = total
         self.first = first
         self.longest = longest
+        self.hopeless = hopeless
         self._sleep = sleep
         # Only spreads waiting clients over time; nothing that is kept depends on it.
         self._random = random.Random()
 
-    async def run(self, once: Callable[[], Awaitable[T]], to_whom: str) -> tuple[T, int]:
-        """What `once` returns, and how many tries failed before."""
+    async def run(self, once: Callable[[], Awaitable[T]], to_whom: str, known: bool = True) -> tuple[T, int]:
+        """What `once` returns, and how many tries failed before. `known` is whether it has ever answered."""
         try:
             from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_attempt
         except ImportError:
@@ -50,6 +55,8 @@ class Retry:
         def wait(state: Any) -> float:
             nonlocal waited
             error = state.outcome.exception()
+            if not known and error.lost and state.attempt_number >= self.hopeless:
+                raise _given_up(to_whom, state.attempt_number, error)
             pause = self._pause(state.attempt_number, error)
             if waited + pause > self.total:
                 raise _given_up(to_whom, state.attempt_number, error)

@@ -17,6 +17,8 @@ from kbgym.errors import BadInput
 
 Hit = tuple[str, float]
 
+_GROUP = 64  # rows of which only the best counts when the few best of many are sought
+
 
 class VectorIndex(Protocol):
     """What an engine needs of an index; `search` gives any page, and [] past the last."""
@@ -87,7 +89,7 @@ class ExactIndex:
             return
         if self._matrix.shape[1] not in (0, rows.shape[1]):
             raise BadInput(f"a vector of {rows.shape[1]} dimensions does not fit an index of {self._matrix.shape[1]}.")
-        self._longest = max(self._longest, _length(rows))
+        self._longest = max(self._longest, _checked(float(np.einsum("ij,ij->i", rows, rows).max())))
         if (
             own
             and not self._ids
@@ -129,33 +131,24 @@ class ExactIndex:
                 f"a query of shape {query.shape} cannot be searched among {self._matrix.shape[1]} dimensions."
             )
         end = min(offset + limit, count)
-        rough = self._matrix[:count] @ query
-        places, above = self._near_page(rough, query, offset, end)
+        groups = -(-count // _GROUP)
+        rough = np.empty(groups * _GROUP, dtype=np.float32)
+        rough[count:] = -np.inf
+        np.matmul(self._matrix[:count], query, out=rough[:count])
+        # Twice the most by which float32 can be off: two rows further apart are in their true order.
+        slack = 2 * (len(query) + 2) * 2.0**-24 * _checked(float(query.dot(query))) * self._longest + 1e-30
+        if end * 4 <= groups:
+            # As many group maxima as results wanted reach `low`, so at least as many rows do; few others will.
+            best = rough.reshape(_GROUP, groups).max(axis=0)
+            best.partition(groups - end)
+            above, places = 0, (rough >= best[groups - end] - np.float32(slack)).nonzero()[0]
+        else:
+            above, places = _near_page(rough[:count], offset, end, slack)
         # Products of float32 numbers are exact in float64 and every row is summed alone in the same order, so a score
         # depends on nothing but its two vectors.
         exact = (self._matrix[places] * query.astype(np.float64)).sum(axis=1)
-        ranked = sorted(
-            (-score, self._ids[place]) for score, place in zip(exact.tolist(), places.tolist(), strict=True)
-        )
+        ranked = sorted(zip((-exact).tolist(), map(self._ids.__getitem__, places.tolist()), strict=True))
         return [(id, -score) for score, id in ranked[offset - above : end - above]]
-
-    def _near_page(
-        self, rough: NDArray[np.float32], query: NDArray[np.float32], offset: int, end: int
-    ) -> tuple[NDArray[np.intp], int]:
-        """Rows that may lie on the page or at its edges, and how many others certainly lie before it.
-
-        `slack` is twice the most by which float32 can be off, so two rows further apart are in their true order.
-        """
-        count = len(rough)
-        slack = 2 * (len(query) + 2) * 2.0**-24 * _length(query[None]) * self._longest + 1e-30
-        cuts = rough.copy()
-        cuts.partition(count - end)
-        low = np.float32(cuts[count - end] - slack)
-        if offset == 0:
-            return (rough >= low).nonzero()[0], 0
-        cuts.partition(count - offset)
-        high = np.float32(cuts[count - offset] + slack)
-        return ((rough >= low) & (rough <= high)).nonzero()[0], int(np.count_nonzero(rough > high))
 
     def _grow(self, needed: int, width: int) -> None:
         # By half, so that old and new rows together never hold much more than twice what is stored.
@@ -163,9 +156,21 @@ class ExactIndex:
             self.reserve(max(needed, len(self._matrix) * 3 // 2, 64), width)
 
 
-def _length(rows: NDArray[np.float32]) -> float:
-    """The longest row's length; refused where float32 products of it could overflow."""
-    square = float(np.einsum("ij,ij->i", rows, rows).max())
+def _near_page(rough: NDArray[np.float32], offset: int, end: int, slack: float) -> tuple[int, NDArray[np.intp]]:
+    """How many rows certainly lie before the page, and which others may lie on it or at its edges."""
+    count = len(rough)
+    cuts = rough.copy()
+    cuts.partition(count - end)
+    near = rough >= cuts[count - end] - np.float32(slack)
+    if offset == 0:
+        return 0, near.nonzero()[0]
+    cuts.partition(count - offset)
+    high = cuts[count - offset] + np.float32(slack)
+    return int(np.count_nonzero(rough > high)), (near & (rough <= high)).nonzero()[0]
+
+
+def _checked(square: float) -> float:
+    """The length behind a squared length; refused where float32 products could overflow."""
     if not square < 1e18:
         raise BadInput("a vector is not finite, or too long to compare.")
     return math.sqrt(square)

@@ -3,12 +3,15 @@
 It is fed every question and every observation in the order of the trace, live or replayed, so it needs no state of its
 own on disk. Keys questions named and nobody finished come first; then siblings: values seen in documents, of the kinds
 questions ask for, the kind with the most questions a value first. One key of a job serves more questions than one
-person, so jobs, hobbies and cities are completed before people.
+person, so jobs, hobbies and cities are completed before people. When nothing is left to open, indexes nobody asked
+about are returned to and their search is read a little further.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
+from typing import Literal
 
 from kbgym.actions import Action, Add, Delete, LinkMany, Search
 from kbgym.agents.base import documents
@@ -28,7 +31,7 @@ class Agenda:
         self._members: dict[Key, dict[str, None]] = {}
         self._pages: dict[str, int] = {}
         self._index: dict[str, Key] = {}
-        self._finished: set[Key] = set()
+        self._finished: dict[Key, int] = {}
         self._seen: dict[str, str] = {}
 
     # -- feeding ------------------------------------------------------------------------------------------------------
@@ -52,7 +55,8 @@ class Agenda:
         if isinstance(action, Add) and shown and (key := index_key(shown[0][1])) is not None:
             self._index[shown[0][0]] = key
         if isinstance(action, LinkMany) and action.source in self._index:
-            self._finished.add(self._index[action.source])
+            key = self._index[action.source]
+            self._finished.setdefault(key, self._pages.get(query_for(key), 0))
 
     def _see(self, id: str, text: str) -> None:
         if self._seen.get(id) == text:
@@ -66,7 +70,7 @@ class Agenda:
         for key in keys_of(facts(self._seen.pop(id, ""))):
             self._members[key].pop(id, None)
         if id in self._index:
-            self._finished.discard(self._index.pop(id))
+            self._finished.pop(self._index.pop(id), None)
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -78,11 +82,14 @@ class Agenda:
         chosen = [self._errand(key, "named") for key in named]
         chosen += [self._errand(key, "unfinished") for key in left[:LENGTH]]
         chosen += [self._errand(key, "sibling") for key in self._siblings() if key not in self._named]
+        if len(chosen) < LENGTH:
+            chosen += [self._errand(key, "unfinished") for key in self._unread()]
         return tuple(chosen[:LENGTH])
 
-    def _errand(self, key: Key, reason: str) -> Errand:
+    def _errand(self, key: Key, reason: Literal["named", "unfinished", "sibling"]) -> Errand:
         known = tuple(self._members.get(key, ()))
-        return Errand(key.kind, key.value, reason, known, self._pages.get(query_for(key), 0) + 1)  # type: ignore[arg-type]
+        index = next((id for id, its_key in self._index.items() if its_key == key), None)
+        return Errand(key.kind, key.value, reason, known, self._pages.get(query_for(key), 0) + 1, index)
 
     def _siblings(self) -> list[Key]:
         """Unfinished keys of the kinds that were asked for; the most questions a value first, the fullest key next."""
@@ -92,3 +99,9 @@ class Agenda:
             key=lambda key: (-self._asked[key.kind] / values[key.kind], key.kind, -len(self._members[key]), key.value)
         )
         return open_keys[:LENGTH]
+
+    def _unread(self) -> list[Key]:
+        """Indexes of siblings whose search was left at the first page without a member, and not returned to since."""
+        quick = (key for key in self._finished if key not in self._named)
+        unread = (key for key in quick if self._pages.get(query_for(key), 0) == self._finished[key])
+        return list(islice(unread, LENGTH))

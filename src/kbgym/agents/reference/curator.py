@@ -22,6 +22,11 @@ from kbgym.tools import MOST_TARGETS
 # Reading the old index, adding the new one, linking, saying done.
 RESERVE = 4
 
+# How many pages without a member end an enumeration. An index is a promise, so for a key somebody asked about one such
+# page is not the end: recall rises from 99.4% to 99.9% for one action a key. For a sibling nobody asked about yet, that
+# action is better spent on the next sibling (coverage after 100 passes 70% against 59%).
+PATIENCE = {"named": 2, "unfinished": 2, "sibling": 1}
+
 Working = Generator[Action, str, None]
 Shown = tuple[str, str]
 
@@ -41,7 +46,7 @@ class ReferenceCurator(PlannedPolicy):
         for errand in self._errands(view):
             if self._remaining <= RESERVE:
                 break
-            yield from self._complete(Key(errand.kind, errand.value), errand.known, errand.page)
+            yield from self._complete(errand)
         return Done()
 
     def _errands(self, view: View) -> tuple[Errand, ...]:
@@ -54,23 +59,30 @@ class ReferenceCurator(PlannedPolicy):
 
     # -- one key ------------------------------------------------------------------------------------------------------
 
-    def _complete(self, key: Key, known: tuple[str, ...], page: int) -> Working:
+    def _complete(self, errand: Errand) -> Working:
         """Find every member, then build the index or bring it up to date."""
+        key = Key(errand.kind, errand.value)
         if key.kind not in (*INDEXED, "person"):
             return
-        index: str | None = None
-        members = dict.fromkeys(known)
+        index: str | None = errand.index
+        members = dict.fromkeys(errand.known)
+        page, empty = errand.page, 0
         while self._remaining > RESERVE:
             found = documents((yield Search(query_for(key), page)))
             index = index or next((id for id, text in found if is_index(text, key)), None)
             members.update((id, None) for id, text in found if belongs(text, key))
-            stated = any(facts(text) for _, text in found)
-            if not found or (stated and not any(concerns(text, key) for _, text in found)):
+            if any(facts(text) for _, text in found):
+                goes_on = belongs if errand.reason == "sibling" else concerns
+                empty = 0 if any(goes_on(text, key) for _, text in found) else empty + 1
+            if not found or empty == PATIENCE[errand.reason]:
                 break
             page += 1
         else:
             return
-        if index is not None:
+        if errand.index is not None:
+            if new := [id for id in members if id not in errand.known]:
+                yield from self._link(errand.index, new)
+        elif index is not None:
             yield from self._mend(index, members, key)
         elif members:
             shown = documents((yield Add(index_text(key))))

@@ -23,6 +23,14 @@ GENDERED = {
     "wife": ("spouse", "female"),
 }
 
+# The two relations that together are one that no list of PhantomWiki's names.
+HALVES = {
+    "parent": ("mother", "father"),
+    "child": ("daughter", "son"),
+    "sibling": ("sister", "brother"),
+    "spouse": ("wife", "husband"),
+}
+
 PATHS: dict[str, tuple[str, ...]] = {
     "grandparent": ("parent", "parent"),
     "grandfather": ("parent", "father"),
@@ -30,6 +38,33 @@ PATHS: dict[str, tuple[str, ...]] = {
     "grandchild": ("child", "child"),
     "grandson": ("child", "son"),
     "granddaughter": ("child", "daughter"),
+    "great-grandparent": ("parent", "parent", "parent"),
+    "great-grandfather": ("parent", "parent", "father"),
+    "great-grandmother": ("parent", "parent", "mother"),
+    "great-grandchild": ("child", "child", "child"),
+    "great-grandson": ("child", "child", "son"),
+    "great-granddaughter": ("child", "child", "daughter"),
+    "aunt": ("parent", "sister"),
+    "uncle": ("parent", "brother"),
+    "great-aunt": ("parent", "parent", "sister"),
+    "great-uncle": ("parent", "parent", "brother"),
+    "second aunt": ("parent", "parent", "parent", "sister"),
+    "second uncle": ("parent", "parent", "parent", "brother"),
+    "niece": ("sibling", "daughter"),
+    "nephew": ("sibling", "son"),
+    "cousin": ("parent", "sibling", "child"),
+    "female cousin": ("parent", "sibling", "daughter"),
+    "male cousin": ("parent", "sibling", "son"),
+    "female first cousin once removed": ("parent", "sibling", "child", "daughter"),
+    "male first cousin once removed": ("parent", "sibling", "child", "son"),
+    "female second cousin": ("parent", "parent", "sibling", "child", "daughter"),
+    "male second cousin": ("parent", "parent", "sibling", "child", "son"),
+    "mother-in-law": ("spouse", "mother"),
+    "father-in-law": ("spouse", "father"),
+    "sister-in-law": ("spouse", "sister"),
+    "brother-in-law": ("spouse", "brother"),
+    "daughter-in-law": ("child", "wife"),
+    "son-in-law": ("child", "husband"),
 }
 
 

@@ -114,11 +114,13 @@ _KIND_WORDS = {
     "born": set("people person persons born date birth".split()),
     "person": set(),
 }
+# A bare date, like a bare name: indexes that say "date of birth" as well crowd the documents out of the first sixty
+# results for every date that has none (60 of them: 5% of the other dates are still found, 53% with bare ones).
 _INDEX_TEXT = {
     "job": "People whose job is {}",
     "hobby": "People whose hobby is {}",
     "city": "People who live in the city of {}",
-    "born": "People whose date of birth is {}",
+    "born": "{}",
     "person": "{}",
 }
 
@@ -130,6 +132,8 @@ def index_text(key: Key) -> str:
     return f"{plural(key.kind).capitalize()} of {key.value}"
 
 
+_BARE = ("born", "person")
+_DATE = re.compile(r"\d+-\d+-\d+")
 _INDEX_KEY = {kind: re.compile(re.escape(text).replace(r"\{\}", "(.+)")) for kind, text in _INDEX_TEXT.items()}
 
 
@@ -137,8 +141,10 @@ def index_key(text: str) -> Key | None:
     """The key of an index worded as `index_text` words it, None for anything else."""
     if facts(text):
         return None
+    if _DATE.fullmatch(text):
+        return Key("born", text)
     for kind, pattern in _INDEX_KEY.items():
-        if kind != "person" and (match := pattern.fullmatch(text)):
+        if kind not in _BARE and (match := pattern.fullmatch(text)):
             return Key(kind, match[1])
     return Key("person", text)
 

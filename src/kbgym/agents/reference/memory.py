@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kbgym.agents.reference.kinship import GENDERED, path
+from kbgym.agents.reference.kinship import GENDERED, HALVES, path
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts
 from kbgym.agents.reference.questions import Both, Either, Having, Oldest, People, Person, Related
 
@@ -23,6 +23,7 @@ class Memory:
         self._settled: dict[tuple[str, str], tuple[str, ...]] = {}
         self._whole_people: set[str] = set()
         self._whole_keys: set[Key] = set()
+        self._listed: set[tuple[str, str]] = set()
 
     # -- taking in ----------------------------------------------------------------------------------------------------
 
@@ -31,6 +32,8 @@ class Memory:
         stated = facts(text)
         for fact in stated:
             self._note(fact.relation, fact.subject, fact.value)
+            if fact.whole:
+                self._listed.add((fact.relation, fact.subject))
         return stated
 
     def _note(self, relation: str, subject: str, value: str) -> None:
@@ -53,6 +56,11 @@ class Memory:
         """Trust that these are all there are."""
         self._settled[relation, person] = tuple(values)
 
+    def settle_list(self, relation: str, person: str) -> None:
+        """Trust that no sentence lists more of this relation than has been read."""
+        self._listed.add((relation, person))
+        self._listed.update((half, person) for half in HALVES.get(relation, ()))
+
     def settle_person(self, person: str) -> None:
         """Trust that everything the store says of a person has been read."""
         self._whole_people.add(person)
@@ -65,6 +73,24 @@ class Memory:
 
     def is_settled(self, relation: str, person: str) -> bool:
         return (relation, person) in self._settled
+
+    @property
+    def lists(self) -> bool:
+        """Whether this store's sentences state all values at once."""
+        return bool(self._listed)
+
+    def is_listed(self, relation: str, person: str) -> bool:
+        """Whether the sentence that lists a relation was read, or the sentences that together do."""
+        if (relation, person) in self._listed:
+            return True
+        halves = [(half, person) in self._listed for half in HALVES.get(relation, ())]
+        return any(halves) if relation == "spouse" else bool(halves) and all(halves)
+
+    def unlisted(self, relation: str, person: str) -> list[str]:
+        """Who is known to stand in a relation to a person though no list of that person that was read says so."""
+        lists = [(name, person) for name in (relation, *HALVES.get(relation, ())) if (name, person) in self._listed]
+        named = {value for place in lists for value in self._values.get(place, ())}
+        return [one for one in self.related(relation, person) if one not in named]
 
     def is_whole(self, person: str) -> bool:
         return person in self._whole_people

@@ -130,6 +130,7 @@ def _both(one: People | None, other: People | None) -> People | None:
 
 _PHRASES: list[tuple[str, Callable[[re.Match[str]], People | None]]] = [
     (rf"the person whose ({_NAMED}) is (.+)", lambda m: Having(_ATTRIBUTE[m[1]], m[2])),
+    (rf"the ([^,]+?) of (the person whose (?:{_NAMED}) is .+)", lambda m: _related(m[1], m[2])),
     (r"the (.+?) who lives in the city of (.+)", lambda m: _job(m[1], ("city", m[2]))),
     (r"the (.+?) in the city of (.+?) whose hobby is (.+)", lambda m: _job(m[1], ("city", m[2]), ("hobby", m[3]))),
     (r"the (.+?) whose hobby is (.+)", lambda m: _job(m[1], ("hobby", m[2]))),

@@ -2,7 +2,8 @@
 
 It parses the question, gathers what each part needs, and answers from memory. To learn a set it searches with the words
 an index for it would use: if an index is among the results it reads that and trusts it to be whole; otherwise it pages
-until a page brings nothing that belongs. With one action left it answers with the best it has.
+until a page brings nothing that belongs. Where the store's sentences list all there is ("The sons of X are A, B."), one
+page is enough. With one action left it answers with the best it has.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Generator, Iterable
 from kbgym.actions import Action, Answer, Read, Search
 from kbgym.agents.base import Plan, PlannedPolicy, documents
 from kbgym.agents.reference.kinship import GENDERED, path
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts, is_index
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts, index_text, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import (
     Both,
@@ -27,9 +28,10 @@ from kbgym.agents.reference.questions import (
     Query,
     Related,
     Value,
+    named_keys,
     parse_question,
 )
-from kbgym.agents.reference.wording import queries_about, query_for
+from kbgym.agents.reference.wording import listing_query, queries_about, query_for
 from kbgym.policy import Forward, View
 
 # Up to this many candidates it is cheaper to look each one up than to enumerate a second set.
@@ -45,6 +47,9 @@ class ReferenceReader(PlannedPolicy):
         super().__init__(self._plan_pass, lambda view: Answer(self.best(view)))
         self.memory = Memory()
         self._read: set[str] = set()
+        self._named: set[str] = set()
+        self._learnt: set[tuple[str, str]] = set()
+        self._doubts: dict[tuple[str, str], int] = {}
 
     def _plan_pass(self, view: View) -> Plan:
         query = parse_question(_question(view))
@@ -52,7 +57,9 @@ class ReferenceReader(PlannedPolicy):
             observation = yield Search(_question(view))
             found = documents(observation)
             return Answer(found[0][1] if found else "unknown")
+        self._named = {key.value for key in named_keys(query) if key.kind == "person"}
         yield from self._gather_query(query)
+        yield from self._try_harder(query)
         return Answer(self._answer(query))
 
     def best(self, view: View) -> str:
@@ -68,15 +75,17 @@ class ReferenceReader(PlannedPolicy):
                 people = memory.solve(of)
                 if not people and isinstance(of, Both):
                     people = memory.solve(of.one)[:1]
-                return joiner.join(people) or "unknown"
+                return joiner.join(sorted(people)) or "unknown"
             case Value(attribute, of):
                 values = [value for one in memory.solve(of) for value in memory.related(attribute, one)]
-                return ", ".join(dict.fromkeys(values)) or "unknown"
+                return ", ".join(sorted(set(values))) or "unknown"
             case Count(of):
                 return str(len(memory.solve(of)))
             case CountEach(relation, of):
-                counts = {len(memory.related(relation, one)) for one in memory.solve(of)}
-                return ", ".join(str(count) for count in sorted(counts)) or "unknown"
+                people = memory.solve(of)
+                learnt = [one for one in people if (relation, one) in self._learnt]
+                counts = {str(len(memory.related(relation, one))) for one in learnt or people}
+                return ", ".join(sorted(counts)) or "unknown"
 
     # -- gathering ----------------------------------------------------------------------------------------------------
 
@@ -91,6 +100,7 @@ class ReferenceReader(PlannedPolicy):
     def _each(self, relation: str, people: Iterable[str]) -> Gathering:
         for person in people:
             yield from self._lookup(relation, person)
+            self._learnt.add((relation, person))
 
     def _gather(self, people: People) -> Gathering:
         match people:
@@ -127,43 +137,79 @@ class ReferenceReader(PlannedPolicy):
         """Everybody with an attribute."""
         if self.memory.has_key(key):
             return
-        page = 1
+        page, query = 1, index_text(key) if key.kind == "born" else query_for(key)
         while True:
-            found = yield from self._search(query_for(key), page)
-            if (yield from self._read_index(found, key)):
+            found = yield from self._search(query, page)
+            if not found or (yield from self._read_index(found, key)):
                 break
             stated = _stated(found)
-            if found and not stated:  # nothing but indexes of other keys: that says nothing about the members
-                page += 1
-                continue
-            if not any(fact.relation == key.kind and fact.value == key.value for fact in stated):
+            member = any(fact.relation == key.kind and fact.value == key.value for fact in stated)
+            # Nothing but indexes of other keys says nothing about the members; nor does a page before the first one.
+            if stated and not member and self.memory.having(key):
                 break
+            if key.kind == "born":
+                if member:  # two people seldom share a birthday, and vectors do not sort dates
+                    break
+                query, page = query_for(key), page if query == query_for(key) else 0
             page += 1
         self.memory.settle_key(key)
 
     def _lookup(self, relation: str, person: str) -> Gathering:
         """Everybody (or the value) standing in a relation to a person."""
-        if self._is_known(relation, person):
-            return
-        for query in queries_about(relation, person):
+        derived = path(relation) is not None
+        # Indexes of derived relations are made for people questions name, so for others there is no use looking.
+        pointless = derived and self.memory.lists and person not in self._named
+        for query in [] if pointless else queries_about(relation, person):
             page, more = 1, True
             while more:
+                if self._is_known(relation, person):
+                    return
+                if self.memory.lists and not derived:
+                    yield from self._look_once(relation, person)
+                    return
                 found = yield from self._search(query, page)
                 if self._is_known(relation, person) or (yield from self._trust(found, relation, person)):
                     return
                 more = self._brings(found, relation, person)
                 page += 1
-            if self.memory.related(relation, person):
+            if self.memory.related(relation, person) or (self.memory.lists and derived):
                 break
-        if not self.memory.related(relation, person) or path(relation):
+        if self.memory.lists and not derived:
+            yield from self._look_once(relation, person)
+        elif not self.memory.related(relation, person) or derived:
             yield from self._derive(relation, person)
+
+    def _look_once(self, relation: str, person: str) -> Gathering:
+        """One page of a store that lists, and a second where somebody turned up whom no list read so far names."""
+        query = listing_query(relation, person)
+        for page in (1, 2):
+            found = yield from self._search(query, page)
+            if self._is_known(relation, person) or (yield from self._trust(found, relation, person)):
+                return
+            if not self.memory.unlisted(relation, person):
+                self._doubts[relation, person] = page + 1
+                break
+        self.memory.settle_list(relation, person)
+
+    def _try_harder(self, query: Query) -> Gathering:
+        """A question is asked because it has an answer: where there is none yet, doubt what one page did not show."""
+        while self._doubts and self._answer(query) in ("unknown", "0"):
+            (relation, person), page = next(iter(self._doubts.items()))
+            del self._doubts[relation, person]
+            known = self.memory.related(relation, person)
+            yield from self._search(listing_query(relation, person), page)
+            if self.memory.related(relation, person) != known:
+                yield from self._gather_query(query)
 
     def _is_known(self, relation: str, person: str) -> bool:
         """Nothing more is to be learnt: settled, read in the person's own index, or a single value that was found."""
         memory = self.memory
-        if memory.is_settled(relation, person) or (memory.is_whole(person) and relation in _OWN):
+        if memory.is_settled(relation, person) or memory.is_listed(relation, person):
             return True
-        return relation in _SINGLE and bool(memory.related(relation, person))
+        if memory.is_whole(person) and (relation in _OWN or (memory.lists and path(relation) is None)):
+            return True
+        found = len(memory.related(relation, person)) if path(relation) is None else 0
+        return (relation in _SINGLE and found > 0) or (memory.lists and relation == "parent" and found == 2)
 
     def _derive(self, relation: str, person: str) -> Gathering:
         """A relation no document states: walk it over relations that are stated."""
@@ -223,7 +269,7 @@ class ReferenceReader(PlannedPolicy):
             return True
         if (yield from self._read_index(found, Key("person", person))):
             self.memory.settle_person(person)
-            return relation in _OWN
+            return self._is_known(relation, person)
         return False
 
 

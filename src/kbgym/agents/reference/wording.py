@@ -30,6 +30,21 @@ _PERSON_QUERIES = {
 }
 
 
+# The same for stores whose sentences list ("The sons of X are A, B."), measured on PhantomWiki, one page: parents whole
+# in 93% of cases (60% with "X is a child of"), children in 94% (45%), siblings in 96% (75% with "Siblings of X"). Single
+# relations are found in 94 to 100% with the words of an index ("Sisters of X"; 91% with "The sister of X is").
+_LISTING_QUERIES = {
+    "job": "The occupation of {} is",
+    "hobby": "The hobby of {} is",
+    "born": "The date of birth of {} is",
+    "gender": "The gender of {} is",
+    "parent": "The mother of {0} is. The father of {0} is.",
+    "child": "Daughters and sons of {}",
+    "sibling": "The sisters and brothers of {} are",
+    "spouse": "The wife or husband of {} is",
+}
+
+
 def query_for(key: Key) -> str:
     """What to search for to find an index, or else its members."""
     return _ATTRIBUTE_QUERIES.get(key.kind, index_text(Key(key.kind, "{}"))).format(key.value)
@@ -40,3 +55,8 @@ def queries_about(relation: str, person: str) -> list[str]:
     plain = index_text(Key(relation, "{}"))
     wordings = dict.fromkeys([_PERSON_QUERIES.get(relation, plain)] + ([] if relation in ATTRIBUTES else [plain]))
     return [wording.format(person) for wording in wordings]
+
+
+def listing_query(relation: str, person: str) -> str:
+    """The same for a store that lists, where one page must do."""
+    return _LISTING_QUERIES.get(relation, index_text(Key(relation, "{}"))).format(person)

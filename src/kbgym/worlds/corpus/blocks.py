@@ -1,0 +1,125 @@
+"""What a reader makes of a file: pages with a title, and blocks of text that know where in the file they stand.
+
+A block's text is plain (markup removed, entities decoded); `Plain` remembers for each stretch of it the place in the
+file. Places are counted in characters of the file read as text: a line end is one character, whatever it was.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["sentence", "item", "row", "code"]
+
+
+class Broken(Exception):
+    """A file that cannot be read as what it says it is; the message says why, without the file's name."""
+
+
+class Plain:
+    """Text put together from stretches of a file."""
+
+    __slots__ = ("_at", "_length", "_parts", "_place")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._at: list[int] = []
+        self._place: list[int] = []
+
+    def add(self, text: str, place: int) -> None:
+        """Append a stretch that stands at this place of the file."""
+        if text:
+            self._at.append(self._length)
+            self._place.append(place)
+            self._parts.append(text)
+            self._length += len(text)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def text(self) -> str:
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+    def place(self, position: int) -> int:
+        """Where in the file a character of the text stands."""
+        part = bisect_right(self._at, position) - 1
+        return self._place[part] + position - self._at[part]
+
+    def parts(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """A range cut wherever the file does not simply go on."""
+        for cut in self._at[bisect_right(self._at, start) : bisect_left(self._at, end)]:
+            yield start, cut
+            start = cut
+        if start < end:
+            yield start, end
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        return self.place(start), self.place(end - 1) + 1
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A paragraph, a list item, a table row or a code block.
+
+    `under` is the block that introduces it ("The crew are:"), `span` the place of the whole where sentences have none
+    of their own, `links` where in the text a link stands and what it names. A `whole` block is never split.
+    """
+
+    kind: Kind
+    text: Plain
+    sections: tuple[str, ...] = ()
+    under: Block | None = None
+    span: tuple[int, int] | None = None
+    whole: bool = False
+    links: list[tuple[int, str]] = field(default_factory=list)
+    introduces: bool = False
+
+
+@dataclass(slots=True)
+class Page:
+    """Something with a title: a file, or a row of one. `title` is empty where the text gives none."""
+
+    title: str = ""
+    blocks: list[Block] = field(default_factory=list)
+    code_blocks: int = 0
+
+
+class Headings:
+    """The headings above the place one is reading; the first of level one is the page's title."""
+
+    def __init__(self, title: str = "") -> None:
+        self.title = title
+        self._stack: list[tuple[int, str]] = []
+
+    def enter(self, level: int, text: str) -> None:
+        while self._stack and self._stack[-1][0] >= level:
+            self._stack.pop()
+        if level == 1 and not self.title:
+            self.title = text
+        elif text and text != self.title:
+            self._stack.append((level, text))
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        return tuple(text for _, text in self._stack)
+
+
+def row_text(headers: list[str], cells: list[str]) -> str:
+    """A table's row as one sentence: `header: value; header: value`."""
+    named = [
+        f"{headers[place]}: {cell}" if place < len(headers) and headers[place] else cell
+        for place, cell in enumerate(cells)
+        if cell
+    ]
+    return "; ".join(named)
+
+
+def folded(text: str) -> str:
+    """White space as single spaces, nothing at the ends."""
+    return " ".join(text.split())

@@ -1,0 +1,117 @@
+"""What the tests of models share: a small world, an exam over a server, a provider that says what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kbgym.agents.llm import LLMAgent
+from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.llm.cassette import Cassette
+from kbgym.llm.client import Budget, Client
+from kbgym.llm.connect import Models, Options, Settings
+from kbgym.llm.limits import Limiter
+from kbgym.llm.prices import Prices
+from kbgym.llm.retry import Retry
+from kbgym.llm.values import Call, Message, Reply, Request
+from kbgym.protocol.exam import Row, examine
+from kbgym.search.embed import HashEmbedder
+from kbgym.search.engine import Engine
+from kbgym.store import Store, source
+from kbgym.worlds.people import generate
+from kbgym.worlds.world import Question, World
+
+SETTINGS = Settings("m", 0.3, None, 100)
+
+
+def quick(attempts: int = 30) -> Retry:
+    """Retries that hardly wait."""
+    return Retry(attempts=attempts, first=0.005, longest=0.05)
+
+
+@cache
+def world() -> World:
+    return generate(40, seed=1)
+
+
+def flat_store() -> tuple[Store, Engine]:
+    store = Store(source(document.id, document.text) for document in world().documents)
+    engine = Engine(HashEmbedder())
+    engine.load((record.id, record.text) for record in store)
+    return store, engine
+
+
+@cache
+def direct_rows(questions: tuple[Question, ...]) -> list[Row]:
+    """The exam without any server in between."""
+    store, engine = flat_store()
+    return asyncio.run(examine(store, engine, questions, ReferenceReader))
+
+
+def exam(
+    url: str,
+    questions: Sequence[Question],
+    out: Path | None = None,
+    name: str = "llm:local/reference",
+    allowance: int = 20,
+    retry: Retry | None = None,
+    **options: Any,
+) -> tuple[list[Row], LLMAgent]:
+    """The exam over a server."""
+    options = {"base_url": url, "concurrency": 16, "timeout": 1.0} | options
+
+    async def run() -> tuple[list[Row], LLMAgent]:
+        models = Models(Options(**options), retry or quick())
+        store, engine = flat_store()
+        try:
+            agent = LLMAgent(models, name, "reader", allowance)
+            return await examine(store, engine, questions, agent, out, concurrency=options["concurrency"]), agent
+        finally:
+            await models.close()
+
+    return asyncio.run(run())
+
+
+class Told:
+    """A provider that gives the replies it was made with, in order, and keeps the requests."""
+
+    where = "told"
+
+    def __init__(self, replies: Sequence[Reply | Exception] | Callable[[Request], Reply]) -> None:
+        self._replies = replies
+        self.requests: list[Request] = []
+
+    async def send(self, request: Request) -> Reply:
+        self.requests.append(request)
+        if callable(self._replies):
+            return self._replies(request)
+        reply = self._replies[len(self.requests) - 1]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def close(self) -> None:
+        return
+
+
+def client_for(
+    provider: Told | None,
+    cassette: Cassette | None = None,
+    budget: Budget | None = None,
+    prices: Prices | None = None,
+    concurrency: int = 4,
+) -> Client:
+    return Client(
+        "llm:local/m", provider, prices or Prices("local", "m"), Limiter(concurrency), quick(), cassette, budget
+    )
+
+
+def called(name: str, arguments: str = "{}", **more: Any) -> Reply:
+    return Reply(calls=(Call(name, arguments),), **more)
+
+
+def request(text: str = "hello", **more: Any) -> Request:
+    return Request("m", "be brief", (Message("user", text),), (), **more)
