@@ -13,6 +13,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +23,13 @@ from typing import Any
 from kbgym.agents.llm import LLMAgent
 from kbgym.llm.connect import Models, Options
 from kbgym.protocol.exam import examine
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.train import Agents, Trainer
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
+from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 
 SERVER = Path(__file__).parent.parent / "tests" / "fault_server.py"
@@ -84,15 +89,49 @@ def exam(questions: int, concurrency: int, latency: float, people: int) -> dict[
     }
 
 
+def training(questions: int, latency: float, people: int, sizes: tuple[int, ...] = (1, 8)) -> dict[str, Any]:
+    """The same training with one question at a time and with several side by side."""
+    world = generate(people, seed=0)
+    seconds: dict[int, float] = {}
+
+    async def run(url: str, size: int, folder: Path) -> float:
+        settings = Settings(questions=questions, epochs=1, embedder="hash", eval=False, batch_size=size)
+        made = Run.open_or_create(folder, world, settings)
+        models = Models(Options(base_url=url, concurrency=size))
+        agents = Agents(LLMAgent(models, "llm:local/m", "reader"), LLMAgent(models, "llm:local/m", "curator"))
+        engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
+        trainer = Trainer(made, agents, engine)
+        began = time.perf_counter()
+        try:
+            await trainer.train()
+        finally:
+            await models.close()
+        return time.perf_counter() - began
+
+    with server(latency) as url, tempfile.TemporaryDirectory() as scratch:
+        for size in sizes:
+            seconds[size] = asyncio.run(run(url, size, Path(scratch) / str(size)))
+    return {
+        "questions": questions,
+        "latency": latency,
+        **{f"seconds_{size}": round(took, 2) for size, took in seconds.items()},
+        "speedup": round(seconds[sizes[0]] / seconds[sizes[-1]], 2),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--questions", type=int, default=136)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--latency", type=float, default=0.2)
+    parser.add_argument("--lessons", type=int, default=32)
     parser.add_argument("--people", type=int, default=500)
     options = parser.parse_args()
-    result = {"exam": exam(options.questions, options.concurrency, options.latency, options.people)}
+    result = {
+        "exam": exam(options.questions, options.concurrency, options.latency, options.people),
+        "training": training(options.lessons, options.latency, options.people),
+    }
     if options.json:
         print(json.dumps(result))
     else:

@@ -57,6 +57,7 @@ class FaultServer:
         self.port = port
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.lines: list[str] = []
         self.injected: Counter[str] = Counter()
         self.mistakes: list[str] = []
         self.answered = 0
@@ -96,7 +97,8 @@ class FaultServer:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-                headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
+                fields = (line.split(": ", 1) for line in head[1:] if ": " in line)
+                headers = {name.lower(): value for name, value in fields}
                 raw = await reader.readexactly(int(headers.get("content-length", 0)))
                 self._busy += 1
                 self.busiest = max(self.busiest, self._busy)
@@ -120,6 +122,7 @@ class FaultServer:
         self.bodies.append(sent)
         body = from_anthropic(sent) if "/messages" in line else sent
         self.headers.append(headers)
+        self.lines.append(line)
         if self.latency:
             await asyncio.sleep(self.latency)
         fault = self._fate(raw)

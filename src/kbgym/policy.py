@@ -32,19 +32,21 @@ class Forward(msgspec.Struct, frozen=True, tag="forward"):
 
 
 class Errand(msgspec.Struct, frozen=True):
-    """A key worth an index, as the agenda knows it from the trace: what was already seen of it, and where to go on.
+    """A key worth an index, as the agenda knows it from the trace.
 
     `named` by this question, `unfinished` since an earlier one, or a `sibling`: unasked so far, of a kind questions ask
-    for. `known` are documents that belong under it; `page` is the first page of its search nobody has looked at;
-    `index` is the index that is already there, with everything known linked.
+    for. `known` are documents that belong under it, as (id, text); `page` is the first page of its search nobody has
+    looked at. With an `index`, `known` is what that index does not link yet. With `then` the key is one step further
+    (the cities of everybody with a job) and `known` is all there is.
     """
 
     kind: str
     value: str
     reason: Literal["named", "unfinished", "sibling"]
-    known: tuple[str, ...] = ()
+    known: tuple[tuple[str, str], ...] = ()
     page: int = 1
     index: str | None = None
+    then: str = ""
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):

@@ -15,7 +15,7 @@ import msgspec
 from kbgym.actions import Action, Invalid
 from kbgym.canonical import digest, encode
 from kbgym.llm.values import Call, Message
-from kbgym.policy import Backward, Forward, Task, Turn, View
+from kbgym.policy import Backward, Errand, Forward, Task, Turn, View
 from kbgym.tools import Role
 
 SKILLS: dict[Role, str] = {"reader": "retrieval", "curator": "curation"}
@@ -25,6 +25,12 @@ _VERDICTS = {
     "wrong": "It answered wrongly.",
     "right": "It answered correctly.",
 }
+_REASONS = {
+    "named": "named in this question",
+    "unfinished": "begun after an earlier question",
+    "sibling": "of a kind that questions ask for",
+}
+_MOST_ERRANDS, _MOST_KNOWN = 8, 40
 # What could end the data or pass for a chat template's own marks.
 _MARKS = re.compile(r"<(?=/?observation)|<(?=\|)|<(?=/?s>|/?(?:start|end)_of_turn>|/?tool_)|\[(?=/?INST\])", re.I)
 
@@ -62,7 +68,7 @@ def task_block(task: Task) -> str:
     match task:
         case Forward(question):
             return f"Question: {_plain(question)}"
-        case Backward(question, forward, golds, f1, verdict):
+        case Backward(question, forward, golds, f1, verdict, agenda):
             also = f" (also accepted: {'; '.join(map(_plain, golds[1:]))})" if len(golds) > 1 else ""
             return "\n\n".join(
                 [
@@ -73,6 +79,7 @@ def task_block(task: Task) -> str:
                     f"Correct answer: {_plain(golds[0])}{also}",
                     "Name the keys this question mentions. See to it that each has a complete index: build what is "
                     "missing, extend what is partial, change nothing where they are complete.",
+                    *_agenda(agenda),
                 ]
             )
 
@@ -84,6 +91,24 @@ def call_of(action: Action, id: str) -> Call:
         return Call(re.sub(r"[^A-Za-z0-9_-]", "_", action.name) or "invalid", "{}", id)
     fields = msgspec.to_builtins(action)
     return Call(fields.pop("tool"), encode(fields).decode(), id)
+
+
+def _agenda(errands: tuple[Errand, ...]) -> list[str]:
+    """What earlier passes saw and left, if the strategy keeps count of that."""
+    if not errands:
+        return []
+    lines = ["Keys worth an index, the most useful first:"]
+    for errand in errands[:_MOST_ERRANDS]:
+        then = f", and then its {errand.then}" if errand.then else ""
+        there = f"index [{errand.index}] exists" if errand.index else "no index yet"
+        lines.append(
+            f"- {errand.kind} {_plain(errand.value)}{then} ({_REASONS[errand.reason]}): {there}; next page of "
+            f"its search: {errand.page}"
+        )
+        if errand.known:
+            known = "\n".join(f"[{id}] {text}" for id, text in errand.known[:_MOST_KNOWN])
+            lines.append(f"  belonging to it and not linked yet:\n{as_data(known)}")
+    return ["\n".join(lines)]
 
 
 def _attempt(number: int, turn: Turn) -> str:

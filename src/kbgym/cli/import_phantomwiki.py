@@ -88,8 +88,8 @@ def command(
     told = ", ".join(f"{leak.shared} of {leak.questions} in {name}" for name, leak in shared.items())
     text = "\n".join(
         [
-            f"{out}: {shipped.articles} articles, {shipped.sentences:,} documents; {shipped.questions} shipped questions "
-            f"({shipped.distinct} distinct), all answered alike by our pools.",
+            f"{out}: {shipped.articles} articles, {shipped.sentences:,} documents; {shipped.questions} shipped "
+            f"questions ({shipped.distinct} distinct), all answered alike by our pools.",
             f"{len(world.questions)} questions in the splits ({splits}), drawn from "
             f"{'the whole pools' if disjoint_keys else 'the shipped ones'}; {', '.join(RESERVED)} are reserved.",
             f"Left out of every split: tautologies, which ask for the value they name "

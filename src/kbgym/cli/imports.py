@@ -10,6 +10,10 @@ import click
 SOURCES: dict[str, tuple[str, str]] = {
     "paper-universe": ("import_paper", "The universe of the paper, as its authors published it."),
     "phantomwiki": ("import_phantomwiki", "PhantomWiki, by its own generator or from its output folder."),
+    "corpus": ("import_corpus", "Your own documents: Markdown, text, HTML, JSONL, CSV, and a file of questions."),
+    "hotpotqa": ("import_public:hotpotqa", "HotpotQA, distractor or fullwiki, in its official format."),
+    "2wiki": ("import_public:twowiki", "2WikiMultihopQA in its official format."),
+    "musique": ("import_public:musique", "MuSiQue in its official format."),
 }
 
 
@@ -22,8 +26,8 @@ class Sources(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in SOURCES:
             return None
-        module = importlib.import_module(f"kbgym.cli.{SOURCES[name][0]}")
-        command: click.Command = module.command
+        module, _, attribute = SOURCES[name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from kbgym.errors import Missing
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
 from kbgym.llm.faults import Unreadable, translate
-from kbgym.llm.redact import Redactor, shown_url
+from kbgym.llm.redact import Address, Redactor, shown_url
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
 
 _CACHE = {"type": "ephemeral"}
@@ -22,13 +22,20 @@ _CACHE = {"type": "ephemeral"}
 class Anthropic:
     """One endpoint of Anthropic's protocol."""
 
-    def __init__(self, base_url: str | None, key: str, timeout: float, redact: Redactor) -> None:
+    def __init__(self, address: Address, key: str, timeout: float, redact: Redactor) -> None:
         try:
             import anthropic
         except ImportError:
             raise Missing("this agent needs the anthropic package: pip install 'kbgym[llm]'.") from None
         self._sdk = anthropic
-        self._api = anthropic.AsyncAnthropic(api_key=key, base_url=base_url, timeout=timeout, max_retries=0)
+        self._api = anthropic.AsyncAnthropic(
+            api_key=key,
+            base_url=address.url,
+            default_headers=address.headers,
+            default_query=address.query,
+            timeout=timeout,
+            max_retries=0,
+        )
         self._timeout = timeout
         self._redact = redact
         self.where = shown_url(str(self._api.base_url))

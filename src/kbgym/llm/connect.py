@@ -19,7 +19,7 @@ from kbgym.llm.client import Budget, Client, Provider
 from kbgym.llm.limits import Limiter
 from kbgym.llm.openai_api import OpenAI
 from kbgym.llm.prices import Prices
-from kbgym.llm.redact import Redactor, quiet_libraries, shown_url, url_secrets
+from kbgym.llm.redact import Redactor, address, quiet_libraries
 from kbgym.llm.retry import Retry
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "local": "KBGYM_LOCAL_API_KEY"}
@@ -62,7 +62,8 @@ class Models:
         if self.options.concurrency < 1:
             raise BadInput(f"--concurrency {self.options.concurrency} is not at least 1.")
         keys = [os.environ.get(variable) for variable in KEYS.values()]
-        self._redact = Redactor([*keys, *url_secrets(self.options.base_url)])
+        self._address = address(self.options.base_url)
+        self._redact = Redactor([*keys, *self._address.secrets])
         self._retry = retry or Retry()
         self.budget = Budget(self.options.max_cost, self.options.max_tokens)
         self.cassette: Cassette | None = None
@@ -110,23 +111,24 @@ class Models:
         )
 
     def _connect(self, name: str, provider: str, model: str) -> Client:
-        options, base_url = self.options, self.options.base_url
+        options, base_url, where = self.options, self.options.base_url, self._address
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise BadInput(f"--base-url {base_url!r} does not start with http:// or https://.")
         key = os.environ.get(KEYS[provider])
         endpoint: Provider
         if provider == "local":
-            endpoint = OpenAI("local", base_url or LOCAL_URL, key or "none", options.timeout, self._redact)
+            where = where if where.url else address(LOCAL_URL)
+            endpoint = OpenAI("local", where, key or "none", options.timeout, self._redact)
         elif not key:
             raise BadInput(f"{name} needs a key: set {KEYS[provider]} in the environment.")
         elif provider == "openai":
-            endpoint = OpenAI("openai", base_url, key, options.timeout, self._redact)
+            endpoint = OpenAI("openai", where, key, options.timeout, self._redact)
         else:
-            endpoint = Anthropic(base_url, key, options.timeout, self._redact)
+            endpoint = Anthropic(where, key, options.timeout, self._redact)
         return Client(
             name,
             endpoint,
-            Prices(provider, model, base_url and shown_url(base_url)),
+            Prices(provider, model, where.url),
             Limiter(options.concurrency),
             self._retry,
             self.cassette,

@@ -15,7 +15,7 @@ import msgspec
 from kbgym.errors import Missing
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
 from kbgym.llm.faults import Unreadable, translate
-from kbgym.llm.redact import Redactor, shown_url
+from kbgym.llm.redact import Address, Redactor, shown_url
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
 from kbgym.llm.ways import Way, Ways, schema_format, schema_system, written_call
 
@@ -28,7 +28,7 @@ class OpenAI:
     """One endpoint. `kind` is `openai` (its newer names of settings) or `local` (everybody else's)."""
 
     def __init__(
-        self, kind: Literal["openai", "local"], base_url: str | None, key: str, timeout: float, redact: Redactor
+        self, kind: Literal["openai", "local"], address: Address, key: str, timeout: float, redact: Redactor
     ) -> None:
         try:
             import openai
@@ -37,7 +37,15 @@ class OpenAI:
         # The SDK's aiohttp transport costs half the processor time of its default one at high concurrency.
         http = openai.DefaultAioHttpClient() if importlib.util.find_spec("aiohttp") else None
         self._sdk = openai
-        self._api = openai.AsyncOpenAI(api_key=key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
+        self._api = openai.AsyncOpenAI(
+            api_key=key,
+            base_url=address.url,
+            default_headers=address.headers,
+            default_query=address.query,
+            timeout=timeout,
+            max_retries=0,
+            http_client=http,
+        )
         self._timeout = timeout
         self._redact = redact
         names = ("max_completion_tokens", "max_tokens")

@@ -5,12 +5,15 @@ It knows the secrets it is told about, those in the environment, and the shapes 
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import os
 import re
 from collections.abc import Iterable
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import msgspec
 
 HIDDEN = "[key]"
 # Shorter values ("none", "test") are no secrets, and replacing them would spoil ordinary text.
@@ -48,13 +51,27 @@ def shown_url(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
 
 
-def url_secrets(url: str | None) -> list[str]:
-    """The parts of a URL that may be secret."""
+class Address(msgspec.Struct, frozen=True):
+    """A base URL taken apart: where, and what has to be sent along that must not be shown."""
+
+    url: str | None
+    query: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    secrets: tuple[str, ...] = ()
+
+
+def address(url: str | None) -> Address:
+    """Split off a URL's user and password, which become a header, and its query."""
     if not url:
-        return []
+        return Address(None)
     parts = urlsplit(url)
-    values = [item.partition("=")[2] for item in parts.query.split("&")]
-    return [secret for secret in (parts.username, parts.password, parts.query, *values) if secret]
+    headers = {}
+    if parts.username:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    query = dict(parse_qsl(parts.query))
+    secrets = (parts.password or "", *query.values(), *(value.split()[-1] for value in headers.values()))
+    return Address(shown_url(url), query, headers, secrets)
 
 
 def quiet_libraries() -> None:

@@ -187,6 +187,48 @@ class Store:
         self._drop(other)
         self.merges += 1
 
+    def follow(
+        self,
+        removed: Iterable[str],
+        edited: Iterable[tuple[str, str]],
+        restored: Iterable[tuple[str, str]],
+        added: Iterable[tuple[str, str]],
+    ) -> None:
+        """Follow the user's own files. `edited`, `restored` and `added` are ids with their text as it is there now.
+
+        A removed original leaves the document that carries it: its own document goes, any other stays. An edited one is
+        the original again, and carries nothing it had absorbed: that said the old text. A restored one, which merging
+        or deleting had left without a document of its own, has one again. An added one is new.
+        """
+        self._check_open()
+        carriers = {origin: record.id for record in self for origin in record.origins}
+        for origin in removed:
+            self._uncarry(carriers, origin)
+            if carriers.get(origin) == origin:
+                self.delete(origin)
+            self.origins -= 1
+        for id, text in edited:
+            self._put(msgspec.structs.replace(self.get(id), text=text, flag="untouched", absorbed=()))
+        for id, text in restored:
+            self._uncarry(carriers, id)
+            self._insert(id, text)
+        for id, text in added:
+            self._insert(id, text)
+            self.origins += 1
+
+    def _insert(self, id: str, text: str) -> None:
+        if id in self._records:
+            raise Refused(f"there is a document {_short(id)} already.")
+        self._put(Record(id=id, text=text, origin=id))
+        self._issued = max(self._issued, _number(id))
+
+    def _uncarry(self, carriers: dict[str, str], origin: str) -> None:
+        """Take an absorbed original from the document that carries it."""
+        record = self._records.get(carriers.get(origin, origin))
+        if record is not None and origin in record.absorbed:
+            kept = tuple(other for other in record.absorbed if other != origin)
+            self._put(msgspec.structs.replace(record, absorbed=kept))
+
     def never_reissue(self, other: Store) -> None:
         """Hand out no id that another store, of which this is an earlier state, has handed out."""
         self._issued = max(self._issued, other._issued)

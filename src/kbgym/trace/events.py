@@ -12,6 +12,7 @@ import msgspec
 
 from kbgym.actions import Action, Result
 from kbgym.store.guard import Verdict
+from kbgym.worlds.world import Document
 
 SCHEMA = 1
 
@@ -82,6 +83,21 @@ class RolledBack(_Event, frozen=True, tag="rollback"):
     reason: str = ""
 
 
+class Imported(_Event, frozen=True, tag="import"):
+    """The user's own files changed: sentences that are gone, that say something else now, that are new.
+
+    No agent did this. A new document is an original with an origin and a source, not an authored one; an edited one is
+    the original again, whatever an agent made of it; a removed one is withdrawn, not lost. `restored` are originals
+    that an agent had merged away or deleted and that have to stand for themselves again.
+    """
+
+    iteration: int
+    removed: tuple[str, ...] = ()
+    edited: tuple[Document, ...] = ()
+    restored: tuple[Document, ...] = ()
+    added: tuple[Document, ...] = ()
+
+
 class Noted(_Event, frozen=True, tag="note"):
     """Something worth keeping that changes nothing: an exam at an epoch's end, an admission verdict."""
 
@@ -100,4 +116,4 @@ class Committed(_Event, frozen=True, tag="commit"):
     links: int
 
 
-Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Noted | Committed
+Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted | Committed

@@ -11,12 +11,14 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kbgym.canonical import read_lines, whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
-from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, RolledBack
+from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
 from kbgym.trace.log import Reading, Writer, has_begun, read_trace
-from kbgym.trace.replay import Watcher, replay, rolled_back
+from kbgym.trace.replay import Watcher, effective, replay, rolled_back
 from kbgym.worlds.world import Document, Source
 
 TRACE = "trace.jsonl"
@@ -78,7 +80,7 @@ def read_records(folder: Path) -> Iterable[Record]:
         return read_lines(folder / "records.jsonl", Record)
     documents = world_documents(folder)
     if documents is not None:
-        return (Record(id=record.id, text=record.text, origin=record.id) for record in read_lines(documents, Record))
+        return (Record(d.id, d.text, d.links, origin=d.id) for d in read_lines(documents, _Sentence))
     raise BadInput(f"{folder} is no store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
 
 
@@ -88,12 +90,33 @@ def world_documents(folder: Path) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
+class _Sentence(msgspec.Struct):
+    """What of a world's document an initial store keeps."""
+
+    id: str
+    text: str
+    links: tuple[str, ...] = ()
+
+
 def sources(folder: Path, origins: Collection[str]) -> dict[str, Source]:
-    """Where in the user's files the given original documents stand, as far as the world knows."""
-    documents = world_documents(folder)
-    if documents is None or not origins:
+    """Where in the user's files the given original documents stand, as far as the world and later imports know."""
+    if not origins:
         return {}
-    return {d.id: d.source for d in read_lines(documents, Document) if d.id in origins and d.source is not None}
+    return {id: d.source for id, d in originals(folder).items() if id in origins and d.source is not None}
+
+
+def originals(folder: Path, events: Iterable[Event] | None = None) -> dict[str, Document]:
+    """The user's sentences a store stands for: those it began with, as later imports changed them."""
+    place = world_documents(folder)
+    known = {d.id: d for d in read_lines(place, Document)} if place else {}
+    if events is None:
+        events = read_trace(folder / TRACE).events if has_begun(folder / TRACE) else ()
+    for event in effective(tuple(events)):
+        if isinstance(event, Imported):
+            for id in event.removed:
+                known.pop(id, None)
+            known.update((document.id, document) for document in (*event.edited, *event.restored, *event.added))
+    return known
 
 
 def save_store(store: Store, out: Path) -> None:

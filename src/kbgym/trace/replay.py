@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from kbgym.actions import Found
 from kbgym.environment import Advice, Nearest, apply
 from kbgym.errors import BadInput, Damaged
-from kbgym.store import Store
-from kbgym.trace.events import Acted, Committed, Event, Genesis, RolledBack
+from kbgym.store import Refused, Store
+from kbgym.trace.events import Acted, Committed, Event, Genesis, Imported, RolledBack
 
 # Called after each event with the store as it is then.
 Watcher = Callable[[Event, Store], None]
@@ -41,6 +41,8 @@ def replay(
                     raise Damaged("the initial documents are not those this trace was written over.")
             case Acted():
                 _act(store, event, number)
+            case Imported():
+                _import(store, event, number)
             case RolledBack(_, to):
                 if to not in kept:
                     raise Damaged(f"trace line {number}: it returns to iteration {to}, which is not before it.")
@@ -73,6 +75,22 @@ def _act(store: Store, event: Acted, number: int) -> None:
     result = apply(store, event.action, advice)
     if result != event.result:
         raise Damaged(f"trace line {number}: the action gave {event.result} when recorded and gives {result} now.")
+
+
+def _import(store: Store, event: Imported, number: int) -> None:
+    try:
+        follow_import(store, event)
+    except Refused as refusal:
+        raise Damaged(f"trace line {number}: {refusal}") from refusal
+
+
+def follow_import(store: Store, event: Imported) -> None:
+    """What an import does to a store, live and replayed."""
+    edited, restored, added = (
+        [(document.id, document.text) for document in documents]
+        for documents in (event.edited, event.restored, event.added)
+    )
+    store.follow(event.removed, edited, restored, added)
 
 
 def rolled_back(now: Store, then: Store) -> Store:

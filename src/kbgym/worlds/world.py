@@ -27,13 +27,17 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One self-contained sentence. `about` names the entities (person ids) it speaks of, subject first."""
+    """One self-contained sentence. `about` names the entities (person ids) it speaks of, subject first.
+
+    `links` are documents its text already links to; an initial store has them as links.
+    """
 
     id: str
     text: str
     kind: str = ""
     about: tuple[str, ...] = ()
     source: Source | None = None
+    links: tuple[str, ...] = ()
 
 
 class Key(msgspec.Struct, frozen=True, order=True):
@@ -72,6 +76,8 @@ class World(msgspec.Struct, frozen=True):
                 raise BadInput(f"document {document.id} has no text.")
             if not is_text(document.text) or not is_text(document.id):
                 raise BadInput(f"document {document.id!r} holds characters that are not Unicode text.")
+            if document.links:
+                _check_links(document, ids)
         for question in self.questions:
             if not question.golds:
                 raise BadInput(f"question {question.id} has no gold.")
@@ -118,6 +124,14 @@ class World(msgspec.Struct, frozen=True):
             questions=tuple(read_lines(questions, Question)) if questions.is_file() else (),
             facts=facts,
         )
+
+
+def _check_links(document: Document, ids: set[str]) -> None:
+    for target in document.links:
+        if target not in ids:
+            raise BadInput(f"document {document.id} links to {target!r}, which is no document.")
+    if document.id in document.links or len(set(document.links)) < len(document.links):
+        raise BadInput(f"document {document.id} links to itself, or to another document twice.")
 
 
 def _unique(what: str, ids: Iterable[str]) -> set[str]:

@@ -1,46 +1,61 @@
 """The agenda: what is worth indexing next, worked out from what earlier passes asked and saw, and from nothing else.
 
 It is fed every question and every observation in the order of the trace, live or replayed, so it needs no state of its
-own on disk. Keys questions named and nobody finished come first; then siblings: values seen in documents, of the kinds
-questions ask for, the kind with the most questions a value first. One key of a job serves more questions than one
-person, so jobs, hobbies and cities are completed before people. When nothing is left to open, indexes nobody asked
-about are returned to and their search is read a little further.
+own on disk. First come indexes that miss a document seen since, and keys questions named that nobody finished. Then
+siblings: values seen in documents, of the kinds questions ask for, in the order of what an action on them is worth:
+how often that kind was asked, over how many values it has, over what an index of it costs. Narrower keys (the cities
+of everybody with a job; the friends of a person) cost no search at all once everything under them has been seen.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from typing import Literal
 
 from kbgym.actions import Action, Add, Delete, LinkMany, Search
 from kbgym.agents.base import documents
-from kbgym.agents.reference.language import Key, facts, index_key
-from kbgym.agents.reference.members import keys_of
-from kbgym.agents.reference.questions import named_keys, parse_question
+from kbgym.agents.reference.language import ATTRIBUTES, Key, facts, index_key
+from kbgym.agents.reference.members import keys_of, tells
+from kbgym.agents.reference.memory import Memory
+from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
 from kbgym.policy import Errand
 
 LENGTH = 12
+# Actions an index costs: about five pages, adding and linking; only the last two where everything was seen already.
+# One relation of a person saves a reader characters but no action, so it waits for whatever saves actions.
+_COST, _COST_SEEN, _COST_RELATION = 7, 2, 20
+
+_BASE = (*ATTRIBUTES, "person")
+
+Reason = Literal["named", "unfinished", "sibling"]
 
 
 class Agenda:
     def __init__(self) -> None:
-        self._asked: Counter[str] = Counter()
+        self._asked: Counter[tuple[str, str]] = Counter()
         self._named: dict[Key, None] = {}
-        self._members: dict[Key, dict[str, None]] = {}
-        self._pages: dict[str, int] = {}
-        self._index: dict[str, Key] = {}
-        self._finished: dict[Key, int] = {}
+        self._named_further: dict[Key, None] = {}
+        self._memory = Memory()
         self._seen: dict[str, str] = {}
+        self._members: dict[Key, dict[str, None]] = {}
+        self._states: dict[tuple[str, str], str] = {}
+        self._pages: Counter[str] = Counter()
+        self._index: dict[Key, str] = {}
+        self._linked: dict[str, set[str]] = {}
 
     # -- feeding ------------------------------------------------------------------------------------------------------
 
     def note_question(self, text: str) -> None:
         query = parse_question(text)
         for key in dict.fromkeys(named_keys(query)) if query is not None else ():
-            self._asked[key.kind] += 1
+            self._asked[key.kind, ""] += 1
             self._named[key] = None
+        for key in dict.fromkeys(further_keys(query)) if query is not None else ():
+            self._asked[key.kind, key.then] += 1
+            self._named_further[key] = None
 
     def note_turn(self, action: Action, observation: str) -> None:
         """Take in one action and what came back."""
@@ -50,13 +65,13 @@ class Agenda:
         shown = documents(observation)
         for id, text in shown:
             self._see(id, text)
-        if isinstance(action, Search) and shown and action.page == self._pages.get(action.query, 0) + 1:
+        if isinstance(action, Search) and shown and action.page == self._pages[action.query] + 1:
             self._pages[action.query] = action.page
         if isinstance(action, Add) and shown and (key := index_key(shown[0][1])) is not None:
-            self._index[shown[0][0]] = key
-        if isinstance(action, LinkMany) and action.source in self._index:
-            key = self._index[action.source]
-            self._finished.setdefault(key, self._pages.get(query_for(key), 0))
+            self._index[key] = shown[0][0]
+            self._linked.setdefault(shown[0][0], set())
+        if isinstance(action, LinkMany) and action.source in self._linked:
+            self._linked[action.source].update(action.targets)
 
     def _see(self, id: str, text: str) -> None:
         if self._seen.get(id) == text:
@@ -65,43 +80,89 @@ class Agenda:
         self._seen[id] = text
         for key in keys_of(facts(text)):
             self._members.setdefault(key, {})[id] = None
+        for fact in self._memory.learn(text):
+            if fact.relation in ATTRIBUTES:
+                self._states[fact.relation, fact.subject] = id
 
     def _forget(self, id: str) -> None:
-        for key in keys_of(facts(self._seen.pop(id, ""))):
+        stated = facts(self._seen.pop(id, ""))
+        for key in keys_of(stated):
             self._members[key].pop(id, None)
-        if id in self._index:
-            self._finished.pop(self._index.pop(id), None)
+        for fact in stated:
+            self._states.pop((fact.relation, fact.subject), None)
+        if id in self._linked:
+            del self._linked[id]
+            self._index = {key: index for key, index in self._index.items() if index != id}
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def errands(self, question: str) -> tuple[Errand, ...]:
-        """What to work on after this question, best first. A key that is finished is no errand."""
+        """What to work on after this question, best first. A key whose index misses nothing seen is no errand."""
         query = parse_question(question)
-        named = [key for key in dict.fromkeys(named_keys(query)) if key not in self._finished] if query else []
-        left = [key for key in self._named if key not in self._finished and key not in named]
-        chosen = [self._errand(key, "named") for key in named]
-        chosen += [self._errand(key, "unfinished") for key in left[:LENGTH]]
-        chosen += [self._errand(key, "sibling") for key in self._siblings() if key not in self._named]
-        if len(chosen) < LENGTH:
-            chosen += [self._errand(key, "unfinished") for key in self._unread()]
+        named = dict.fromkeys(named_keys(query)) if query is not None else {}
+        chosen = [self._errand(key, "named") for key in named if key not in self._index]
+        chosen += [self._errand(key, "unfinished") for key in self._incomplete()]
+        chosen += [self._errand(key, "unfinished") for key in self._named if key not in named | self._index]
+        further = (key for key in self._named_further if key not in self._index and self._is_ready(key))
+        chosen += [self._errand(key, "unfinished") for key in further]
+        chosen += [self._errand(key, "sibling") for key in islice(self._siblings(), LENGTH)]
         return tuple(chosen[:LENGTH])
 
-    def _errand(self, key: Key, reason: Literal["named", "unfinished", "sibling"]) -> Errand:
-        known = tuple(self._members.get(key, ()))
-        index = next((id for id, its_key in self._index.items() if its_key == key), None)
-        return Errand(key.kind, key.value, reason, known, self._pages.get(query_for(key), 0) + 1, index)
+    def _errand(self, key: Key, reason: Reason) -> Errand:
+        index = self._index.get(key)
+        linked = self._linked[index] if index is not None else set()
+        known = tuple((id, self._seen[id]) for id in self._under(key) if id not in linked)
+        return Errand(key.kind, key.value, reason, known, self._pages[query_for(key)] + 1, index, key.then)
+
+    def _incomplete(self) -> Iterator[Key]:
+        """Indexes that do not link a document which was seen and belongs under them."""
+        return (key for key, index in self._index.items() if not self._linked[index].issuperset(self._under(key)))
 
     def _siblings(self) -> list[Key]:
-        """Unfinished keys of the kinds that were asked for; the most questions a value first, the fullest key next."""
-        open_keys = [key for key in self._members if key.kind in self._asked and key not in self._finished]
+        """Keys of the kinds questions ask for that have no index and were not named, the most useful action first."""
         values = Counter(key.kind for key in self._members)
+        worth: dict[tuple[str, str], float] = {}
+        for (kind, then), asked in self._asked.items():
+            cost = _COST_SEEN if then else _COST if kind in values else _COST_RELATION
+            worth[kind, then] = asked / max(1, values[kind] or values["person"]) / cost
+        open_keys = [key for key in self._candidates() if key not in self._index and key not in self._named]
         open_keys.sort(
-            key=lambda key: (-self._asked[key.kind] / values[key.kind], key.kind, -len(self._members[key]), key.value)
+            key=lambda key: (-worth[key.kind, key.then], key.kind, key.then, -len(self._under(key)), key.value)
         )
-        return open_keys[:LENGTH]
+        return open_keys
 
-    def _unread(self) -> list[Key]:
-        """Indexes of siblings whose search was left at the first page without a member, and not returned to since."""
-        quick = (key for key in self._finished if key not in self._named)
-        unread = (key for key in quick if self._pages.get(query_for(key), 0) == self._finished[key])
-        return list(islice(unread, LENGTH))
+    def _candidates(self) -> Iterator[Key]:
+        for kind, then in self._asked:
+            narrower = then or kind not in _BASE
+            for base in self._members:
+                if not narrower and base.kind == kind:
+                    yield base
+                elif narrower and base.kind == (kind if kind in ATTRIBUTES else "person"):
+                    key = Key(kind, base.value, then)
+                    if self._is_ready(key):
+                        yield key
+
+    def _people(self, key: Key) -> list[str]:
+        if key.kind in ATTRIBUTES:
+            return self._memory.having(key.base)
+        return self._memory.related(key.kind, key.value)
+
+    def _is_ready(self, key: Key) -> bool:
+        """Whether everything under a narrower key has been seen: its people are known, and what is asked of each."""
+        base = key.base if key.kind in ATTRIBUTES else Key("person", key.value)
+        if base not in self._index:
+            return False
+        if not key.then:
+            return len(self._under(key)) > 1
+        people = self._people(key)
+        return len(people) > 1 and all((key.then, person) in self._states for person in people)
+
+    def _under(self, key: Key) -> list[str]:
+        """The documents seen so far that belong under a key."""
+        if key.then:
+            states = (self._states.get((key.then, person)) for person in self._people(key))
+            return [id for id in states if id is not None]
+        if key.kind in _BASE:
+            return list(self._members.get(key, ()))
+        own = self._members.get(Key("person", key.value), ())
+        return [id for id in own if tells(self._seen[id], key.kind, key.value)]

@@ -28,10 +28,18 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Key(msgspec.Struct, frozen=True):
-    """What an index is about: a person (`person`), everybody with an attribute (`job`), a relation (`friend`)."""
+    """What an index is about: a person (`person`), everybody with an attribute (`job`), a relation (`friend`).
+
+    With `then`, one step further: what is stated of each of those people ("Cities of people whose job is tanner").
+    """
 
     kind: str
     value: str
+    then: str = ""
+
+    @property
+    def base(self) -> Key:
+        return Key(self.kind, self.value)
 
 
 ATTRIBUTES = ("job", "hobby", "city", "born", "gender")
@@ -125,14 +133,28 @@ _INDEX_TEXT = {
 }
 
 
+_THEN_WORDS = {
+    "job": ("jobs", "job", "occupations", "occupation"),
+    "hobby": ("hobbies", "hobby", "pastimes"),
+    "city": ("cities", "city", "homes"),
+    "born": ("birthdays", "birthdates", "births", "birth", "dates"),
+}
+
+
 def index_text(key: Key) -> str:
     """The sentence an index for this key is given: it names the key and no member."""
+    if key.then:
+        base = index_text(key.base)
+        return f"{_THEN_WORDS[key.then][0].capitalize()} of {base[0].lower()}{base[1:]}"
     if key.kind in _INDEX_TEXT:
         return _INDEX_TEXT[key.kind].format(key.value)
     return f"{plural(key.kind).capitalize()} of {key.value}"
 
 
 _BARE = ("born", "person")
+_THEN_OF = {words[0]: attribute for attribute, words in _THEN_WORDS.items()}
+_THEN = re.compile(rf"({'|'.join(word.capitalize() for word in _THEN_OF)}) of (.+)")
+_RELATION_INDEX = re.compile(r"(Friends|Children|Parents|Siblings|Spouses) of (.+)")
 _DATE = re.compile(r"\d+-\d+-\d+")
 _INDEX_KEY = {kind: re.compile(re.escape(text).replace(r"\{\}", "(.+)")) for kind, text in _INDEX_TEXT.items()}
 
@@ -143,10 +165,19 @@ def index_key(text: str) -> Key | None:
         return None
     if _DATE.fullmatch(text):
         return Key("born", text)
+    if (match := _THEN.fullmatch(text)) and (base := _base_key(match[2])) is not None:
+        return msgspec.structs.replace(base, then=_THEN_OF[match[1].lower()])
+    return _base_key(text) or Key("person", text)
+
+
+def _base_key(text: str) -> Key | None:
+    text = text[:1].upper() + text[1:]
+    if match := _RELATION_INDEX.fullmatch(text):
+        return Key(_RELATION_OF_WORD[match[1].lower()], match[2])
     for kind, pattern in _INDEX_KEY.items():
         if kind not in _BARE and (match := pattern.fullmatch(text)):
             return Key(kind, match[1])
-    return Key("person", text)
+    return None
 
 
 @lru_cache(maxsize=200_000)
@@ -159,6 +190,11 @@ def is_index(text: str, key: Key) -> bool:
     for start in range(len(words) - len(value) + 1):
         if words[start : start + len(value)] == value:
             rest = {*words[:start], *words[start + len(value) :]} - _SMALL - _GENERIC
+            if key.then:
+                asked = rest & {*_THEN_WORDS[key.then]}
+                if not asked:
+                    return False
+                rest -= asked
             if key.kind in _KIND_WORDS:
                 return rest <= _KIND_WORDS[key.kind]
             named = {*_split(key.kind), *_split(plural(key.kind))}

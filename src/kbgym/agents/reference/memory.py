@@ -65,6 +65,11 @@ class Memory:
         """Trust that everything the store says of a person has been read."""
         self._whole_people.add(person)
 
+    def credit(self, key: Key, people: Iterable[str]) -> None:
+        """Trust an index that these people have an attribute."""
+        for person in people:
+            self._note(key.kind, person, key.value)
+
     def settle_key(self, key: Key) -> None:
         """Trust that everybody with an attribute is known."""
         self._whole_keys.add(key)
@@ -138,4 +143,4 @@ class Memory:
                 return list(dict.fromkeys([*self.solve(one), *self.solve(other)]))
             case Oldest(of):
                 dated = [(min(born), person) for person in self.solve(of) if (born := self.related("born", person))]
-                return [min(dated)[1]] if dated else self.solve(of)[:1]
+                return [min(dated)[1]] if dated else []

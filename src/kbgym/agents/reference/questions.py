@@ -189,3 +189,35 @@ def named_keys(query: Query | People) -> Iterator[Key]:
             yield from named_keys(other)
         case Related(_, of) | Oldest(of) | Names(of) | Count(of) | Value(_, of) | CountEach(_, of):
             yield from named_keys(of)
+
+
+def further_keys(query: Query | People) -> Iterator[Key]:
+    """Narrower keys that answer a question at once or with less to read than the keys it names.
+
+    Two steps (the cities of everybody with a job), or one relation of a person instead of all that is known.
+    """
+    match query:
+        case Both(one, Having(attribute, _)):
+            yield from _then(one, attribute)
+            yield from further_keys(one)
+        case Both(Related(relation, Person(name)), Related(relation_too, Person(other))):
+            yield Key(relation, name)
+            yield Key(relation_too, other)
+        case Oldest(of):
+            yield from _then(of, "born")
+            yield from further_keys(of)
+        case Value(attribute, of):
+            yield from _then(of, attribute)
+            yield from further_keys(of)
+        case Names(of) | Count(of) | Related(_, of) | CountEach(_, of):
+            yield from further_keys(of)
+
+
+def _then(of: People, attribute: str) -> Iterator[Key]:
+    match of:
+        case Having(kind, value) if kind != attribute:
+            yield Key(kind, value, attribute)
+        case Related(relation, Person(name)):
+            yield Key(relation, name, attribute)
+        case Both(one, _):
+            yield from _then(one, attribute)

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable
 
 from kbgym.actions import Action, Answer, Read, Search
 from kbgym.agents.base import Plan, PlannedPolicy, documents
+from kbgym.agents.reference.derived import far_side, first_step
 from kbgym.agents.reference.kinship import GENDERED, path
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts, index_text, is_index
 from kbgym.agents.reference.memory import Memory
@@ -28,7 +29,6 @@ from kbgym.agents.reference.questions import (
     Query,
     Related,
     Value,
-    named_keys,
     parse_question,
 )
 from kbgym.agents.reference.wording import listing_query, queries_about, query_for
@@ -47,7 +47,7 @@ class ReferenceReader(PlannedPolicy):
         super().__init__(self._plan_pass, lambda view: Answer(self.best(view)))
         self.memory = Memory()
         self._read: set[str] = set()
-        self._named: set[str] = set()
+        self._starting: set[str] = set()
         self._learnt: set[tuple[str, str]] = set()
         self._doubts: dict[tuple[str, str], int] = {}
 
@@ -57,7 +57,6 @@ class ReferenceReader(PlannedPolicy):
             observation = yield Search(_question(view))
             found = documents(observation)
             return Answer(found[0][1] if found else "unknown")
-        self._named = {key.value for key in named_keys(query) if key.kind == "person"}
         yield from self._gather_query(query)
         yield from self._try_harder(query)
         return Answer(self._answer(query))
@@ -90,6 +89,9 @@ class ReferenceReader(PlannedPolicy):
     # -- gathering ----------------------------------------------------------------------------------------------------
 
     def _gather_query(self, query: Query) -> Gathering:
+        if (step := first_step(query)) is not None:
+            yield from self._gather(step[1])
+            self._starting.update(self.memory.solve(step[1])[:FEW])
         yield from self._gather(query.of)
         match query:
             case Value(attribute, of):
@@ -97,22 +99,23 @@ class ReferenceReader(PlannedPolicy):
             case CountEach(relation, of):
                 yield from self._each(relation, self.memory.solve(of))
 
-    def _each(self, relation: str, people: Iterable[str]) -> Gathering:
+    def _each(self, relation: str, people: Iterable[str], then: str = "") -> Gathering:
         for person in people:
-            yield from self._lookup(relation, person)
+            yield from self._lookup(relation, person, then)
             self._learnt.add((relation, person))
 
-    def _gather(self, people: People) -> Gathering:
+    def _gather(self, people: People, then: str = "") -> Gathering:
+        """Learn who they are. `then` is the attribute that will be asked of them: an index may give it at once."""
         match people:
             case Person():
                 return
             case Having(attribute, value):
-                yield from self._enumerate(Key(attribute, value))
+                yield from self._enumerate(Key(attribute, value, then))
             case Related(relation, of):
                 yield from self._gather(of)
-                yield from self._each(relation, self.memory.solve(of))
+                yield from self._each(relation, self.memory.solve(of), then)
             case Both(one, other):
-                yield from self._gather(one)
+                yield from self._gather(one, other.attribute if isinstance(other, Having) else then)
                 candidates = self.memory.solve(one)
                 if candidates and isinstance(other, Having):
                     yield from self._narrow(candidates, Key(other.attribute, other.value))
@@ -122,7 +125,7 @@ class ReferenceReader(PlannedPolicy):
                 yield from self._gather(one)
                 yield from self._gather(other)
             case Oldest(of):
-                yield from self._gather(of)
+                yield from self._gather(of, "born")
                 yield from self._each("born", self.memory.solve(of))
 
     def _narrow(self, candidates: list[str], key: Key) -> Gathering:
@@ -134,12 +137,16 @@ class ReferenceReader(PlannedPolicy):
             yield from self._enumerate(key)
 
     def _enumerate(self, key: Key) -> Gathering:
-        """Everybody with an attribute."""
+        """Everybody with an attribute; an index that also gives what is asked of them next is read first."""
+        further, key = key, key.base
         if self.memory.has_key(key):
             return
         page, query = 1, index_text(key) if key.kind == "born" else query_for(key)
         while True:
             found = yield from self._search(query, page)
+            if further.then and (stated := (yield from self._read_index(found, further))):
+                self.memory.credit(key, (fact.subject for fact in stated))
+                break
             if not found or (yield from self._read_index(found, key)):
                 break
             stated = _stated(found)
@@ -154,11 +161,11 @@ class ReferenceReader(PlannedPolicy):
             page += 1
         self.memory.settle_key(key)
 
-    def _lookup(self, relation: str, person: str) -> Gathering:
+    def _lookup(self, relation: str, person: str, then: str = "") -> Gathering:
         """Everybody (or the value) standing in a relation to a person."""
         derived = path(relation) is not None
-        # Indexes of derived relations are made for people questions name, so for others there is no use looking.
-        pointless = derived and self.memory.lists and person not in self._named
+        # Indexes of derived relations are made for those questions start from; for others there is no use looking.
+        pointless = derived and self.memory.lists and person not in self._starting
         for query in [] if pointless else queries_about(relation, person):
             page, more = 1, True
             while more:
@@ -168,7 +175,7 @@ class ReferenceReader(PlannedPolicy):
                     yield from self._look_once(relation, person)
                     return
                 found = yield from self._search(query, page)
-                if self._is_known(relation, person) or (yield from self._trust(found, relation, person)):
+                if self._is_known(relation, person) or (yield from self._trust(found, relation, person, then)):
                     return
                 more = self._brings(found, relation, person)
                 page += 1
@@ -180,13 +187,14 @@ class ReferenceReader(PlannedPolicy):
             yield from self._derive(relation, person)
 
     def _look_once(self, relation: str, person: str) -> Gathering:
-        """One page of a store that lists, and a second where somebody turned up whom no list read so far names."""
+        """One page of a store that lists; a second for an attribute, which everybody has, and where somebody turned up
+        whom no list read so far names."""
         query = listing_query(relation, person)
         for page in (1, 2):
             found = yield from self._search(query, page)
             if self._is_known(relation, person) or (yield from self._trust(found, relation, person)):
                 return
-            if not self.memory.unlisted(relation, person):
+            if relation not in ATTRIBUTES and not self.memory.unlisted(relation, person):
                 self._doubts[relation, person] = page + 1
                 break
         self.memory.settle_list(relation, person)
@@ -258,13 +266,16 @@ class ReferenceReader(PlannedPolicy):
                     return stated
         return []
 
-    def _trust(self, found: list[Shown], relation: str, person: str) -> Generator[Action, str, bool]:
+    def _trust(self, found: list[Shown], relation: str, person: str, then: str = "") -> Generator[Action, str, bool]:
         """True when an index of the relation, or of all that is known about the person, settled it."""
+        if then and (stated := (yield from self._read_index(found, Key(relation, person, then)))):
+            self.memory.settle(relation, person, dict.fromkeys(fact.subject for fact in stated))
+            return True
         if relation not in ATTRIBUTES and (stated := (yield from self._read_index(found, Key(relation, person)))):
             if path(relation) is None:
                 members = self.memory.related(relation, person)
             else:
-                members = [_far_side(fact, relation) for fact in stated]
+                members = [far_side(fact, relation) for fact in stated]
             self.memory.settle(relation, person, dict.fromkeys(members))
             return True
         if (yield from self._read_index(found, Key("person", person))):
@@ -275,13 +286,6 @@ class ReferenceReader(PlannedPolicy):
 
 # What a person's own documents state about that person.
 _OWN = {"friend", "child", "spouse", "parent", *ATTRIBUTES}
-
-
-def _far_side(fact: Fact, relation: str) -> str:
-    """Of the two people a last hop names, the one a derived relation leads to: grandchildren are children."""
-    downwards = (path(relation) or ("",))[-1] in ("child", "son", "daughter")
-    states_parent = fact.relation in ("parent", "father", "mother")
-    return fact.subject if states_parent == downwards else fact.value
 
 
 def _stated(found: list[Shown]) -> list[Fact]:

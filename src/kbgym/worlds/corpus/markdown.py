@@ -169,7 +169,10 @@ class _Reader:
             return plain, []
         links: list[tuple[int, str]] = []
         at = 0
-        for child in _parser().parseInline(content, self.env)[0].children or ():
+        parser = _parser()
+        children: list[Token] = []
+        parser.inline.parse(content, parser, self.env, children)
+        for child in children:
             match child.type:
                 case "text" | "text_special" | "code_inline":
                     written = child.markup if child.type == "text_special" else child.content
@@ -216,16 +219,22 @@ def _without_wiki(plain: Plain, links: list[tuple[int, str]]) -> tuple[Plain, li
     marks = sorted([*_WIKI.finditer(text), *_NOTE.finditer(text)], key=lambda match: match.start())
     if not marks:
         return plain, links
-    made, found, at = Plain(), list(links), 0
+    made, at = Plain(), 0
+    found: list[tuple[int, str]] = []
+    rest = list(reversed(links))
     for match in marks:
         if match.start() < at:
             continue
+        while rest and rest[-1][0] <= match.start():
+            position, target = rest.pop()
+            found.append((len(made) + max(0, position - at), target))
         _copy(made, plain, at, match.start())
         if match.re is _WIKI:
             found.append((len(made), f"[[{match[1].strip()}"))
             group = 2 if match[2] else 1
             made.add(match[group], plain.place(match.start(group)))
         at = match.end()
+    found += [(len(made) + max(0, position - at), target) for position, target in reversed(rest)]
     _copy(made, plain, at, len(text))
     return made, found
 

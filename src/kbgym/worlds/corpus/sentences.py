@@ -22,7 +22,9 @@ from kbgym.errors import Missing
 MOST_TEXT = 4_000  # what the `add` and `edit` tools take, too
 MOST_CONTEXT = 300
 
-_EXPECTS_NUMBER = re.compile(r"\b(?:vols?|approx|ca|nos?|pp?|figs?|secs?|chs?|eqs?|arts?|est|min|max)\.\s*$", re.IGNORECASE)
+_EXPECTS_NUMBER = re.compile(
+    r"\b(?:vols?|approx|ca|nos?|pp?|figs?|secs?|chs?|eqs?|arts?|est|min|max)\.\s*$", re.IGNORECASE
+)
 _DIGIT = re.compile(r"[(\[]?\d")
 _BULLET = re.compile(r"(?:^|\s)(?:\d{1,3}|[a-zA-Z])\.\s*$")
 

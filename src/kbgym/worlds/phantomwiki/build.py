@@ -18,7 +18,7 @@ import msgspec
 
 from kbgym.errors import BadInput, Damaged
 from kbgym.worlds.people.questions import Sizes, interleave
-from kbgym.worlds.phantomwiki.files import ATTRIBUTES, PREDICATES, Article, Generated, read_articles, read_questions
+from kbgym.worlds.phantomwiki.files import PREDICATES, Article, Generated, read_articles, read_questions
 from kbgym.worlds.phantomwiki.kinship import STATED
 from kbgym.worlds.phantomwiki.wiki import CLASSES, TEMPLATES, Instance, Stated, Wiki
 from kbgym.worlds.world import Document, Key, Question, World
@@ -48,7 +48,7 @@ class Leakage(msgspec.Struct, frozen=True):
 
 
 def build(folder: Path, sizes: Sizes | None = None, disjoint: bool = False) -> tuple[World, Shipped]:
-    """The world in an output folder. Every shipped question must be in our pools with the answer it was shipped with."""
+    """The world in an output folder. Every shipped question must be in our pools with the answer shipped with it."""
     articles = read_articles(folder)
     documents, people = _documents(articles)
     facts: dict[str, Any] = {"kind": "phantomwiki", "people": people, "reserved": list(RESERVED)}
@@ -204,6 +204,3 @@ def _ordered(parts: Sequence[tuple[str, list[Instance]]]) -> Drawn:
     for split, instances in parts:
         splits.setdefault(split, []).append(instances)
     return [(split, instance) for split, lists in splits.items() for instance in interleave(lists)]
-
-
-__all__ = ["ATTRIBUTES", "RESERVED", "Leakage", "Shipped", "build", "leakage", "pool", "question_of", "wiki_of"]

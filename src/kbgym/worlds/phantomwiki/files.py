@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def read_articles(folder: Path) -> tuple[Article, ...]:
     if not articles:
         raise Damaged(f"{folder / 'articles.json'} has no article.")
     titles = [article.title for article in articles]
-    for title, after in zip(titles, titles[1:], strict=False):
+    for title, after in pairwise(titles):
         if title == after:
             raise Damaged(f"{folder / 'articles.json'}: there are two articles of {title}.")
     known = set(titles)

@@ -164,9 +164,7 @@ class Wiki:
                 there[value] = there.get(value, frozenset()) | seen | {self._ids[person, name]}
         return there
 
-    def _counts(
-        self, type: int, slots: tuple[str, ...], key: Key, start: Found, depth: int
-    ) -> Iterator[Instance]:
+    def _counts(self, type: int, slots: tuple[str, ...], key: Key, start: Found, depth: int) -> Iterator[Instance]:
         there: dict[str, frozenset[str]] = {}
         for person, seen in start.items():
             reached = self.reach(person, slots[0])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kbgym.agents.llm import LLMAgent
+from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.client import Budget, Client
@@ -16,11 +17,16 @@ from kbgym.llm.connect import Models, Options, Settings
 from kbgym.llm.limits import Limiter
 from kbgym.llm.prices import Prices
 from kbgym.llm.retry import Retry
-from kbgym.llm.values import Call, Message, Reply, Request
+from kbgym.llm.values import Call, Message, Reply, Request, Usage
 from kbgym.protocol.exam import Row, examine
+from kbgym.protocol.run import Run
+from kbgym.protocol.run import Settings as RunSettings
+from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.train import Agents, Trainer
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
+from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question, World
 
@@ -61,7 +67,7 @@ def exam(
     **options: Any,
 ) -> tuple[list[Row], LLMAgent]:
     """The exam over a server."""
-    options = {"base_url": url, "concurrency": 16, "timeout": 1.0} | options
+    options = {"base_url": url, "concurrency": 16, "timeout": 20.0} | options
 
     async def run() -> tuple[list[Row], LLMAgent]:
         models = Models(Options(**options), retry or quick())
@@ -73,6 +79,29 @@ def exam(
             await models.close()
 
     return asyncio.run(run())
+
+
+def train(folder: Path, agents: Agents, batch_size: int = 1, questions: int = 8) -> bytes:
+    settings = RunSettings(questions=questions, epochs=1, embedder="hash", eval=False, batch_size=batch_size)
+    run = Run.open_or_create(folder, world(), settings)
+    engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
+    asyncio.run(Trainer(run, agents, engine).train())
+    return (folder / "trace.jsonl").read_bytes()
+
+
+def train_over(url: str, folder: Path, cassette: Path | None = None, batch_size: int = 1) -> tuple[bytes, Usage]:
+    models = Models(Options(base_url=url, cassette=cassette, timeout=20.0), quick(6))
+    reader = LLMAgent(models, "llm:local/m", "reader", 20)
+    agents = Agents(reader, LLMAgent(models, "llm:local/m", "curator", 20))
+    try:
+        return train(folder, agents, batch_size), reader.client.usage
+    finally:
+        asyncio.run(models.close())
+
+
+def train_reference(folder: Path) -> bytes:
+    """The same training without any server in between."""
+    return train(folder, Agents(ReferenceReader, ReferenceCurator))
 
 
 class Told:

@@ -1,0 +1,73 @@
+"""Indexes of derived relations ("Aunts of X"), for stores whose sentences list: what a right answer already showed.
+
+A pass that answered right has read every step of the walk, so the documents of its last step ("The sisters of Y are A,
+B." for an aunt) are all there is to find, and nothing has to be searched again. Only those documents are linked: the
+steps before lead to nobody the relation is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kbgym.agents.base import documents
+from kbgym.agents.reference.kinship import HALVES, path
+from kbgym.agents.reference.language import Fact, Key, facts, is_index
+from kbgym.agents.reference.memory import Memory
+from kbgym.agents.reference.questions import CountEach, Having, People, Person, Query, Related, parse_question
+from kbgym.policy import Backward
+
+Shown = tuple[str, str]
+
+
+def derived_keys(task: Backward) -> list[tuple[Key, tuple[str, ...]]]:
+    """Every derived relation of somebody the question starts from, with the documents that belong under it."""
+    query = parse_question(task.question)
+    if query is None or task.verdict != "right" or (step := first_step(query)) is None:
+        return []
+    relation, start = step
+    seen = dict(shown for turn in task.forward for shown in documents(turn.observation))
+    memory = Memory()
+    for text in seen.values():
+        memory.learn(text)
+    if path(relation) is None or not memory.lists:
+        return []
+    found: list[tuple[Key, tuple[str, ...]]] = []
+    for person in memory.solve(start):
+        key = Key(relation, person)
+        if not any(is_index(text, key) for text in seen.values()) and (members := _members(memory, seen, key)):
+            found.append((key, members))
+    return found
+
+
+def first_step(query: Query) -> tuple[str, People] | None:
+    """The relation a question starts with, and from whom: for "How many sons does the aunt of X have?" X's aunts."""
+    relation = query.relation if isinstance(query, CountEach) else None
+    of: People = query.of
+    while isinstance(of, Related):
+        relation, of = of.relation, of.of
+    return (relation, of) if relation is not None and isinstance(of, Person | Having) else None
+
+
+def far_side(fact: Fact, relation: str) -> str:
+    """Of the two people a last step names, the one a derived relation leads to: grandchildren are children."""
+    last = (path(relation) or (relation,))[-1]
+    forwards = fact.relation == last or fact.relation in HALVES.get(last, ()) or last in HALVES.get(fact.relation, ())
+    return fact.value if forwards else fact.subject
+
+
+def _members(memory: Memory, seen: dict[str, str], key: Key) -> tuple[str, ...]:
+    """The lists of the walk's last step; none where they do not name everybody the walk leads to."""
+    steps: Sequence[str] = path(key.kind) or ()
+    people = [key.value]
+    for step in steps[:-1]:
+        people = list(dict.fromkeys(other for one in people for other in memory.related(step, one)))
+    last = (steps[-1], *HALVES.get(steps[-1], ()))
+    wanted = set(memory.related(key.kind, key.value))
+    named: set[str] = set()
+    lists: list[str] = []
+    for id, text in seen.items():
+        told = [fact for fact in facts(text) if fact.relation in last and fact.subject in people]
+        if told and {fact.value for fact in told} <= wanted:
+            lists.append(id)
+            named.update(fact.value for fact in told)
+    return tuple(lists) if named == wanted else ()

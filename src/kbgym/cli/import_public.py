@@ -1,0 +1,62 @@
+"""`kbgym import hotpotqa|2wiki|musique`: public question sets as worlds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kbgym.cli.common import emit, output_options
+
+
+def _command(dataset: str, title: str, example: str) -> click.Command:
+    @click.command(dataset)
+    @click.argument("file", type=click.Path(path_type=Path))
+    @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
+    @click.option("--limit", type=click.IntRange(min=1), help="Take this many questions and their paragraphs.")
+    @click.option("--seed", default=0, show_default=True, help="Decides which questions, and the splits.")
+    @output_options
+    def command(file: Path, out: Path, limit: int | None, seed: int, as_json: bool, quiet: bool) -> None:
+        from kbgym.worlds.public import read_public
+
+        made = read_public(dataset, file, limit, seed)
+        made.world.save(out)
+        world = made.world
+        result = {
+            "documents": len(world.documents),
+            "questions": len(world.questions),
+            "splits": world.splits,
+            "hash": world.hash,
+            "unanswerable": made.unanswerable,
+            "bad_supports": made.bad_supports,
+            "long_sentences": made.long_sentences,
+            "duplicates": made.questions.duplicates,
+            "leaks": made.questions.leaks,
+        }
+        splits = ", ".join(f"{name} {count}" for name, count in world.splits.items())
+        lines = [
+            f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits}).",
+            f"hash {world.hash}",
+        ]
+        counted = {
+            "unanswerable questions left out: in a common store they can be answered": made.unanswerable,
+            "supporting facts that name no sentence of their paragraph": made.bad_supports,
+            "sentences cut because they were too long": made.long_sentences,
+            "pairs of questions in nearly the same words": len(made.questions.duplicates),
+        }
+        lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
+        lines.append("These texts are public: models may know them, so compare with an exam without a store.")
+        emit(result, as_json, quiet, "\n".join(lines))
+
+    command.help = f"""Make a world from {title} in its official format, distractor paragraphs included.
+
+    \b
+    Example:
+      kbgym import {dataset} {example} --limit 500 --out worlds/{dataset}
+    """
+    return command
+
+
+hotpotqa = _command("hotpotqa", "a HotpotQA file (distractor or fullwiki)", "hotpot_dev_distractor_v1.json")
+twowiki = _command("2wiki", "a 2WikiMultihopQA file", "dev.json")
+musique = _command("musique", "a MuSiQue file", "musique_ans_v1.0_dev.jsonl")

@@ -1,0 +1,98 @@
+"""Which split each question goes to: whole groups only, six tenths to train, three to test, one to eval."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from kbgym.canonical import digest
+from kbgym.errors import BadInput
+
+SHARES = {"train": 6, "test_in": 3, "eval": 1}
+
+
+class Split(msgspec.Struct, frozen=True):
+    """What is known of a question's split: its group, and the split it has; `given` when a person chose it."""
+
+    name: str
+    group: str = ""
+    split: str = ""
+    given: bool = False
+
+
+def divide(
+    members: Sequence[Split], alike: Sequence[tuple[int, int]], seed: int = 0, leave_out: Collection[int] = ()
+) -> list[str]:
+    """A split for every member. Members of one group, and members that are alike, share theirs.
+
+    A split that a person gave stays, even where a member that is alike has another; for a group in two splits there is
+    no right answer, and it is refused. Larger groups are placed first, each where most is missing; among equals a hash
+    of the seed and the group decides.
+    """
+    bundles = _bundles(members, alike)
+    sizes = {root: sum(place not in leave_out for place in places) for root, places in bundles.items()}
+    splits = [member.split if member.given else "" for member in members]
+    have = dict.fromkeys(SHARES, 0)
+    open_: list[int] = []
+    for root, places in bundles.items():
+        chosen = {members[place].split for place in places if members[place].given}
+        known = [members[place].split for place in places if members[place].split]
+        if known:  # the rest of a bundle follows its first
+            for place in places:
+                splits[place] = splits[place] or (known[0] if not chosen else next(s for s in known if s in chosen))
+            for place in places:
+                if place not in leave_out and splits[place] in have:
+                    have[splits[place]] += 1
+        else:
+            open_.append(root)
+    total = sum(have.values()) + sum(sizes[root] for root in open_)
+    wanted = _sizes(total)
+    open_.sort(key=lambda root: (-sizes[root], digest(f"{seed}:{_name(members, bundles[root])}".encode())))
+    for root in open_:
+        split = max(SHARES, key=lambda name: wanted[name] - have[name])
+        have[split] += sizes[root]
+        for place in bundles[root]:
+            splits[place] = split
+    return splits
+
+
+def _bundles(members: Sequence[Split], alike: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
+    """Members that must stay together, by the first of them."""
+    leader = list(range(len(members)))
+
+    def find(place: int) -> int:
+        while leader[place] != place:
+            leader[place] = leader[leader[place]]
+            place = leader[place]
+        return place
+
+    groups: dict[str, int] = {}
+    given: dict[str, str] = {}
+    for place, member in enumerate(members):
+        if member.group:
+            leader[find(place)] = find(groups.setdefault(member.group, place))
+            split = given.setdefault(member.group, member.split) if member.given else member.split
+            if member.given and split != member.split:
+                raise BadInput(f"group {member.group!r} is in the splits {split} and {member.split}; choose one.")
+    for one, other in alike:
+        first, second = sorted((find(one), find(other)))
+        leader[second] = first
+    bundles: dict[int, list[int]] = {}
+    for place in range(len(members)):
+        bundles.setdefault(find(place), []).append(place)
+    return bundles
+
+
+def _name(members: Sequence[Split], places: Sequence[int]) -> str:
+    return next((members[place].group for place in places if members[place].group), members[places[0]].name)
+
+
+def _sizes(total: int) -> dict[str, int]:
+    """Split a number by the shares, the largest remainders rounded up."""
+    whole = sum(SHARES.values())
+    sizes = {name: total * share // whole for name, share in SHARES.items()}
+    order = sorted(SHARES, key=lambda name: -(total * SHARES[name] % whole))
+    for name in order[: total - sum(sizes.values())]:
+        sizes[name] += 1
+    return sizes

@@ -1,0 +1,81 @@
+"""Every relation: walked over stated sentences it leads to the same people as PhantomWiki's own rules."""
+
+from __future__ import annotations
+
+import pytest
+from families import Families
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbgym.agents.reference.kinship import BASIC, PATHS, singular
+from kbgym.worlds.phantomwiki.kinship import EITHER, RELATIONS, STATED, WALKS, hops, spoken
+from kbgym.worlds.phantomwiki.wiki import Stated, Wiki
+
+
+def wiki_of(families: Families) -> Wiki:
+    """The wiki, from nothing but the stated relations."""
+    stated = []
+    for person in families.people:
+        for kind in STATED:
+            if others := sorted(families.related(kind, person)):
+                stated.append(Stated(f"{person}/{kind}", kind, person, tuple(others)))
+    return Wiki(families.people, stated)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=15)
+def test_walks_and_rules_agree_on_everybody(seed):
+    families = Families(seed, founders=3, generations=5)
+    wiki = wiki_of(families)
+    for relation in RELATIONS:
+        for person in families.people:
+            assert set(wiki.reach(person, relation)) == families.related(relation, person), (relation, person)
+
+
+def test_the_rules_are_put_to_use():
+    """The property above says nothing about a relation nobody has."""
+    had = {
+        relation
+        for seed in range(20)
+        for families in [Families(seed, founders=3, generations=5)]
+        for relation in RELATIONS
+        if any(families.related(relation, person) for person in families.people)
+    }
+    assert had == set(RELATIONS)
+
+
+def test_there_are_45_relations_and_every_step_is_one():
+    assert len(RELATIONS) == len(set(RELATIONS)) == 45
+    steps = {step for walk in WALKS.values() for step in walk}
+    assert steps <= {*STATED, *EITHER, *WALKS}
+
+
+@pytest.mark.parametrize(
+    ("relation", "one", "several", "length"),
+    [
+        ("wife", "wife", "wives", 1),
+        ("child", "child", "children", 1),
+        ("great_grandchild", "great-grandchild", "great-grandchildren", 3),
+        ("sister_in_law", "sister-in-law", "sisters-in-law", 2),
+        ("second_aunt", "second aunt", "second aunts", 4),
+        (
+            "female_first_cousin_once_removed",
+            "female first cousin once removed",
+            "female first cousins once removed",
+            4,
+        ),
+        ("male_second_cousin", "male second cousin", "male second cousins", 5),
+    ],
+)
+def test_a_relation_in_words(relation, one, several, length):
+    assert (spoken(relation), spoken(relation, plural=True), hops(relation)) == (one, several, length)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_reference_agents_know_every_relation_by_its_words_and_walk_it_alike(relation):
+    def basic(name: str) -> tuple[str, ...]:
+        return tuple(step for part in WALKS[name] for step in basic(part)) if name in WALKS else (name,)
+
+    known = singular(spoken(relation))
+    assert known is not None and known == singular(spoken(relation, plural=True))
+    assert known in BASIC or PATHS[known] == basic(relation)
