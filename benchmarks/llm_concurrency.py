@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,16 @@ from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
 from kbgym.trace.folder import StoreFolder
-from kbgym.worlds.people import generate
+from kbgym.worlds.people import generate, pool
 
+TWO_SLOTS = (
+    "job-and-city",
+    "job-and-hobby",
+    "common-friend",
+    "friends-with-job",
+    "older-of-two",
+    "spouse-of-job-city",
+)
 SERVER = Path(__file__).parent.parent / "tests" / "fault_server.py"
 
 
@@ -55,7 +64,9 @@ def exam(questions: int, concurrency: int, latency: float, people: int) -> dict[
     store = Store(source(document.id, document.text) for document in world.documents)
     engine = Engine(HashEmbedder())
     engine.load((record.id, record.text) for record in store)
-    asked = (world.split("test_in") + world.split("train"))[:questions]
+    # As many of each two-slot template, which is what the gradient's exams are made of.
+    pools = [list(islice(pool(world, template), questions)) for template in TWO_SLOTS]
+    asked = [question for row in zip(*pools, strict=False) for question in row][:questions]
 
     async def run(url: str) -> tuple[float, float, list[int]]:
         models = Models(Options(base_url=url, concurrency=concurrency))

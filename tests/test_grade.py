@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.grade import abstains, exact, f1, grade, normalise
+from kbgym.grade import abstains, exact, f1, grade, normalise, set_f1
 
 
 @pytest.mark.parametrize(
@@ -165,3 +165,24 @@ def test_scores_are_bounded_symmetric_and_exact_means_full(answer, gold):
 def test_grading_never_breaks_and_never_scores_exact_above_f1(answer, golds, unanswerable):
     score = grade(answer, golds, unanswerable)
     assert 0 <= score.em <= score.f1 <= 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "score"),
+    [
+        ("Ann Ash", "Ann Ash", 1.0),
+        ("bob oak,ANN ASH ", "Ann Ash, Bob Oak", 1.0),
+        ("Ann Ash", "Ann Ash, Bob Oak", 2 / 3),
+        ("Ann Ash, Cy Elm", "Ann Ash, Bob Oak", 0.5),
+        ("Ann", "Ann Ash", 0.0),
+        ("Ann Ash, Ann Ash", "Ann Ash", 1.0),
+        ("0, 3", "3", 2 / 3),
+        ("the chess", "chess", 0.0),
+        ("", "Ann Ash", 0.0),
+        ("Ann Ash,", "Ann Ash", 2 / 3),
+    ],
+)
+def test_the_f1_of_comma_sets_is_phantomwikis(answer, gold, score):
+    """Members count whole, case and outer white space aside; what is empty between commas is a member too."""
+    assert set_f1(answer, gold) == pytest.approx(score)
+    assert set_f1(gold, answer) == pytest.approx(score)

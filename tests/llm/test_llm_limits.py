@@ -72,16 +72,26 @@ def test_it_grows_again_by_one_a_round() -> None:
     assert limiter.limit == 16
 
 
-def test_first_come_first_served() -> None:
+def served(advanced: list[int]) -> list[int]:
+    """The order in which requests are let in, one at a time, that all come while the first is held."""
+
     async def scene() -> list[int]:
         limiter, order = Limiter(1), []
 
         async def one(number: int) -> None:
-            async with limiter.slot():
+            async with limiter.slot(advanced[number]):
                 order.append(number)
                 await asyncio.sleep(0)
 
-        await asyncio.gather(*(one(number) for number in range(8)))
+        await asyncio.gather(*(one(number) for number in range(len(advanced))))
         return order
 
-    assert asyncio.run(scene()) == list(range(8))
+    return asyncio.run(scene())
+
+
+def test_first_come_first_served() -> None:
+    assert served([0] * 8) == list(range(8))
+
+
+def test_among_those_waiting_the_least_advanced_goes_first() -> None:
+    assert served([9, 5, 3, 5, 1]) == [0, 4, 2, 1, 3]

@@ -98,8 +98,8 @@ def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
             "added": [document.id for document in changed.added],
             "edited": [document.id for document in changed.edited],
             "removed": changed.removed,
-            "relinked": changed.relinked,
-            "moved": changed.moved,
+            "relinked": [document.id for document in changed.relinked],
+            "moved": len(changed.moved),
             "lost_supports": made.lost_supports,
         }
     if followed is not None:
@@ -147,7 +147,7 @@ def _changes(made: Made) -> list[str]:
         return ["No document changed."]
     return [
         f"{len(changed.added):,} documents added, {len(changed.edited):,} edited, {len(changed.removed):,} removed, "
-        f"{len(changed.relinked):,} with other links, {changed.moved:,} moved."
+        f"{len(changed.relinked):,} with other links, {len(changed.moved):,} moved."
     ]
 
 

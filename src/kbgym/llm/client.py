@@ -131,7 +131,7 @@ class Client:
         return reply
 
     async def _once(self, provider: Provider, request: Request) -> Reply:
-        async with self.limiter.slot() as since:
+        async with self.limiter.slot(len(request.messages)) as since:
             try:
                 reply = await provider.send(request)
             except Transient as error:

@@ -6,25 +6,30 @@ Additive increase, multiplicative decrease, as in TCP. It knows nothing of what 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import heapq
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
 class Limiter:
-    """At most `limit` holders at once, first come first served; `limit` moves between 1 and `most`."""
+    """At most `limit` holders at once, `limit` moving between 1 and `most`; who is least advanced goes first.
+
+    Passes are chains of requests of unknown length. Keeping them level ends an exam sooner than finishing some early:
+    a long chain that starts late would run on alone at the end.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = max(1, most)
         self.limit = float(self.most)
         self.active = 0
         self.cuts = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._came = 0
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[int]:
+    async def slot(self, advanced: int = 0) -> AsyncIterator[int]:
         """Hold one place. The value tells `throttled` when this request was let in."""
-        await self._enter()
+        await self._enter(advanced)
         try:
             yield self.cuts
         finally:
@@ -41,12 +46,13 @@ class Limiter:
             self.limit = max(1.0, self.limit / 2)
             self.cuts += 1
 
-    async def _enter(self) -> None:
+    async def _enter(self, advanced: int) -> None:
         if not self._waiting and self.active < int(self.limit):
             self.active += 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        self._came += 1
+        heapq.heappush(self._waiting, (advanced, self._came, turn))
         try:
             await turn
         except asyncio.CancelledError:
@@ -57,7 +63,7 @@ class Limiter:
 
     def _admit(self) -> None:
         while self._waiting and self.active < int(self.limit):
-            turn = self._waiting.popleft()
+            *_, turn = heapq.heappop(self._waiting)
             if not turn.done():
                 self.active += 1
                 turn.set_result(None)

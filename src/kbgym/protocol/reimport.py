@@ -75,7 +75,7 @@ def reimport(place: Path, world: World) -> Reimport:
     changed = changes(known.values(), world.documents)
     store = folder.store()
     iteration = folder.reading.iteration if folder.reading else 0
-    if not (changed.added or changed.edited or changed.removed or changed.relinked):
+    if not changed:
         return Reimport(iteration)
     affected = affected_indexes(store, changed)
     overwritten = tuple(d.id for d in changed.edited if d.id in store and store[d.id].flag == "edited")
@@ -108,7 +108,15 @@ def _event(store: Store, changed: Changes, now: Mapping[str, Document], iteratio
         if id in store:  # what it had absorbed was the old sentence; those that still stand stand for themselves
             absorbed = (origin for origin in store[id].absorbed if origin in now and origin not in gone)
             restored |= {origin: now[origin] for origin in absorbed}
-    return Imported(iteration, changed.removed, tuple(edited), tuple(restored.values()), changed.added)
+    return Imported(
+        iteration,
+        changed.removed,
+        tuple(edited),
+        tuple(restored.values()),
+        changed.added,
+        {document.id: document.source for document in changed.moved},
+        {document.id: document.links for document in changed.relinked},
+    )
 
 
 def _relink(
@@ -116,7 +124,7 @@ def _relink(
 ) -> list[Event]:
     """The links that stand in the text, as ordinary actions: what training linked is left alone."""
     fresh = {document.id for document in (*event.restored, *event.added)}
-    wanted = fresh | set(changed.relinked)
+    wanted = fresh | {document.id for document in changed.relinked}
     events: list[Event] = []
 
     def act(action: Action) -> None:

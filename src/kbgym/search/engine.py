@@ -10,6 +10,10 @@ from collections.abc import Collection, Iterable, Sequence
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick
 from kbgym.search.index import ExactIndex, Hit, VectorIndex
 
+# Whoever pages asks for the same ranking again: ten pages cost one pass over the matrix.
+_AHEAD = 50
+_RANKINGS = 256
+
 
 class Engine:
     """What an environment searches with; it fits `TextIndex`."""
@@ -17,6 +21,7 @@ class Engine:
     def __init__(self, embedder: Embedder, index: VectorIndex | None = None) -> None:
         self.embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self.index: VectorIndex = ExactIndex(embedder.dimensions) if index is None else index
+        self._ranked: dict[str, list[Hit]] = {}
 
     def __len__(self) -> int:
         return len(self.index)
@@ -29,20 +34,30 @@ class Engine:
         pairs = list(items)
         vectors = self.embedder.embed([text for _, text in pairs], tick)
         self.index.put_many([id for id, _ in pairs], vectors, own=True)
+        self._ranked.clear()
 
     def put(self, id: str, text: str) -> None:
         """Add a text or replace the one under this id."""
         self.index.put(id, self.embedder.embed([text])[0])
+        self._ranked.clear()
 
     def remove(self, id: str) -> None:
         """Forget an id; KeyError where it is unknown."""
         self.index.remove(id)
+        self._ranked.clear()
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         """A page of (id, cosine), nearest first, ties by id; [] past the last page."""
         if offset >= len(self.index):
             return []
-        return self.index.search(self.embedder.embed([query])[0], offset, limit)
+        if min(offset, limit) < 0 or offset + limit > _AHEAD:
+            return self.index.search(self.embedder.embed([query])[0], offset, limit)
+        ranked = self._ranked.get(query)
+        if ranked is None:
+            if len(self._ranked) >= _RANKINGS:
+                self._ranked.clear()
+            ranked = self._ranked[query] = self.index.search(self.embedder.embed([query])[0], 0, _AHEAD)
+        return ranked[offset : offset + limit]
 
     def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
         """The nearest texts, those under the excluded ids left out."""

@@ -12,7 +12,7 @@ import msgspec
 
 from kbgym.actions import Action, Result
 from kbgym.store.guard import Verdict
-from kbgym.worlds.world import Document
+from kbgym.worlds.world import Document, Source
 
 SCHEMA = 1
 
@@ -88,7 +88,8 @@ class Imported(_Event, frozen=True, tag="import"):
 
     No agent did this. A new document is an original with an origin and a source, not an authored one; an edited one is
     the original again, whatever an agent made of it; a removed one is withdrawn, not lost. `restored` are originals
-    that an agent had merged away or deleted and that have to stand for themselves again.
+    that an agent had merged away or deleted and that have to stand for themselves again. `moved` says where unchanged
+    sentences stand now, `relinked` which links the texts have now: the actions that follow make them the store's.
     """
 
     iteration: int
@@ -96,6 +97,8 @@ class Imported(_Event, frozen=True, tag="import"):
     edited: tuple[Document, ...] = ()
     restored: tuple[Document, ...] = ()
     added: tuple[Document, ...] = ()
+    moved: dict[str, Source | None] = {}
+    relinked: dict[str, tuple[str, ...]] = {}
 
 
 class Noted(_Event, frozen=True, tag="note"):

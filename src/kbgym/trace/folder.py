@@ -116,6 +116,10 @@ def originals(folder: Path, events: Iterable[Event] | None = None) -> dict[str, 
             for id in event.removed:
                 known.pop(id, None)
             known.update((document.id, document) for document in (*event.edited, *event.restored, *event.added))
+            for id, source in event.moved.items():
+                known[id] = msgspec.structs.replace(known[id], source=source)
+            for id, links in event.relinked.items():
+                known[id] = msgspec.structs.replace(known[id], links=links)
     return known
 
 

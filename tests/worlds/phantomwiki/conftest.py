@@ -1,4 +1,4 @@
-"""Output folders in PhantomWiki's format: of families made up here, and of the official package where it is installed."""
+"""Output folders in PhantomWiki's format: of families made up here, and of the official package where there is one."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ define it, over those two and friendship. Nothing of kbgym is used, so agreeing 
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -49,6 +50,9 @@ class Families:
                     other = born("male" if self.gender[child] == "female" else "female", [])
                     couples.append((child, other) if self.gender[child] == "female" else (other, child))
         self.people = sorted(self.gender)
+        self._tables: dict[str, dict[str, set[str]]] = {}
+        for rule in ("children", "siblings", "spouses", "grandparents", "great_grandparents", "cousins"):
+            setattr(self, rule, cache(getattr(self, rule)))
         self.friends = {
             frozenset(random.sample(self.people, 2)) for _ in range(len(self.people)) if len(self.people) > 1
         }
@@ -86,7 +90,13 @@ class Families:
         return {o for o in self.people if o != one and any(parent in self.parents[o] for _, parent in pairs)}
 
     def related(self, relation: str, one: str) -> set[str]:
-        """Everybody who is `relation` of one, by definitions that look from whichever end is simplest."""
+        """Everybody who is `relation` of one."""
+        if one not in self._tables:
+            self._tables[one] = self._table(one)
+        return self._tables[one][relation]
+
+    def _table(self, one: str) -> dict[str, set[str]]:
+        """Every relation of one, by definitions that look from whichever end is simplest."""
 
         def of(gender: str, people: set[str]) -> set[str]:
             return {person for person in people if self.gender[person] == gender}
@@ -108,7 +118,7 @@ class Families:
         }
         removed = {o for o in self.people if set(self.parents[o]) & self.cousins(one)}
         second = {o for o in self.people if any(set(self.parents[o]) & self.cousins(p) for p in parents)} - {one}
-        table: dict[str, set[str]] = {
+        return {
             "parent": parents,
             "mother": of("female", parents),
             "father": of("male", parents),
@@ -152,7 +162,6 @@ class Families:
             "daughter_in_law": of("female", each(self.children(one), self.spouses)),
             "son_in_law": of("male", each(self.children(one), self.spouses)),
         }
-        return table[relation]
 
     # -- the files ----------------------------------------------------------------------------------------------------
 

@@ -20,13 +20,16 @@ WINDOW = 8  # how far a modified sentence is looked for among the old ones at it
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """From one set of documents to another. `relinked`: same text, other links. `moved`: same text, other place."""
+    """From one set of documents to another, as the documents are now.
+
+    `relinked`: other links, whatever else. `moved`: the same text at another place of the files.
+    """
 
     added: tuple[Document, ...] = ()
     edited: tuple[Document, ...] = ()
     removed: tuple[str, ...] = ()
-    relinked: tuple[str, ...] = ()
-    moved: int = 0
+    relinked: tuple[Document, ...] = ()
+    moved: tuple[Document, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.edited or self.removed or self.relinked or self.moved)
@@ -42,8 +45,8 @@ def changes(old: Iterable[Document], new: Iterable[Document]) -> Changes:
         added=tuple(document for id, document in after.items() if id not in before),
         edited=tuple(other for one, other in both if one.text != other.text),
         removed=tuple(id for id in before if id not in after),
-        relinked=tuple(other.id for one, other in both if one.links != other.links),
-        moved=sum(one.source != other.source for one, other in same),
+        relinked=tuple(other for one, other in both if one.links != other.links),
+        moved=tuple(other for one, other in same if one.source != other.source),
     )
 
 

@@ -1,0 +1,67 @@
+"""The documentation is true: every command in an `sh` block runs, every make target exists, every link leads somewhere.
+
+A `python` block that starts with `# name.py` is written to that file first, as a reader would.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> list[str]:
+    joined = "\n".join(blocks(page, "sh")).replace("\\\n", " ")
+    return [line.strip() for line in joined.splitlines() if line.strip() and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_verb_and_make_target_exists(page):
+    from kbgym.cli.main import VERBS
+
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for command in commands(page):
+        words = shlex.split(command, comments=True)
+        if words[0] == "make":
+            assert words[1] in targets, command
+        elif words[0] == "kbgym":
+            assert words[1] in VERBS, command
+        else:
+            raise AssertionError(f"{page.name} has a command nobody tests: {command}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", [page for page in PAGES if any("kbgym" in c for c in commands(page))], ids=str)
+def test_every_command_runs(page, tmp_path):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for code in blocks(page, "python"):
+        if match := re.match(r"# (\S+\.py)\n", code):
+            (tmp_path / match[1]).write_text(code, encoding="utf-8")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": "."}
+    needs_world = "worlds-out/w0" in page.read_text(encoding="utf-8")
+    run = [command for command in commands(page) if command.startswith("kbgym")]
+    if needs_world and not any("generate" in command for command in run):
+        run = ["kbgym generate --people 500 --seed 0 --out worlds-out/w0", *run]
+    for command in run:
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
