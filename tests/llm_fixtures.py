@@ -81,8 +81,8 @@ def exam(
     return asyncio.run(run())
 
 
-def train(folder: Path, agents: Agents, batch_size: int = 1, questions: int = 8) -> bytes:
-    settings = RunSettings(questions=questions, epochs=1, embedder="hash", eval=False, batch_size=batch_size)
+def train(folder: Path, agents: Agents, questions: int = 8, **more: Any) -> bytes:
+    settings = RunSettings(questions=questions, epochs=1, embedder="hash", eval=False, **more)
     run = Run.open_or_create(folder, world(), settings)
     engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
     asyncio.run(Trainer(run, agents, engine).train())
@@ -94,7 +94,7 @@ def train_over(url: str, folder: Path, cassette: Path | None = None, batch_size:
     reader = LLMAgent(models, "llm:local/m", "reader", 20)
     agents = Agents(reader, LLMAgent(models, "llm:local/m", "curator", 20))
     try:
-        return train(folder, agents, batch_size), reader.client.usage
+        return train(folder, agents, batch_size=batch_size), reader.client.usage
     finally:
         asyncio.run(models.close())
 

@@ -56,7 +56,8 @@ def curate(env: Environment, question: str, golds: tuple[str, ...]) -> Transcrip
 
 
 def some(world: World, template: str, n: int) -> list[Question]:
-    return Random(template).sample(list(pool(world, template)), n)
+    questions = list(pool(world, template))
+    return Random(template).sample(questions, min(n, len(questions)))
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -88,6 +89,10 @@ def lists(**more: str) -> dict[str, str]:
         "s": "The sisters of Bea Ash are Dee Elm, Eve Fir.",
         "x": "The sisters of Gus Oak are Hal Yew, Ivy Yew.",
         "h": "The hobby of Ann Ash is chess.",
+        "g": "The gender of Ann Ash is female.",
+        "w": "The occupation of Ann Ash is weaver.",
+        "p": "The friend of Ann Ash is Gus Oak.",
+        "q": "The friend of Gus Oak is Ann Ash.",
         "b": "The date of birth of Ann Ash is 0123-04-05.",
         **{f"d{n}": f"The date of birth of Pal {n} is 02{n:02d}-01-02." for n in range(30)},
         **more,

@@ -9,13 +9,14 @@ import click
 import msgspec
 
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import whole_folder, write_lines
+from kbgym.baselines.registry import engine_for_arm
+from kbgym.canonical import decode, whole_folder, write_lines
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import examine, summarise
 from kbgym.protocol.probe import Probe, gradient
 from kbgym.protocol.run import Run
-from kbgym.protocol.session import embedder_named, engine_for, question_set
+from kbgym.protocol.session import embedder_named, question_set
 from kbgym.protocol.train import schedule
 from kbgym.trace.events import Genesis
 from kbgym.trace.folder import open_folder
@@ -59,7 +60,7 @@ def command(
     name = embedder or (genesis.embedder if isinstance(genesis, Genesis) else "")
     examined = folder.store()
     with progress("embedding", quiet or as_json) as tick:
-        engine = engine_for(examined, embedder_named(name), tick)
+        engine = engine_for_arm(_arm_of(folder.folder), examined, embedder_named(name), tick)
     with progress(f"exam {set_name}", quiet or as_json) as tick:
         reader = make_agent(agent, "reader")
         rows = asyncio.run(examine(examined, engine, questions, reader, out, concurrency=concurrency, tick=tick))
@@ -70,6 +71,13 @@ def command(
         f"{summary.actions:.2f} actions and {summary.characters:,.0f} characters read a question ({outcomes})."
     )
     emit(msgspec.to_builtins(summary), as_json, quiet, text)
+
+
+def _arm_of(folder: Path) -> str:
+    """A baseline's store says which arm it is, and with that how it is searched; any other is searched by vectors."""
+    if not (folder / "arm.json").is_file():
+        return "flat"
+    return str(decode((folder / "arm.json").read_bytes(), dict[str, object])["arm"])
 
 
 def _world_of(store: Path, given: Path | None) -> Path:

@@ -58,8 +58,8 @@ def command(
 
     \b
     Example:
-      kbgym import corpus examples/harbour --questions examples/harbour/questions.csv --out worlds/harbour
-      kbgym import corpus examples/harbour --out worlds/harbour --update --store runs/harbour
+      kbgym import corpus examples/harbour/notes --questions examples/harbour/questions.csv --out worlds/harbour
+      kbgym import corpus examples/harbour/notes --out worlds/harbour --update --store runs/harbour
     """
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")

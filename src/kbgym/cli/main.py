@@ -22,6 +22,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "probe": ("probe", "Draw the gradient's question groups for a trained run."),
     "audit": ("audit", "The health of a store: coverage, index quality, what is broken, what to do next."),
     "baseline": ("baseline", "Build an unsupervised arm's store: flat, graphrag, hipporag, raptor, lightrag, oracle."),
+    "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
+    "report": ("report", "Every table and figure of an experiment or a run, in one file."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
     "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),

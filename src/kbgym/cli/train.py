@@ -11,7 +11,7 @@ import msgspec
 from kbgym.analysis.coverage import coverage
 from kbgym.cli.common import agent_options, emit, output_options, progress, settings_from
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.protocol.session import agents_named, check, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.store import ledger
 from kbgym.trace.folder import StoreFolder
@@ -25,7 +25,7 @@ from kbgym.worlds.world import World
 @click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100]")
 @click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]")
 @click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
-@click.option("--strategy", help="What the curator works on: paper.  [default: paper]")
+@click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
 @agent_options
@@ -41,7 +41,9 @@ def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, q
       kbgym train --world worlds-out/w0 --out runs/r0 --questions 100 --epochs 2
     """
     settings = settings_from(config, flags)
-    run = Run.open_or_create(out, World.load(world_folder), settings)
+    world = World.load(world_folder)
+    check(settings, world)
+    run = Run.open_or_create(out, world, settings)
     trainer = train_run(run, settings, quiet or as_json)
     store = trainer.store
     counted = ledger(store)

@@ -9,7 +9,7 @@ from kbgym.agents.registry import make_agent
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import Agents
+from kbgym.protocol.train import STRATEGIES, Agents, schedule
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store
@@ -36,6 +36,15 @@ def engine_for(store: Store, embedder: CachedEmbedder, tick: Tick | None = None)
 
 def agents_named(settings: Settings) -> Agents:
     return Agents(make_agent(settings.reader, "reader"), make_agent(settings.curator, "curator"))
+
+
+def check(settings: Settings, world: World) -> None:
+    """Refuse settings that cannot be carried out, before anything is written."""
+    agents_named(settings)
+    embedder_named(settings.embedder)
+    if settings.strategy not in STRATEGIES:
+        raise BadInput(f"there is no strategy {settings.strategy!r}; use {' or '.join(STRATEGIES)}.")
+    schedule(world, settings)
 
 
 def question_set(name: str, world: World, run: Run | None = None) -> tuple[Question, ...]:

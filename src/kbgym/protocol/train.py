@@ -30,6 +30,8 @@ from kbgym.trace.log import Writer
 from kbgym.worlds.people import training_subset
 from kbgym.worlds.world import Question, World
 
+STRATEGIES = ("paper", "class")
+
 
 class Agents(msgspec.Struct, frozen=True):
     """Who plays."""

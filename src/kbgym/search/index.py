@@ -119,6 +119,10 @@ class ExactIndex:
             self._rows[last] = place
             self._matrix[place] = self._matrix[len(self._ids)]
 
+    def vector(self, id: str) -> NDArray[np.float32]:
+        """A copy of what is under an id; KeyError where it is unknown."""
+        return self._matrix[self._rows[id]].copy()
+
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
         query: NDArray[np.float32] = np.asarray(vector, dtype=np.float32)
         count = len(self._ids)

@@ -36,6 +36,8 @@ from kbgym.policy import Forward, View
 
 # Up to this many candidates it is cheaper to look each one up than to enumerate a second set.
 FEW = 2
+# How many pages of one search it looks at before it takes an empty answer for the answer.
+FAR = 3
 
 Gathering = Generator[Action, str, None]
 Shown = tuple[str, str]
@@ -50,6 +52,7 @@ class ReferenceReader(PlannedPolicy):
         self._starting: set[str] = set()
         self._learnt: set[tuple[str, str]] = set()
         self._doubts: dict[tuple[str, str], int] = {}
+        self._searched: set[tuple[str, int]] = set()
 
     def _plan_pass(self, view: View) -> Plan:
         query = parse_question(_question(view))
@@ -191,12 +194,13 @@ class ReferenceReader(PlannedPolicy):
         whom no list read so far names."""
         query = listing_query(relation, person)
         for page in (1, 2):
-            found = yield from self._search(query, page)
-            if self._is_known(relation, person) or (yield from self._trust(found, relation, person)):
-                return
+            if (query, page) not in self._searched:
+                found = yield from self._search(query, page)
+                if self._is_known(relation, person) or (yield from self._trust(found, relation, person)):
+                    return
             if relation not in ATTRIBUTES and not self.memory.unlisted(relation, person):
-                self._doubts[relation, person] = page + 1
                 break
+        self._doubts[relation, person] = page + 1
         self.memory.settle_list(relation, person)
 
     def _try_harder(self, query: Query) -> Gathering:
@@ -208,6 +212,8 @@ class ReferenceReader(PlannedPolicy):
             yield from self._search(listing_query(relation, person), page)
             if self.memory.related(relation, person) != known:
                 yield from self._gather_query(query)
+            elif page < FAR:
+                self._doubts[relation, person] = page + 1
 
     def _is_known(self, relation: str, person: str) -> bool:
         """Nothing more is to be learnt: settled, read in the person's own index, or a single value that was found."""
@@ -251,6 +257,7 @@ class ReferenceReader(PlannedPolicy):
 
     def _search(self, query: str, page: int) -> Generator[Action, str, list[Shown]]:
         observation = yield Search(query, page)
+        self._searched.add((query, page))
         found = documents(observation)
         for _, text in found:
             self.memory.learn(text)

@@ -25,13 +25,18 @@ def read_text_file(text: str) -> Page:
     first = _FIRST.match(text)
     page = Page(folded(first[1]) if first else "")
     at = first.end() if first else 0
+    introduction: Block | None = None
     for gap in [*_GAP.finditer(text), None]:
         end = gap.start() if gap else len(text)
         for start, stop, item in _parts(text, at, end):
             plain = Plain()
             plain.add(text[start:stop], start)
             if plain.text.strip():
-                page.blocks.append(Block("item" if item else "sentence", plain))
+                page.blocks.append(Block("item" if item else "sentence", plain, under=introduction if item else None))
+                if not item:
+                    introduction = page.blocks[-1] if plain.text.rstrip().endswith(":") else None
+                elif introduction:
+                    introduction.introduces = True
         at = gap.end() if gap else end
     return page
 

@@ -1,0 +1,174 @@
+"""Tables whose every number can say where it came from.
+
+A cell has an id, a value, perhaps an interval, the formula in words and the rows it was computed from; a table is cells
+under columns, with a caption and one sentence that says what it shows. It knows nothing of what is measured.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.analysis.stats import Interval
+from kbgym.errors import BadInput
+
+SHOWN = 400  # rows printed for one cell
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Lines of a file. `field` says what of them was used; no ids means all of them."""
+
+    file: str
+    field: str
+    ids: tuple[str, ...] = ()
+
+
+class Cell(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One number. `text` is what a table shows."""
+
+    id: str
+    text: str
+    value: float | str | None
+    formula: str
+    sources: tuple[Source, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A row of a table; `paper` marks a row of the paper's own figures, no cells a heading."""
+
+    head: str
+    cells: tuple[Cell | None, ...] = ()
+    paper: bool = False
+
+
+class Table(msgspec.Struct, frozen=True):
+    """`sentence` says what the numbers show, and is made from them. `columns` do not count the head of the rows."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    caption: str
+    sentence: str
+    head: str = ""
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for line in self.lines for cell in line.cells if cell is not None]
+
+
+def number(
+    id: str, value: float | None, formula: str, sources: Sequence[Source] = (), digits: int = 3, percent: bool = False
+) -> Cell:
+    return Cell(id, shown(value, digits, percent), value, formula, tuple(sources))
+
+
+def estimate(
+    id: str, found: Interval, formula: str, sources: Sequence[Source] = (), digits: int = 3, mark: float | None = None
+) -> Cell:
+    """A value with its interval; a star where the interval excludes `mark`."""
+    star = "*" if mark is not None and not found.low <= mark <= found.high else ""
+    low, high = shown(found.low, digits - 1), shown(found.high, digits - 1)
+    text = f"{shown(found.value, digits)}{star} [{low}, {high}]"
+    return Cell(id, text, found.value, formula, tuple(sources), _finite(found.low), _finite(found.high))
+
+
+def published(id: str, value: float | str | None, digits: int = 3, percent: bool = False) -> Cell | None:
+    """A figure of the paper; None stays an empty cell."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else shown(value, digits, percent)
+    return Cell(f"paper/{id}", text, value, "As published: gpt-5-mini as reader and curator, one seed, n = 34 a group.")
+
+
+def shown(value: float | None, digits: int = 3, percent: bool = False) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if percent:
+        return f"{value:.{max(0, digits - 2)}%}"
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", "−") if float(text.replace(",", "")) else text.replace("-", "")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def as_csv(table: Table) -> str:
+    """The numbers unrounded; columns with intervals have their two ends beside them."""
+    wide = [
+        any(len(line.cells) > at and (cell := line.cells[at]) is not None and cell.low is not None for line in table.lines)
+        for at in range(len(table.columns))
+    ]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    head = ["block", table.head or "row", "source"]
+    for name, ends in zip(table.columns, wide, strict=True):
+        head += [name, f"{name} low", f"{name} high"] if ends else [name]
+    writer.writerow(head)
+    block = ""
+    for line in table.lines:
+        if not line.cells:
+            block = line.head
+            continue
+        row: list[Any] = [block, line.head, "paper" if line.paper else "ours"]
+        for cell, ends in zip(line.cells, wide, strict=True):
+            row.append("" if cell is None or cell.value is None else cell.value)
+            if ends:
+                row += ["", ""] if cell is None or cell.low is None else [cell.low, cell.high]
+        writer.writerow(row)
+    return out.getvalue()
+
+
+def cells_json(tables: Iterable[Table]) -> dict[str, Cell]:
+    """Every cell by its id, each id once."""
+    found: dict[str, Cell] = {}
+    for table in tables:
+        for cell in table.cells:
+            if cell.id in found and found[cell.id] != cell:
+                raise ValueError(f"two different cells are called {cell.id}")
+            found[cell.id] = cell
+    return found
+
+
+def explain(root: Path, cells: Mapping[str, Cell], id: str) -> str:
+    """What a cell is, and the rows it came from."""
+    if id not in cells:
+        near = [name for name in cells if id.strip("/").split("/")[-1] in name][:3] or list(cells)[:3]
+        raise BadInput(f"there is no cell {id!r}; there are {len(cells):,}, such as {', '.join(near)}.")
+    cell = cells[id]
+    lines = [f"{cell.id} = {cell.text}", f"value    {cell.value!r}"]
+    if cell.low is not None or cell.high is not None:
+        lines.append(f"interval {cell.low!r} to {cell.high!r}")
+    lines += [f"formula  {cell.formula}"]
+    for source in cell.sources:
+        lines.append(f"from     {source.file}: {source.field}")
+        lines += _rows(root / source.file, source)
+    return "\n".join(lines)
+
+
+def _rows(file: Path, source: Source) -> list[str]:
+    """The lines of an exam, with the fields that were used; of other files the ids alone."""
+    if file.suffix != ".jsonl" or file.parent.name != "exams":
+        return [f"           {id}" for id in source.ids[:SHOWN]]
+    wanted, fields = set(source.ids), [name.strip() for name in source.field.split(",")]
+    lines = []
+    for text in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(text)
+        if not wanted or row["id"] in wanted:
+            lines.append("           " + "  ".join([*(f"{name}={row.get(name)}" for name in fields), row["id"]]))
+    return lines[:SHOWN]

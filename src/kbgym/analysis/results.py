@@ -1,0 +1,244 @@
+"""What an experiment or a run left behind, opened for the tables: rows by seed, arm and group; trainings by replay.
+
+A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads as an experiment of one seed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.analysis.cells import Source
+from kbgym.analysis.coverage import coverage
+from kbgym.analysis.gradient import LABELS
+from kbgym.analysis.health import Health, health
+from kbgym.analysis.trajectory import Trajectory, trajectory
+from kbgym.canonical import read_lines
+from kbgym.errors import BadInput
+from kbgym.protocol.exam import Row
+from kbgym.protocol.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
+from kbgym.protocol.run import Run
+from kbgym.store import Store
+from kbgym.tools import render
+from kbgym.trace.events import Acted, Event
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.world import World
+
+ORDER = ("trained", "both", "one", "neither")
+POOLED = "pooled"
+Pair = tuple[Row, Row]
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What training had spent, both passes together, after an iteration."""
+
+    actions: int
+    characters: int
+
+
+class Trained:
+    """One training of one seed; everything about its store comes from its trace."""
+
+    def __init__(self, folder: Path, root: Path, name: str, label: str) -> None:
+        self.folder = folder
+        self.name = name
+        self.label = label
+        self.trace = str((folder / "trace.jsonl").relative_to(root))
+        self.run = Run(folder)
+
+    @cached_property
+    def place(self) -> StoreFolder:
+        return StoreFolder(self.folder)
+
+    @cached_property
+    def store(self) -> Store:
+        return self.place.store()
+
+    @cached_property
+    def trajectory(self) -> Trajectory:
+        return trajectory(self.place)
+
+    @cached_property
+    def health(self) -> Health:
+        origins = tuple(origin for record in self.place.initial for origin in record.origins)
+        return health(self.store, self.run.world, origins)
+
+    @cached_property
+    def spent(self) -> dict[int, Spent]:
+        """By iteration; characters are what the agents were given to read."""
+        found: dict[int, Spent] = {0: Spent(0, 0)}
+        actions = characters = 0
+
+        def watch(event: Event, store: Store) -> None:
+            nonlocal actions, characters
+            if isinstance(event, Acted):
+                actions += 1
+                characters += len(render(event.result, lambda id: store[id].text))
+                found[event.iteration] = Spent(actions, characters)
+
+        self.place.store(watch=watch)
+        return found
+
+    def coverage_at(self, iteration: int) -> float:
+        return next(point.coverage for point in reversed(self.trajectory.points) if point.iteration <= iteration)
+
+
+class Seed:
+    """The rows and trainings of one seed."""
+
+    def __init__(self, number: int, folder: Path, root: Path, trainings: Sequence[tuple[str, str, Path]]) -> None:
+        self.number = number
+        self.folder = folder
+        self.root = root
+        self.trained = {name: Trained(place, root, name, label) for name, label, place in trainings}
+        self._rows: dict[tuple[str, str], tuple[Row, ...]] = {}
+
+    @cached_property
+    def world(self) -> World:
+        return World.load(self.folder / "world")
+
+    def file(self, arm: str, group: str) -> Path:
+        """A run calls its only trained store `trained`."""
+        path = self.folder / "exams" / f"{arm}-{group}.jsonl"
+        if not path.exists() and arm in self.trained and self.trained[arm].folder == self.folder:
+            return self.folder / "exams" / f"trained-{group}.jsonl"
+        return path
+
+    def has(self, arm: str, group: str) -> bool:
+        return self.file(arm, group).exists()
+
+    def rows(self, arm: str, group: str) -> tuple[Row, ...]:
+        if (arm, group) not in self._rows:
+            self._rows[arm, group] = tuple(read_lines(self.file(arm, group), Row))
+        return self._rows[arm, group]
+
+    @cached_property
+    def arms(self) -> dict[str, dict[str, Any]]:
+        """What is known of every arm, trained ones included, and of those that could not be built."""
+        found: dict[str, dict[str, Any]] = {}
+        for file in sorted((self.folder / "arms").glob("*.json")):
+            found[file.stem] = json.loads(file.read_bytes())
+        if "flat" not in found:
+            found["flat"] = _about(Store(next(iter(self.trained.values())).place.initial))
+        for name, trained in self.trained.items():
+            shares = msgspec.to_builtins(trained.health.coverage)
+            found[name] = {**_about(trained.store), "coverage": shares}
+        return found
+
+    @cached_property
+    def seconds(self) -> dict[str, float]:
+        file = self.folder / "timing.jsonl"
+        if not file.exists():
+            return {}
+        lines = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+        return {line["what"]: line["seconds"] for line in lines}
+
+
+def _about(store: Store) -> dict[str, Any]:
+    authored = sum(record.flag == "authored" for record in store)
+    shares = msgspec.to_builtins(coverage(store))
+    return {"documents": len(store), "authored": authored, "links": store.links, "coverage": shares, "tokens": 0}
+
+
+class Results:
+    """An experiment's seeds, arms and groups, and how a table asks for rows."""
+
+    def __init__(self, root: Path, plan: Plan | None, seeds: Sequence[Seed]) -> None:
+        self.root = root
+        self.plan = plan
+        self.seeds = tuple(seeds)
+        first = self.seeds[0]
+        self.trainings = tuple(first.trained)
+        known = [*(plan.arms if plan else ("flat",)), *self.trainings]
+        self.groups = tuple(name for name in ORDER if first.has("flat", name))
+        if not self.groups:
+            raise BadInput(f"{root} holds no exam of the flat store on a probe group; run the experiment first.")
+        whole = [arm for arm in known if all(seed.has(arm, group) for seed in self.seeds for group in self.groups)]
+        self.arms = tuple(whole)
+        self.missing = tuple(arm for arm in known if arm not in whole)
+        self.settings = first.trained[self.trainings[0]].run.settings
+
+    def label(self, arm: str) -> str:
+        for seed in self.seeds:
+            if arm in seed.trained:
+                return seed.trained[arm].label
+            if arm in seed.arms and "label" in seed.arms[arm]:
+                return str(seed.arms[arm]["label"])
+        return {"flat": "B1 flat"}.get(arm, arm)
+
+    @property
+    def kind(self) -> str:
+        """The kind of world: people, phantomwiki, or whatever it says."""
+        return str(self.seeds[0].world.facts.get("kind", "corpus"))
+
+    @property
+    def agent(self) -> str:
+        """Who produced the numbers, in words that cannot be mistaken for a model's."""
+        reader, curator = self.settings.reader, self.settings.curator
+        if reader == curator == "reference":
+            return "the reference agents (deterministic rules, no language model)"
+        return f"reader {reader}, curator {curator}"
+
+    def caption(self, seeds: Sequence[Seed] | None = None, n: bool = True) -> str:
+        """Agent, seeds and n, for under a table."""
+        chosen = self.seeds if seeds is None else seeds
+        numbers = ", ".join(str(seed.number) for seed in chosen)
+        per_group = {len(seed.rows("flat", group)) for seed in chosen for group in self.groups}
+        size = f" n = {' to '.join(str(one) for one in sorted({min(per_group), max(per_group)}))} a group and seed." if n else ""
+        return f"By {self.agent}; seed{'s' if len(chosen) > 1 else ''} {numbers}.{size}"
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def pairs(self, arm: str, group: str, base: str = "flat", seeds: Sequence[Seed] | None = None) -> list[list[Pair]]:
+        """A list of pairs a seed: the same question on both arms, where neither agent failed."""
+        names = self.groups if group == POOLED else (group,)
+        found = []
+        for seed in self.seeds if seeds is None else seeds:
+            pairs: list[Pair] = []
+            for name in names:
+                other = {row.id: row for row in seed.rows(base, name)}
+                rows = (row for row in seed.rows(arm, name) if row.id in other)
+                pairs += [(r, other[r.id]) for r in rows if r.f1 is not None and other[r.id].f1 is not None]
+            found.append(pairs)
+        return found
+
+    def sources(
+        self, arm: str, group: str, field: str, base: str | None = None, seeds: Sequence[Seed] | None = None
+    ) -> list[Source]:
+        names = self.groups if group == POOLED else (group,)
+        return [
+            Source(str(seed.file(one, name).relative_to(self.root)), field)
+            for seed in (self.seeds if seeds is None else seeds)
+            for name in names
+            for one in (arm, base)
+            if one is not None
+        ]
+
+
+def open_results(place: Path) -> Results:
+    """An experiment folder, or a run folder with exams."""
+    if (place / FILE).exists():
+        plan = read_plan(place)
+        return Results(place, plan, [_seed(place, plan.trainings, number) for number in plan.seeds])
+    if (place / "run.json").exists():
+        run = Run(place)
+        name = f"trained-{run.settings.strategy}"
+        return Results(
+            place, None, [Seed(run.settings.seed, place, place, [(name, f"Trained ({run.settings.strategy})", place)])]
+        )
+    raise BadInput(f"{place} is neither an experiment nor a run: it has no {FILE} and no run.json.")
+
+
+def _seed(root: Path, trainings: Sequence[Training], number: int) -> Seed:
+    folder = seed_folder(root, number)
+    if not folder.is_dir():
+        raise BadInput(f"{root} has no {folder.name} yet; run the experiment first.")
+    return Seed(number, folder, root, [(one.name, one.label, folder / one.name) for one in trainings])
+
+
+__all__ = ["LESSONS", "ORDER", "POOLED", "LABELS", "Pair", "Results", "Seed", "Spent", "Trained", "open_results"]

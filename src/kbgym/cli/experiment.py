@@ -1,0 +1,176 @@
+"""`kbgym experiment run`: all arms on all groups for several seeds; run again, it does what is missing."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+
+import click
+import msgspec
+
+from kbgym.analysis.coverage import coverage
+from kbgym.baselines import arm_named, build_arm, engine_for_arm
+from kbgym.cli.common import emit, output_options, progress
+from kbgym.errors import BadInput
+from kbgym.protocol.experiment import (
+    VALUES,
+    Kind,
+    Plan,
+    Prepared,
+    open_experiment,
+    run_seed,
+    seed_folder,
+    snapshots,
+    trainings,
+)
+from kbgym.protocol.run import Settings
+from kbgym.protocol.session import embedder_named
+from kbgym.worlds.world import World
+
+ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
+
+
+@click.group("experiment")
+def command() -> None:
+    """Run experiments over arms, question groups and seeds."""
+
+
+@command.command("run")
+@click.argument("kind", type=click.Choice(["paper", "ablation"]))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume.")
+@click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
+@click.option("--arms", default=None, help=f"Unsupervised arms, by comma.  [default: {','.join(ARMS)}]")
+@click.option("--strategy", default="paper,class", show_default=True, help="A training for each, by comma.")
+@click.option("--vary", type=click.Choice(["strategy", *VALUES]), default="strategy", help="What an ablation varies.")
+@click.option("--n", "size", default="34", show_default=True, help="Exam questions a group, or `all`.")
+@click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
+@click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
+@click.option("--agent", default="reference", show_default=True, help="Who reads and curates.")
+@click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
+@click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
+@click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
+@output_options
+def run_command(
+    kind: Kind,
+    out: Path,
+    seeds: str,
+    arms: str | None,
+    strategy: str,
+    vary: str,
+    size: str,
+    questions: int,
+    epochs: int,
+    agent: str,
+    people: int,
+    world_folder: Path | None,
+    jobs: int,
+    embedder: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Train and examine: `paper` is the paper's evaluation, `ablation` varies one thing of the training.
+
+    For every seed: a world, a training for each strategy, the gradient's question groups, and exams of every arm on
+    every group. On a given --world the seed decides the order of the questions and which unseen ones are drawn.
+
+    \b
+    Examples:
+      kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
+      kbgym experiment run ablation --vary budget --out exp/budget
+      kbgym report exp/paper
+    """
+    if size != "all" and not size.isdigit():
+        raise BadInput(f"--n takes a number or `all`, not {size!r}.")
+    named = _list(arms) if arms is not None else ARMS if kind == "paper" else ("flat", "hipporag")
+    for name in named:
+        arm_named(name)
+    base = Settings(questions=questions, epochs=epochs, reader=agent, curator=agent, embedder=embedder)
+    world = World.load(world_folder) if world_folder else None
+    plan = Plan(
+        kind=kind,
+        trainings=trainings(kind, vary, _list(strategy), base),
+        arms=tuple(dict.fromkeys(("flat", *named))),
+        seeds=numbers(seeds),
+        n=None if size == "all" else int(size),
+        people=0 if world else people,
+        world=world.hash if world else "",
+        vary=vary if kind == "ablation" else "",
+    )
+    whole = open_experiment(out, plan)
+    if world:
+        for seed in whole.seeds:
+            world.save(seed_folder(out, seed) / "world")
+    started = time.perf_counter()
+    _run(out, whole, jobs, quiet or as_json)
+    seconds = time.perf_counter() - started
+    result = {
+        "experiment": str(out),
+        "seeds": list(whole.seeds),
+        "arms": [*whole.arms, *(training.name for training in whole.trainings)],
+        "exams": sum(len(list(seed_folder(out, seed).glob("exams/*.jsonl"))) for seed in whole.seeds),
+        "seconds": round(seconds, 1),
+    }
+    text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {seconds:.0f} s.\nNext: kbgym report {out}"
+    emit(result, as_json, quiet, text)
+
+
+def _run(out: Path, plan: Plan, jobs: int, quiet: bool) -> None:
+    """Seeds one after the other, or in processes of their own; the bar counts finished exams."""
+    total = len(plan.seeds) * 4 * (
+        len(plan.arms) + sum(1 + len(snapshots(training.settings)) for training in plan.trainings)
+    )
+
+    def finished() -> int:
+        return min(total, sum(len(list(seed_folder(out, seed).glob("exams/*.jsonl"))) for seed in plan.seeds))
+
+    with progress("exams", quiet) as tick:
+        if jobs == 1 or len(plan.seeds) == 1:
+            for seed in plan.seeds:
+                run_seed(out, plan, seed, prepare, lambda note, seed=seed: tick(finished(), total, f"seed {seed}, {note}"))
+            return
+        # A process a seed: more threads inside each would only get in each other's way.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            waiting = {pool.submit(run_seed, out, plan, seed, prepare) for seed in plan.seeds}
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                tick(finished(), total, f"{len(waiting)} seeds to go")
+
+
+def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
+    """An arm as an experiment wants it; here, because protocols do not know the baselines."""
+    vectors = embedder_named(embedder)
+    built = build_arm(arm, world, lambda: vectors, seed)
+    shares = coverage(built.store, questions=world.questions)
+    about = {
+        "arm": arm,
+        "label": arm_named(arm).label,
+        "documents": len(built.store),
+        "authored": sum(record.flag == "authored" for record in built.store),
+        "links": built.store.links,
+        "coverage": msgspec.to_builtins(shares),
+        "tokens": built.tokens,
+        "notes": msgspec.to_builtins(built.notes),
+    }
+    return Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """0,1,2 or 0-4 as numbers."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        if not low.isdigit() or (dash and not high.isdigit()):
+            raise BadInput(f"--seeds takes numbers such as 0,1,2 or 0-4, not {text!r}.")
+        found += range(int(low), int(high or low) + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,277 @@
+"""An experiment: for every seed a world, trainings, probe groups, and exams of every arm on every group.
+
+    EXP/experiment.json          what was asked for
+    EXP/seed-0/world/            the seed's world
+    EXP/seed-0/trained-paper/    a run folder for every training
+    EXP/seed-0/probe/            the question groups, and what was checked about them
+    EXP/seed-0/arms/ARM.json     what an unsupervised arm came out as
+    EXP/seed-0/exams/ARM-GROUP.jsonl, ARM@ITERATION-GROUP.jsonl
+    EXP/seed-0/timing.jsonl      clocks
+
+Everything that is there is kept: run again, it does what is missing. It does not know how an arm is built (it is handed
+a function for that) nor what the rows come to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from kbgym.agents.registry import make_agent
+from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines
+from kbgym.environment import Engine
+from kbgym.errors import BadInput, Damaged
+from kbgym.protocol.exam import examine
+from kbgym.protocol.probe import gradient
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.protocol.train import Trainer, schedule
+from kbgym.store import Store
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds import people
+from kbgym.worlds.world import Question, World
+
+Kind = Literal["paper", "ablation"]
+FILE = "experiment.json"
+LESSONS = "lessons"  # the exam on every training question: retention with nothing moving but the store
+SNAPSHOTS = 5  # stores examined on the way through the first epoch
+VALUES: dict[str, tuple[int, ...]] = {"budget": (15, 30, 60), "questions": (25, 50, 100, 150)}
+
+
+class Training(msgspec.Struct, frozen=True):
+    """One way to train: the arm's name, what tables call it, and settings (the seed is filled in later)."""
+
+    name: str
+    label: str
+    settings: Settings
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What an experiment does with each seed. `world` is the hash of a given world, empty for generated ones."""
+
+    kind: Kind
+    trainings: tuple[Training, ...]
+    arms: tuple[str, ...]
+    seeds: tuple[int, ...]
+    n: int | None = 34
+    people: int = 500
+    world: str = ""
+    vary: str = ""
+
+    @property
+    def reader(self) -> str:
+        return self.trainings[0].settings.reader
+
+    @property
+    def embedder(self) -> str:
+        return self.trainings[0].settings.embedder
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """An arm's store, what it is searched with, and what is worth keeping about it."""
+
+    store: Store
+    engine: Engine
+    about: Mapping[str, Any]
+
+
+Prepare = Callable[[str, World, str, int], Prepared]  # arm, world, embedder's name, seed
+Tick = Callable[[str], None]
+
+
+def trainings(kind: Kind, vary: str, strategies: Sequence[str], base: Settings) -> tuple[Training, ...]:
+    """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies."""
+    found = []
+    for strategy in strategies:
+        settings = msgspec.structs.replace(base, strategy=strategy)
+        if kind == "paper" or vary == "strategy":
+            found.append(Training(f"trained-{strategy}", f"Trained ({strategy})", settings))
+            continue
+        if vary not in VALUES:
+            raise BadInput(f"an ablation varies strategy, {' or '.join(VALUES)}, not {vary!r}.")
+        for value in VALUES[vary]:
+            field = "backward_budget" if vary == "budget" else "questions"
+            changed = msgspec.structs.replace(settings, **{field: value})
+            found.append(Training(f"trained-{strategy}-{vary}{value}", f"{strategy}, {vary} {value}", changed))
+    return tuple(found)
+
+
+def open_experiment(folder: Path, plan: Plan) -> Plan:
+    """Start an experiment or go on with one: seeds, arms and trainings may be added, the rest must be the same."""
+    file = folder / FILE
+    if file.exists():
+        before = read_plan(folder)
+        for name in ("kind", "n", "people", "world", "vary", "reader", "embedder"):
+            old, new = getattr(before, name), getattr(plan, name)
+            if old != new:
+                raise BadInput(f"{folder} was started with {name} {old!r}, not {new!r}; use that, or another --out.")
+        known = {training.name: training for training in before.trainings}
+        for training in plan.trainings:
+            if known.get(training.name, training) != training:
+                raise BadInput(f"{folder} trains {training.name} with other settings; use another --out.")
+        plan = msgspec.structs.replace(
+            plan,
+            trainings=tuple({**known, **{one.name: one for one in plan.trainings}}.values()),
+            arms=tuple(dict.fromkeys((*before.arms, *plan.arms))),
+            seeds=tuple(sorted({*before.seeds, *plan.seeds})),
+        )
+    elif folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not empty and holds no experiment; choose another --out.")
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / f".{FILE}.tmp"
+    scratch.write_text(pretty(plan), encoding="utf-8")
+    os.replace(scratch, file)
+    return plan
+
+
+def read_plan(folder: Path) -> Plan:
+    try:
+        return decode((folder / FILE).read_bytes(), Plan)
+    except FileNotFoundError:
+        raise BadInput(f"{folder} is no experiment: it has no {FILE}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Damaged(f"{folder / FILE}: {error}") from error
+
+
+def seed_folder(folder: Path, seed: int) -> Path:
+    return folder / f"seed-{seed}"
+
+
+def snapshots(settings: Settings) -> tuple[int, ...]:
+    """The iterations examined on the way: five through the first epoch, then each epoch's end but the last."""
+    steps = (round(settings.questions * part / SNAPSHOTS) for part in range(1, SNAPSHOTS + 1))
+    ends = (settings.questions * epoch for epoch in range(1, settings.epochs + 1))
+    last = settings.questions * settings.epochs
+    return tuple(sorted({step for step in (*steps, *ends) if 0 < step < last}))
+
+
+def run_seed(folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick | None = None) -> None:
+    """Everything of one seed that is not there yet."""
+    Seed(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None)).run()
+
+
+class Seed:
+    """One seed in progress."""
+
+    def __init__(self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.seed = seed
+        self.prepare = prepare
+        self.tick = tick
+        self.embedder = embedder_named(plan.embedder)
+        self.reader = make_agent(plan.reader, "reader")
+        self.world = self._world()
+
+    def run(self) -> None:
+        for training in self.plan.trainings:
+            self._train(training)
+        groups = self._probe()
+        for arm in self.plan.arms:
+            self._arm(arm, groups)
+        for training in self.plan.trainings:
+            self._stores(training, groups)
+
+    def _world(self) -> World:
+        place = self.folder / "world"
+        if not place.exists():
+            if self.plan.world:
+                raise BadInput(f"{place} is missing; run the experiment again with its --world.")
+            people.generate(self.plan.people, self.seed).save(place)
+        return World.load(place)
+
+    def _settings(self, training: Training) -> Settings:
+        return msgspec.structs.replace(training.settings, seed=self.seed)
+
+    def _train(self, training: Training) -> None:
+        settings = self._settings(training)
+        started = time.perf_counter()
+        run = Run.open_or_create(self.folder / training.name, self.world, settings)
+        engine = engine_for(StoreFolder(run.folder).store(), self.embedder)
+        trainer = Trainer(run, agents_named(settings), engine)
+        if trainer.position < len(trainer.lessons):
+            asyncio.run(trainer.train(lambda done, total, note: self.tick(f"{training.name}: {done} of {total}")))
+            self._timed(f"train {training.name}", time.perf_counter() - started)
+        else:
+            trainer.writer.close()
+
+    def _probe(self) -> dict[str, tuple[Question, ...]]:
+        """The groups for the largest training set, so that no training saw an unseen question."""
+        most = max((one.settings for one in self.plan.trainings), key=lambda settings: settings.questions)
+        lessons = schedule(self.world, msgspec.structs.replace(most, seed=self.seed, epochs=1))
+        trained = [question for _, question in lessons]
+        place = self.folder / "probe"
+        if not place.exists():
+            probe = gradient(self.world, trained, self.plan.n, self.seed)
+            with whole_folder(place) as folder:
+                for name, questions in probe.groups.items():
+                    write_lines(folder / f"{name}.jsonl", questions)
+                checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
+                (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
+        order = json.loads((place / "probe.json").read_text(encoding="utf-8"))["order"]
+        return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
+
+    def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
+        asked = self._with_lessons(groups) if arm == "flat" else groups
+        note = self.folder / "arms" / f"{arm}.json"
+        if note.exists() and ("skipped" in json.loads(note.read_bytes()) or not self._missing(arm, asked)):
+            return
+        self.tick(f"{arm}: building")
+        started = time.perf_counter()
+        note.parent.mkdir(exist_ok=True)
+        try:
+            prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed)
+        except BadInput as refusal:  # an arm that this kind of world cannot have
+            note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
+            return
+        self._timed(f"build {arm}", time.perf_counter() - started)
+        self._examine(arm, prepared.store, prepared.engine, asked)
+        note.write_text(pretty(prepared.about), encoding="utf-8")
+
+    def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
+        """The final store of a training and those on the way, by replay."""
+        place = StoreFolder(self.folder / training.name)
+        last = training.settings.questions * training.settings.epochs
+        for at in (*snapshots(training.settings), last):
+            arm = training.name if at == last else f"{training.name}@{at}"
+            asked = self._with_lessons(groups) if at == last and self.plan.kind == "paper" else groups
+            if self._missing(arm, asked):
+                store = place.store(at)
+                self._examine(arm, store, engine_for(store, self.embedder), asked)
+
+    def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
+        if self.plan.kind != "paper":
+            return groups
+        settings = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)
+        lessons = sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
+        return {**groups, LESSONS: lessons}
+
+    def _missing(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> list[str]:
+        """Groups without a whole file of rows; a file in progress has fewer lines than questions."""
+        return [
+            name
+            for name, questions in groups.items()
+            if not (file := self._file(arm, name)).exists() or file.read_bytes().count(b"\n") < len(questions)
+        ]
+
+    def _examine(self, arm: str, store: Store, engine: Engine, groups: Mapping[str, Sequence[Question]]) -> None:
+        (self.folder / "exams").mkdir(exist_ok=True)
+        for name in self._missing(arm, groups):
+            self.tick(f"{arm}: exam {name}")
+            started = time.perf_counter()
+            asyncio.run(examine(store.copy(), engine, groups[name], self.reader, self._file(arm, name)))
+            self._timed(f"exam {arm} {name}", time.perf_counter() - started)
+
+    def _file(self, arm: str, group: str) -> Path:
+        return self.folder / "exams" / f"{arm}-{group}.jsonl"
+
+    def _timed(self, what: str, seconds: float) -> None:
+        with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
+            out.write(json.dumps({"what": what, "seconds": round(seconds, 3)}) + "\n")

@@ -1,0 +1,262 @@
+"""The process that owns a store: every action of every client passes here, one at a time, durable before it is answered.
+
+An edit is one transaction of the trace. Edits that come in while the disk is busy are written and flushed together
+(group commit), each still a transaction of its own. An answer, also a reader's, waits until everything it was made from
+is on the disk. Searching for what an action needs (embedding) happens before its turn, beside the loop.
+It knows nothing of HTTP, MCP, questions or golds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.actions import Action, Add, Edit, Error, Result, Search
+from kbgym.environment import Environment, Step
+from kbgym.errors import BadInput, Failed
+from kbgym.protocol.session import embedder_named
+from kbgym.search.embed import CachedEmbedder, Tick
+from kbgym.search.index import ExactIndex
+from kbgym.serve.sessions import Session
+from kbgym.serve.vectors import Embedding, LiveEngine, Overlay
+from kbgym.store import Store
+from kbgym.store.guard import Judge
+from kbgym.tools import ROLES, Role, check
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Genesis
+from kbgym.trace.folder import StoreFolder
+from kbgym.trace.replay import Watcher
+
+EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"}
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What became of an action, and the iteration of the store it is true of."""
+
+    step: Step
+    version: int
+    conflict: bool = False
+
+
+class Snapshot(msgspec.Struct, frozen=True, eq=False):
+    """The store and its index as they were after an iteration."""
+
+    store: Store
+    engine: Overlay
+    iteration: int
+
+
+class ServedEnvironment(Environment):
+    """An environment whose embedding does not hold up the loop."""
+
+    def __init__(self, store: Store, engine: LiveEngine | Overlay, judge: Judge | None = None) -> None:
+        super().__init__(store, engine, judge)
+        self._embedding = engine.embedding
+
+    async def step(self, action: Action, role: Role) -> Step:
+        action = check(action, role)
+        await self._embedding.prepare(texts_in(action))
+        return await super().step(action, role)
+
+
+def texts_in(action: Action) -> tuple[str, ...]:
+    match action:
+        case Search(text) | Add(text) | Edit(_, text):
+            return (text,)
+    return ()
+
+
+def is_editing(action: Action) -> bool:
+    return action.__struct_config__.tag in EDITING
+
+
+class Owner:
+    """A store that is open for work: its state, its search, its trace."""
+
+    def __init__(
+        self,
+        place: Path,
+        watchers: Sequence[Watcher] = (),
+        embedder: CachedEmbedder | None = None,
+        settings: dict[str, Any] | None = None,
+        judge: Judge | None = None,
+        tick: Tick | None = None,
+    ) -> None:
+        self.place = place
+        self.watchers = list(watchers)
+        folder = StoreFolder(place)
+        genesis = folder.events[0] if folder.events else None
+        if embedder is None:
+            embedder = embedder_named(genesis.embedder if isinstance(genesis, Genesis) else "")
+        # The lock comes first: what is replayed below is what will be gone on with.
+        name = "hash" if embedder.name.startswith("hash-") else embedder.name
+        self._writer = folder.resume() if folder.reading else folder.start(name, settings or {})
+        try:
+            store = folder.store(watch=self._watch)
+            commits = [event for event in folder.events if isinstance(event, Committed)]
+            self.iteration = commits[-1].iteration if commits else 0
+            self.position = commits[-1].position if commits else 0
+            index = ExactIndex(embedder.dimensions)
+            records = list(store)
+            index.put_many(
+                [record.id for record in records], embedder.embed([r.text for r in records], tick), own=True
+            )
+        except BaseException:
+            self._writer.close()
+            raise
+        self.initial = folder.initial
+        self.embedding = Embedding(embedder)
+        self.engine = LiveEngine(index, self.embedding)
+        self.environment = Environment(store, self.engine, judge)
+        self._turn = asyncio.Lock()
+        self._disk = ThreadPoolExecutor(1, "trace")
+        self._pending: list[tuple[list[Event], asyncio.Future[None]]] = []
+        self._flushing: asyncio.Task[None] | None = None
+        self._last: asyncio.Future[None] | None = None
+        self._snapshot: Snapshot | None = None
+        self.commits = self.flushes = 0
+
+    @property
+    def store(self) -> Store:
+        return self.environment.store
+
+    @property
+    def turn(self) -> asyncio.Lock:
+        """Held by whoever changes the store; for passes that land as a whole."""
+        return self._turn
+
+    def _watch(self, event: Event, store: Store) -> None:
+        for watcher in self.watchers:
+            watcher(event, store)
+
+    # -- one action ---------------------------------------------------------------------------------------------------
+
+    async def act(self, session: Session, action: Action, role: Role) -> Reply:
+        """Carry out one action of one client; returns once it is durable."""
+        action = check(action, role)
+        await self.embedding.prepare(texts_in(action))
+        async with self._turn:
+            stale = session.stale(action, self.store)
+            if stale is not None:
+                reply = self._conflict(session, action, stale)
+                durable = self._last
+            else:
+                step = await self.environment.step(action, role)
+                session.saw(step.result, self.store)
+                if is_editing(step.action) and not isinstance(step.result, Error):
+                    durable = self._record(session.client, step)
+                else:
+                    durable = self._last
+                reply = Reply(step, self.iteration)
+        if durable is not None:
+            await asyncio.shield(durable)
+        return reply
+
+    def _conflict(self, session: Session, action: Action, id: str) -> Reply:
+        """The document changed since the client saw it: show what it is now, and change nothing."""
+        record = self.store[id]
+        session.show(id, self.store)
+        links = f"It links to {', '.join(record.links)}." if record.links else "It links to nothing."
+        message = f"[{id}] was changed by somebody else since you saw it; nothing was done. It now reads:"
+        result: Result = Error(message)
+        return Reply(Step(action, result, f"Conflict: {message}\n[{id}] {record.text}\n{links}"), self.iteration, True)
+
+    def _record(self, client: str, step: Step) -> asyncio.Future[None]:
+        number = self.iteration + 1
+        return self.commit(
+            [
+                Began(number, "serve", client),
+                Acted(number, "serve", 1, step.action, step.result, step.verdict),
+                Ended(number, "serve", "done"),
+            ]
+        )
+
+    # -- the trace ----------------------------------------------------------------------------------------------------
+
+    def commit(self, events: Sequence[Event], store: Store | None = None) -> asyncio.Future[None]:
+        """End a transaction of the next iteration and hand it to the disk; the future is done when it is durable.
+
+        The caller holds the turn, or has not waited since it changed the store. `store` is the state the events lead
+        to, where that is not the live one.
+        """
+        store = self.store if store is None else store
+        self.iteration += 1
+        whole = [*events, Committed(self.iteration, self.position, store.fingerprint, len(store), store.links)]
+        for event in whole:
+            self._watch(event, store)
+        self._last = durable = asyncio.get_running_loop().create_future()
+        self._pending.append((whole, durable))
+        self.commits += 1
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().create_task(self._flush())
+        return durable
+
+    async def _flush(self) -> None:
+        try:
+            while self._pending:
+                batch, self._pending = self._pending, []
+                events = [event for some, _ in batch for event in some]
+                self.flushes += 1
+                try:
+                    await asyncio.get_running_loop().run_in_executor(self._disk, self._writer.commit, events)
+                except (Failed, OSError) as error:
+                    self._give_up([*batch, *self._pending], error)
+                    continue
+                for _, durable in batch:
+                    durable.set_result(None)
+        finally:
+            self._flushing = None
+            if not self._pending:
+                self._last = None
+
+    def _give_up(self, batch: Sequence[tuple[list[Event], asyncio.Future[None]]], error: Exception) -> None:
+        """Nothing of this reached the disk, nor may what was built on it: return to what did."""
+        self._pending, self._last = [], None
+        folder = StoreFolder(self.place)
+        self.iteration = folder.reading.iteration if folder.reading else 0
+        self.become(folder.store())
+        for _, durable in batch:
+            durable.set_exception(Failed(str(error)))
+            durable.exception()
+
+    async def durable(self) -> None:
+        """Wait until everything done so far is on the disk."""
+        while self._last is not None:
+            await asyncio.shield(self._last)
+
+    # -- states -------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The store as it is now, for as long as somebody needs it; those who ask at one iteration share one."""
+        if self._snapshot is None or self._snapshot.iteration != self.iteration:
+            self._snapshot = Snapshot(self.store.copy().freeze(), self.engine.overlay(), self.iteration)
+        return self._snapshot
+
+    def become(self, store: Store) -> None:
+        """Take on another state of the store and bring the search into step."""
+        before, self.environment.store = self.environment.store, store
+        for record in before:
+            if record.id not in store:
+                self.engine.remove(record.id)
+        for record in store:
+            if record.id not in before or before[record.id].text != record.text:
+                self.engine.put(record.id, record.text)
+        self._snapshot = None
+
+    async def close(self) -> None:
+        await self.durable()
+        self._disk.shutdown(wait=True)
+        self.embedding.close()
+        self._writer.close()
+
+
+def owned_place(place: str | Path) -> Path:
+    """The folder of a store that is to be written: an iteration of one cannot be."""
+    path = Path(place)
+    if not path.is_dir():
+        raise BadInput(f"{place} is no store folder.")
+    return path

@@ -1,0 +1,158 @@
+"""`kbgym import corpus` and the public sets as a user meets them, and the example from folder to examined store."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kbgym.cli.main import run
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.world import World
+
+HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
+
+
+def kbgym(capfdbinary, *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        run([str(argument) for argument in arguments])
+    printed = capfdbinary.readouterr()
+    return int(stopped.value.code or 0), printed.out.decode(), printed.err.decode()
+
+
+@pytest.fixture
+def harbour(tmp_path: Path) -> Path:
+    shutil.copytree(HARBOUR, tmp_path / "harbour")
+    return tmp_path / "harbour"
+
+
+def imported(capfdbinary, harbour: Path, *more: object) -> dict:
+    out = harbour.parent / "world"
+    code, printed, err = kbgym(capfdbinary, "import", "corpus", harbour / "notes", "--out", out, "--json", *more)
+    assert code == 0, err
+    return json.loads(printed)
+
+
+def test_the_example(capfdbinary, harbour):
+    result = imported(capfdbinary, harbour, "--questions", harbour / "questions.csv", "--links")
+    assert result["files"] == 6 and result["skipped"] == [] and result["leaks"] == []
+    assert result["splits"] == {"train": 12, "test_in": 6, "eval": 2}
+    assert result["links"] == 2 and result["dead_links"] == 0
+    world = World.load(harbour.parent / "world")
+    assert result["hash"] == world.hash and result["documents"] == len(world.documents)
+    assert all(question.support for question in world.questions if not question.unanswerable)
+    gold = [q for q in world.questions if not q.unanswerable]
+    texts = {document.id: document.text.casefold() for document in world.documents}
+    told = [q for q in gold if any(g.casefold() in texts[id] for g in q.golds for id in q.support)]
+    assert len(told) >= len(gold) - 1  # every answer but the list of two boats stands in its support
+
+
+def test_questions_are_never_documents(capfdbinary, harbour):
+    """The answers of an exam must not stand in the store, even when everything lies in one folder."""
+    out = harbour.parent / "world"
+    code, _, err = kbgym(capfdbinary, "import", "corpus", harbour, "--out", out)
+    assert code == 2 and "questions.csv" in err and "--questions" in err
+    code, _, _ = kbgym(capfdbinary, "import", "corpus", harbour, "--questions", harbour / "questions.csv", "--out", out)
+    assert code == 0 and {d.source.file.split("/")[0] for d in World.load(out).documents} == {"notes"}
+
+
+def test_again_changes_nothing(capfdbinary, harbour):
+    first = imported(capfdbinary, harbour, "--questions", harbour / "questions.csv")
+    again = imported(capfdbinary, harbour, "--questions", harbour / "questions.csv")
+    updated = imported(capfdbinary, harbour, "--questions", harbour / "questions.csv", "--update")
+    assert first == again and updated["hash"] == first["hash"]
+    assert updated["changes"] == {
+        "added": [],
+        "edited": [],
+        "removed": [],
+        "relinked": [],
+        "moved": 0,
+        "lost_supports": 0,
+    }
+
+
+def test_from_a_folder_to_a_trained_and_examined_store_that_follows_its_files(capfdbinary, harbour):
+    imported(capfdbinary, harbour, "--questions", harbour / "questions.csv")
+    world, trained = harbour.parent / "world", harbour.parent / "run"
+    code, _, err = kbgym(
+        capfdbinary, "train", "--world", world, "--out", trained, "--questions", 12, "--epochs", 1, "--embedder", "hash"
+    )
+    assert code == 0, err
+    code, printed, err = kbgym(capfdbinary, "exam", trained, "--set", "test_in", "--json")
+    assert code == 0 and json.loads(printed)["n"] == 6, err
+    before = StoreFolder(trained).reading.iteration
+
+    boats = harbour / "notes" / "boats.md"
+    boats.write_text(boats.read_text().replace("Her hull is green;", "Her hull is blue now;"))
+    (harbour / "notes" / "notices.txt").unlink()
+    result = imported(capfdbinary, harbour, "--update", "--store", trained)
+    assert len(result["changes"]["edited"]) == 1 and len(result["changes"]["removed"]) > 3
+    assert result["store"]["iteration"] == before + 1 and result["store"]["edited"] == 1
+    store = StoreFolder(trained).store()
+    (edited,) = result["changes"]["edited"]
+    assert "blue now" in store[edited].text and store[edited].flag == "untouched"
+    code, printed, _ = kbgym(capfdbinary, "store", "read", trained, edited, "--source")
+    assert code == 0 and "stands in boats.md" in printed
+    assert kbgym(capfdbinary, "replay", trained)[0] == 0
+    code, printed, _ = kbgym(
+        capfdbinary, "import", "corpus", harbour / "notes", "--out", world, "--update", "--store", trained
+    )
+    assert code == 0 and "No document changed." in printed and "is up to date" in printed
+
+
+def test_a_broken_file_is_refused_or_named(capfdbinary, harbour):
+    (harbour / "notes" / "broken.md").write_bytes(b"Ruth \xff")
+    out = harbour.parent / "world"
+    code, _, err = kbgym(
+        capfdbinary, "import", "corpus", harbour / "notes", "--questions", harbour / "questions.csv", "--out", out
+    )
+    assert code == 2 and "broken.md" in err and not out.exists()
+    code, printed, _ = kbgym(
+        capfdbinary,
+        "import",
+        "corpus",
+        harbour,
+        "--questions",
+        harbour / "questions.csv",
+        "--out",
+        out,
+        "--on-error",
+        "skip",
+    )
+    assert code == 0 and "left out: notes/broken.md" in printed and World.load(out).documents
+
+
+def test_an_update_needs_a_world_and_a_store_an_update(capfdbinary, harbour, tmp_path):
+    code, _, err = kbgym(capfdbinary, "import", "corpus", harbour / "notes", "--out", tmp_path / "w", "--update")
+    assert code == 2 and "is not a world" in err
+    code, _, err = kbgym(
+        capfdbinary, "import", "corpus", harbour / "notes", "--out", tmp_path / "w", "--store", tmp_path / "r"
+    )
+    assert code == 2 and "--update" in err
+
+
+def test_other_content_is_never_written_over(capfdbinary, harbour):
+    imported(capfdbinary, harbour, "--questions", harbour / "questions.csv")
+    (harbour / "notes" / "yards.md").unlink()
+    code, _, err = kbgym(capfdbinary, "import", "corpus", harbour / "notes", "--out", harbour.parent / "world")
+    assert code == 2 and "exists with other content" in err
+
+
+@pytest.mark.parametrize("source", ["corpus", "hotpotqa", "2wiki", "musique"])
+def test_help_has_an_example(capfdbinary, source):
+    code, printed, _ = kbgym(capfdbinary, "import", source, "--help")
+    assert code == 0 and f"kbgym import {source}" in printed
+
+
+def test_a_public_set(capfdbinary, tmp_path):
+    entry = {
+        "_id": "a",
+        "question": "Who?",
+        "answer": "Ruth",
+        "supporting_facts": [["P", 0]],
+        "context": [["P", ["Ruth."]]],
+    }
+    (tmp_path / "dev.json").write_text(json.dumps([entry]))
+    code, printed, _ = kbgym(capfdbinary, "import", "hotpotqa", tmp_path / "dev.json", "--out", tmp_path / "w")
+    assert code == 0 and "1 documents, 1 questions" in printed and "without a store" in printed
+    assert World.load(tmp_path / "w").facts["dataset"] == "hotpotqa"
