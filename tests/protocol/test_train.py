@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kbgym.actions import Answer, Done, Search
+from kbgym.analysis.coverage import coverage
 from kbgym.errors import BadInput
 from kbgym.policy import AgentFailed
 from kbgym.protocol.run import Run, Settings
@@ -78,6 +79,32 @@ def test_stopping_anywhere_and_resuming_gives_the_same_bytes(tmp_path, start):
             asyncio.run(start(folder).train(stop))
         asyncio.run(start(folder).train())
         assert bytes_of(folder) == bytes_of(tmp_path / "whole")
+
+
+def test_the_agenda_survives_an_interruption_because_it_is_the_traces(tmp_path, start):
+    settings = Settings(questions=20, epochs=2, embedder="hash", eval=False, strategy="class")
+    asyncio.run(start(tmp_path / "whole", settings).train())
+
+    class Stop(Exception):
+        pass
+
+    def stop(done: int, total: int, note: str) -> None:
+        if done == 13:
+            raise Stop
+
+    with pytest.raises(Stop):
+        asyncio.run(start(tmp_path / "stopped", settings).train(stop))
+    asyncio.run(start(tmp_path / "stopped", settings).train())
+    assert bytes_of(tmp_path / "stopped") == bytes_of(tmp_path / "whole")
+
+
+def test_class_covers_more_than_paper_with_the_same_questions_and_budget(tmp_path, start):
+    covered = {}
+    for strategy in ("paper", "class"):
+        trainer = start(tmp_path / strategy, Settings(questions=20, epochs=2, embedder="hash", strategy=strategy))
+        asyncio.run(trainer.train())
+        covered[strategy] = coverage(trainer.store).direct
+    assert covered["class"] > covered["paper"] + 0.1
 
 
 def test_resuming_a_finished_run_changes_nothing(tmp_path, start):

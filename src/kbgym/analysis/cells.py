@@ -111,7 +111,10 @@ def _finite(value: float) -> float | None:
 def as_csv(table: Table) -> str:
     """The numbers unrounded; columns with intervals have their two ends beside them."""
     wide = [
-        any(len(line.cells) > at and (cell := line.cells[at]) is not None and cell.low is not None for line in table.lines)
+        any(
+            len(line.cells) > at and (cell := line.cells[at]) is not None and cell.low is not None
+            for line in table.lines
+        )
         for at in range(len(table.columns))
     ]
     out = io.StringIO()

@@ -189,7 +189,11 @@ class Results:
         chosen = self.seeds if seeds is None else seeds
         numbers = ", ".join(str(seed.number) for seed in chosen)
         per_group = {len(seed.rows("flat", group)) for seed in chosen for group in self.groups}
-        size = f" n = {' to '.join(str(one) for one in sorted({min(per_group), max(per_group)}))} a group and seed." if n else ""
+        size = (
+            f" n = {' to '.join(str(one) for one in sorted({min(per_group), max(per_group)}))} a group and seed."
+            if n
+            else ""
+        )
         return f"By {self.agent}; seed{'s' if len(chosen) > 1 else ''} {numbers}.{size}"
 
     # -- rows ---------------------------------------------------------------------------------------------------------

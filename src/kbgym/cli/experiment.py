@@ -40,7 +40,9 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("kind", type=click.Choice(["paper", "ablation"]))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume.")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume."
+)
 @click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
 @click.option("--arms", default=None, help=f"Unsupervised arms, by comma.  [default: {','.join(ARMS)}]")
 @click.option("--strategy", default="paper,class", show_default=True, help="A training for each, by comma.")
@@ -120,8 +122,10 @@ def run_command(
 
 def _run(out: Path, plan: Plan, jobs: int, quiet: bool) -> None:
     """Seeds one after the other, or in processes of their own; the bar counts finished exams."""
-    total = len(plan.seeds) * 4 * (
-        len(plan.arms) + sum(1 + len(snapshots(training.settings)) for training in plan.trainings)
+    total = (
+        len(plan.seeds)
+        * 4
+        * (len(plan.arms) + sum(1 + len(snapshots(training.settings)) for training in plan.trainings))
     )
 
     def finished() -> int:
@@ -130,7 +134,9 @@ def _run(out: Path, plan: Plan, jobs: int, quiet: bool) -> None:
     with progress("exams", quiet) as tick:
         if jobs == 1 or len(plan.seeds) == 1:
             for seed in plan.seeds:
-                run_seed(out, plan, seed, prepare, lambda note, seed=seed: tick(finished(), total, f"seed {seed}, {note}"))
+                run_seed(
+                    out, plan, seed, prepare, lambda note, seed=seed: tick(finished(), total, f"seed {seed}, {note}")
+                )
             return
         # A process a seed: more threads inside each would only get in each other's way.
         os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""The process that owns a store: every action of every client passes here, one at a time, durable before it is answered.
+"""The process that owns a store: every action of every client passes here, one at a time, durable before its answer.
 
 An edit is one transaction of the trace. Edits that come in while the disk is busy are written and flushed together
 (group commit), each still a transaction of its own. An answer, also a reader's, waits until everything it was made from
@@ -96,15 +96,13 @@ class Owner:
         name = "hash" if embedder.name.startswith("hash-") else embedder.name
         self._writer = folder.resume() if folder.reading else folder.start(name, settings or {})
         try:
-            store = folder.store(watch=self._watch)
+            store = folder.store(watch=self.tell)
             commits = [event for event in folder.events if isinstance(event, Committed)]
             self.iteration = commits[-1].iteration if commits else 0
             self.position = commits[-1].position if commits else 0
             index = ExactIndex(embedder.dimensions)
             records = list(store)
-            index.put_many(
-                [record.id for record in records], embedder.embed([r.text for r in records], tick), own=True
-            )
+            index.put_many([record.id for record in records], embedder.embed([r.text for r in records], tick), own=True)
         except BaseException:
             self._writer.close()
             raise
@@ -129,7 +127,8 @@ class Owner:
         """Held by whoever changes the store; for passes that land as a whole."""
         return self._turn
 
-    def _watch(self, event: Event, store: Store) -> None:
+    def tell(self, event: Event, store: Store) -> None:
+        """Let the watchers hear of an event, live as in a replay."""
         for watcher in self.watchers:
             watcher(event, store)
 
@@ -177,17 +176,17 @@ class Owner:
 
     # -- the trace ----------------------------------------------------------------------------------------------------
 
-    def commit(self, events: Sequence[Event], store: Store | None = None) -> asyncio.Future[None]:
+    def commit(self, events: Sequence[Event], store: Store | None = None, told: bool = False) -> asyncio.Future[None]:
         """End a transaction of the next iteration and hand it to the disk; the future is done when it is durable.
 
         The caller holds the turn, or has not waited since it changed the store. `store` is the state the events lead
-        to, where that is not the live one.
+        to, where that is not the live one; `told` that the watchers have heard of the events as they happened.
         """
         store = self.store if store is None else store
         self.iteration += 1
         whole = [*events, Committed(self.iteration, self.position, store.fingerprint, len(store), store.links)]
-        for event in whole:
-            self._watch(event, store)
+        for event in whole[-1:] if told else whole:
+            self.tell(event, store)
         self._last = durable = asyncio.get_running_loop().create_future()
         self._pending.append((whole, durable))
         self.commits += 1

@@ -48,11 +48,11 @@ class Session:
             case Merged(into):
                 self._note(into, store, False)
             case _:
-                id = getattr(result, "id", None) or getattr(result, "source", None)
-                if isinstance(id, str) and id in store:
+                changed = getattr(result, "id", None) or getattr(result, "source", None)
+                if isinstance(changed, str):
                     # After its own change a client knows the links only if it knew them before.
-                    known = self._seen.get(id)
-                    self._note(id, store, known is not None and known[1] is not None)
+                    known = self._seen.get(changed)
+                    self._note(changed, store, known is not None and known[1] is not None)
 
     def show(self, id: str, store: Store) -> None:
         """A document was shown whole."""

@@ -121,7 +121,7 @@ class LiveEngine:
 
 
 class Overlay:
-    """The live index as it was, and what was put or removed here since. `_apart` are the ids that are looked up here."""
+    """The live index as it was, and what was put or removed here since. The ids in `_apart` are looked up here."""
 
     def __init__(self, live: LiveEngine) -> None:
         self._live = live

@@ -118,29 +118,27 @@ class Agenda:
         """Indexes that do not link a document which was seen and belongs under them."""
         return (key for key, index in self._index.items() if not self._linked[index].issuperset(self._under(key)))
 
-    def _siblings(self) -> list[Key]:
+    def _siblings(self) -> Iterator[Key]:
         """Keys of the kinds questions ask for that have no index and were not named, the most useful action first."""
         values = Counter(key.kind for key in self._members)
         worth: dict[tuple[str, str], float] = {}
         for (kind, then), asked in self._asked.items():
-            cost = _COST_SEEN if then else _COST if kind in values else _COST_RELATION
+            cost = _COST_SEEN if then else _COST if kind in _BASE else _COST_RELATION
             worth[kind, then] = asked / max(1, values[kind] or values["person"]) / cost
-        open_keys = [key for key in self._candidates() if key not in self._index and key not in self._named]
-        open_keys.sort(
-            key=lambda key: (-worth[key.kind, key.then], key.kind, key.then, -len(self._under(key)), key.value)
-        )
-        return open_keys
+        for kind, then in sorted(worth, key=lambda pair: (-worth[pair], pair)):
+            open_keys = [key for key in self._of_kind(kind, then) if key not in self._index and key not in self._named]
+            yield from sorted(open_keys, key=lambda key: (-len(self._under(key)), key.value))
 
-    def _candidates(self) -> Iterator[Key]:
-        for kind, then in self._asked:
-            narrower = then or kind not in _BASE
-            for base in self._members:
-                if not narrower and base.kind == kind:
-                    yield base
-                elif narrower and base.kind == (kind if kind in ATTRIBUTES else "person"):
-                    key = Key(kind, base.value, then)
-                    if self._is_ready(key):
-                        yield key
+    def _of_kind(self, kind: str, then: str) -> Iterator[Key]:
+        if not then and kind in _BASE:
+            yield from (key for key in self._members if key.kind == kind)
+            return
+        starts_from = kind if kind in ATTRIBUTES else "person"
+        for base in self._members:
+            if base.kind == starts_from:
+                key = Key(kind, base.value, then)
+                if key not in self._index and self._is_ready(key):
+                    yield key
 
     def _people(self, key: Key) -> list[str]:
         if key.kind in ATTRIBUTES:

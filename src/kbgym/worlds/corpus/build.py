@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -166,19 +168,24 @@ def _lead(block: Block, spans_of: dict[int, list[tuple[int, int]]]) -> str:
 
 def document_id(file: str, own: str, ordinal: int = 0) -> str:
     """From the file and the sentence alone, so that it stays the same wherever the sentence moves in its file."""
-    stem = posixpath.splitext(posixpath.basename(file))[0]
-    slug = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:24].rstrip("-") or "file"
     said = hashlib.sha256(f"{file}\0{own}\0{ordinal or ''}".encode()).hexdigest()
-    return f"{slug}-{said[:10]}"
+    return f"{_slug(file)}-{said[:10]}"
+
+
+@lru_cache(64)
+def _slug(file: str) -> str:
+    stem = posixpath.splitext(posixpath.basename(file))[0]
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:24].rstrip("-") or "file"
 
 
 def _finish(drafts: list[_Draft], corpus: Corpus, with_links: bool) -> None:
     ids: dict[str, None] = {}
     first: dict[str, str] = {}
+    repeats: Counter[tuple[str, str]] = Counter()
     for draft in drafts:
-        ordinal = 0
-        while (id := document_id(draft.source.file, draft.own, ordinal)) in ids:
-            ordinal += 1
+        said = (draft.source.file, draft.own)
+        while (id := document_id(*said, repeats[said])) in ids:
+            repeats[said] += 1
         ids[id] = None
         for name in draft.first_of:
             first.setdefault(name, id)

@@ -105,7 +105,7 @@ _WORD = re.compile(r"[^\W_][\w'’.-]*")
 
 def dangles(sentence: str) -> bool:
     """Whether a sentence needs its title and section to be understood."""
-    words = [match[0] for match in _WORD.finditer(sentence)]
+    words = _WORD.findall(sentence)
     if not words:
         return True
     first = words[0].lower().partition("'")[0].partition("’")[0]

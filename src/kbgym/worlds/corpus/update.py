@@ -141,15 +141,15 @@ def _renamed(new: Sequence[Document], match: Mapping[str, str], old: set[str]) -
     """The new documents under their final ids. A new one never takes an id that another had before."""
     final: dict[str, str] = {}
     used = set(match.values()) | old
+    repeats: Counter[tuple[str, str]] = Counter()
     for document in new:
         if document.id in match:
             final[document.id] = match[document.id]
             continue
-        id, ordinal = document.id, 0
+        id, said = document.id, (document.source.file if document.source else "", document.text)
         while id in used:
-            ordinal += 1
-            file = document.source.file if document.source else ""
-            id = document_id(file, document.text, ordinal)
+            repeats[said] += 1
+            id = document_id(*said, repeats[said])
         used.add(id)
         final[document.id] = id
     return tuple(

@@ -1,0 +1,127 @@
+"""Learning curves: frozen stores from along a training, examined on the same questions, against what training bought.
+
+A point is one store of one seed; a curve is the mean of its seeds with their spread. Iteration 0 is the flat store.
+"""
+
+from __future__ import annotations
+
+import re
+from statistics import fmean, stdev
+
+import msgspec
+
+from kbgym.analysis import published as paper
+from kbgym.analysis.cells import Cell, Line, Source, Table, number
+from kbgym.analysis.results import LABELS, POOLED, Results, Seed
+
+
+class Point(msgspec.Struct, frozen=True):
+    """Means over the questions of a group (or of all of them), then over seeds; `spread` is the sd over seeds."""
+
+    iteration: int
+    spent: float
+    coverage: float
+    actions: dict[str, float]
+    f1: dict[str, float]
+    characters: dict[str, float]
+    spread_actions: dict[str, float]
+    spread_f1: dict[str, float]
+
+
+def examined(seed: Seed, arm: str, groups: tuple[str, ...]) -> list[int]:
+    """The iterations on the way of which there are exams on every group."""
+    pattern = re.compile(re.escape(arm) + r"@(\d+)-" + re.escape(groups[0]) + r"\.jsonl")
+    found = (pattern.fullmatch(file.name) for file in (seed.folder / "exams").glob(f"{arm}@*-{groups[0]}.jsonl"))
+    steps = sorted(int(match[1]) for match in found if match)
+    return [step for step in steps if all(seed.has(f"{arm}@{step}", group) for group in groups)]
+
+
+def arm_at(results: Results, arm: str, iteration: int, last: int) -> str:
+    """Whose rows are the store's after an iteration: flat's at the beginning, the arm's own at the end."""
+    return "flat" if iteration == 0 else arm if iteration == last else f"{arm}@{iteration}"
+
+
+def curve(results: Results, arm: str) -> list[Point]:
+    settings = results.seeds[0].trained[arm].run.settings
+    last = settings.questions * settings.epochs
+    steps = [0, *examined(results.seeds[0], arm, results.groups), last]
+    return [_point(results, arm, step, arm_at(results, arm, step, last)) for step in dict.fromkeys(steps)]
+
+
+def _point(results: Results, arm: str, iteration: int, name: str) -> Point:
+    means: dict[str, dict[str, float]] = {"actions": {}, "f1": {}, "characters": {}}
+    spread: dict[str, dict[str, float]] = {"actions": {}, "f1": {}}
+    for group in (*results.groups, POOLED):
+        names = results.groups if group == POOLED else (group,)
+        for field, into in means.items():
+            of_seed = [
+                fmean(
+                    float(getattr(row, field))
+                    for one in names
+                    for row in seed.rows(name, one)
+                    if row.f1 is not None
+                )
+                for seed in results.seeds
+            ]
+            into[group] = fmean(of_seed)
+            if field in spread:
+                spread[field][group] = stdev(of_seed) if len(of_seed) > 1 else 0.0
+    trained = [seed.trained[arm] for seed in results.seeds]
+    return Point(
+        iteration=iteration,
+        spent=fmean(one.spent[iteration].actions for one in trained),
+        coverage=fmean(one.coverage_at(iteration) for one in trained),
+        actions=means["actions"],
+        f1=means["f1"],
+        characters=means["characters"],
+        spread_actions=spread["actions"],
+        spread_f1=spread["f1"],
+    )
+
+
+def learning(results: Results, arm: str) -> Table:
+    """The numbers behind the learning figure."""
+    points = curve(results, arm)
+    groups = (*results.groups, POOLED)
+    last = points[-1].iteration
+    lines = []
+    for point in points:
+        name = arm_at(results, arm, point.iteration, last)
+        files = lambda group, field: results.sources(name, group, field)  # noqa: E731, B023
+        traces = [Source(seed.trained[arm].trace, f"the store after iteration {point.iteration}") for seed in results.seeds]
+        id = f"learning/{arm}/{point.iteration}"
+        cells: list[Cell | None] = [
+            number(f"{id}/coverage", point.coverage, "direct coverage after the iteration, mean over seeds", traces, 3, True),
+            number(f"{id}/spent", point.spent, "training actions up to the iteration, mean over seeds", traces, 0),
+        ]
+        for field, values in (("actions", point.actions), ("f1", point.f1), ("characters", point.characters)):
+            shown = groups if field != "characters" else (POOLED,)
+            cells += [
+                number(f"{id}/{group}/{field}", values[group], f"mean {field} a question, mean over seeds", files(group, field), {"actions": 2, "f1": 3, "characters": 0}[field])
+                for group in shown
+            ]
+        lines.append(Line(f"iteration {point.iteration}", tuple(cells)))
+    heads = (
+        "coverage",
+        "training actions",
+        *(f"actions, {LABELS.get(group, group)}" for group in groups),
+        *(f"F1, {LABELS.get(group, group)}" for group in groups),
+        "characters",
+    )
+    first, final = points[0], points[-1]
+    slope = _slope(results, arm, points)
+    sentence = (
+        f"From the flat store to the last one, pooled actions go from {first.actions[POOLED]:.2f} to {final.actions[POOLED]:.2f} "
+        f"and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage grows to {final.coverage:.1%}"
+        f"{slope}."
+    )
+    return Table(f"learning-{arm}", f"Learning along the training: {results.label(arm)}", heads, tuple(lines), results.caption(), sentence, "store")
+
+
+def _slope(results: Results, arm: str, points: list[Point]) -> str:
+    questions = results.seeds[0].trained[arm].run.settings.questions
+    inside = [point for point in points if point.iteration == questions]
+    if not inside:
+        return ""
+    grown = 100 * inside[0].coverage / questions
+    return f", {grown:.2f} points a question in epoch 1 (the paper: {100 * paper.COVERAGE[0] / 100:.2f})"

@@ -1,0 +1,214 @@
+"""The figures: the gradient with its intervals, learning, the store's growth, ablation curves. As SVG, in Okabe and Ito's
+colours, which people with any colour vision can tell apart; groups also differ by marker.
+
+Needs matplotlib (the `report` extra). The same numbers give the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from kbgym.analysis.curves import Point, curve
+from kbgym.analysis.results import LABELS, POOLED, Results
+from kbgym.analysis.tables import rho, f1_difference
+from kbgym.errors import Missing
+
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#222222",
+)  # fmt: skip
+GROUP_STYLE = {
+    "trained": (BLUE, "o"),
+    "both": (GREEN, "s"),
+    "one": (ORANGE, "^"),
+    "neither": (RED, "D"),
+    POOLED: (BLACK, "o"),
+}
+ARM_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, "#8A7A00")
+
+
+def plotting() -> Any:
+    """pyplot without a screen, set up once."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise Missing("figures need matplotlib: install kbgym with its `report` extra.") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    matplotlib.rcParams.update(
+        {
+            "svg.hashsalt": "kbgym",
+            "font.size": 9,
+            "font.family": "DejaVu Sans",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#E3E3E3",
+            "grid.linewidth": 0.6,
+            "axes.axisbelow": True,
+            "legend.frameon": False,
+        }
+    )
+    return plt
+
+
+def as_svg(figure: Any) -> str:
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    plotting().close(figure)
+    text = out.getvalue()
+    return text[text.index("<svg") :]
+
+
+def as_png(figure: Any, dpi: int = 110) -> bytes:
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None}, bbox_inches="tight")
+    plotting().close(figure)
+    return out.getvalue()
+
+
+def gradient_dots(results: Results) -> str:
+    """rho and F1 difference with intervals, a row an arm, a marker a group."""
+    plt = plotting()
+    arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
+    figure, axes = plt.subplots(1, 2, figsize=(9.6, 1.2 + 0.62 * len(arms)), sharey=True)
+    step = 0.17
+    for place, group in enumerate(results.groups):
+        colour, marker = GROUP_STYLE[group]
+        shift = (place - (len(results.groups) - 1) / 2) * step
+        for axis, measure in zip(axes, (rho, f1_difference), strict=True):
+            for row, arm in enumerate(arms):
+                found = measure(results.pairs(arm, group))
+                label = LABELS[group] if row == 0 else None
+                ends = [[found.value - found.low], [found.high - found.value]]
+                axis.errorbar(
+                    [found.value], [row + shift], xerr=ends, fmt=marker, ms=4.5, lw=1.3, color=colour, label=label
+                )
+    axes[0].set_yticks(range(len(arms)), [results.label(arm) for arm in arms])
+    axes[0].set_ylim(len(arms) - 0.5, -0.5)
+    axes[0].axvline(1, color="#666666", lw=0.9, ls="--")
+    axes[1].axvline(0, color="#666666", lw=0.9, ls="--")
+    axes[0].set_xlabel("ρ: actions over the flat store's (left is cheaper)")
+    axes[1].set_xlabel("F1 minus the flat store's (right is better)")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=len(labels))
+    figure.tight_layout()
+    return as_svg(figure)
+
+
+def learning_panels(results: Results, arm: str) -> str:
+    """The paper's learning figure: (a, b) groups against iterations, (c, d) pooled against coverage."""
+    plt = plotting()
+    points = curve(results, arm)
+    figure, axes = plt.subplots(2, 2, figsize=(9.0, 6.2))
+    steps = [point.iteration for point in points]
+    for group in results.groups:
+        colour, marker = GROUP_STYLE[group]
+        for axis, values, spread in (
+            (axes[0][0], [p.actions[group] for p in points], [p.spread_actions[group] for p in points]),
+            (axes[0][1], [p.f1[group] for p in points], [p.spread_f1[group] for p in points]),
+        ):
+            axis.plot(steps, values, color=colour, marker=marker, ms=4.5, lw=1.4, label=LABELS[group])
+            _band(axis, steps, values, spread, colour)
+    shares = [100 * point.coverage for point in points]
+    for axis, values, spread, colour in (
+        (axes[1][0], [p.actions[POOLED] for p in points], [p.spread_actions[POOLED] for p in points], BLUE),
+        (axes[1][1], [p.f1[POOLED] for p in points], [p.spread_f1[POOLED] for p in points], RED),
+    ):
+        axis.errorbar(shares, values, yerr=spread, color=colour, marker="o", ms=4.5, lw=1.4, elinewidth=0.8)
+        _name_points(axis, shares, values, steps)
+        axis.set_xlabel("coverage, % of the originals")
+    questions = results.seeds[0].trained[arm].run.settings.questions
+    for axis in axes[0]:
+        axis.axvline(questions, color="#666666", lw=0.9, ls="--")
+        axis.set_xlabel("training iteration (dashed: epoch 2 begins)")
+    for axis, letter, name in zip(
+        (*axes[0], *axes[1]), "abcd", ("actions a question", "F1", "actions a question, pooled", "F1, pooled"), strict=True
+    ):
+        axis.set_ylabel(name)
+        axis.set_title(f"({letter})", loc="left", fontsize=10)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=len(labels))
+    figure.tight_layout()
+    return as_svg(figure)
+
+
+def _band(axis: Any, x: Sequence[float], values: Sequence[float], spread: Sequence[float], colour: str) -> None:
+    low = [value - sd for value, sd in zip(values, spread, strict=True)]
+    high = [value + sd for value, sd in zip(values, spread, strict=True)]
+    axis.fill_between(x, low, high, color=colour, alpha=0.12, lw=0)
+
+
+def _name_points(axis: Any, x: Sequence[float], y: Sequence[float], names: Sequence[int]) -> None:
+    """Iterations beside the points, only where there is room for one."""
+    width = (max(x) - min(x)) or 1.0
+    taken: list[float] = []
+    for here, value, name in zip(x, y, names, strict=True):
+        if all(abs(here - other) > 0.06 * width for other in taken):
+            axis.annotate(str(name), (here, value), textcoords="offset points", xytext=(5, 6), fontsize=7.5, color="#444444")
+            taken.append(here)
+
+
+def growth(results: Results, arm: str) -> str:
+    """(a) what the store accumulates by iteration, (b) out-degrees of the last store, all seeds together."""
+    plt = plotting()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.5))
+    links = left.twinx()
+    links.grid(False)
+    links.spines["right"].set_visible(True)
+    for number, seed in enumerate(results.seeds):
+        points = seed.trained[arm].trajectory.points
+        steps = [point.iteration for point in points]
+        faint = 1.0 if len(results.seeds) == 1 else 0.6
+        named = number == 0
+        left.plot(steps, [p.authored for p in points], color=ORANGE, lw=1.5, alpha=faint, label="index documents" if named else None)
+        added = [p.documents - points[0].documents for p in points]
+        left.plot(steps, added, color=BLUE, lw=1.3, ls="--", alpha=faint, label="net documents added" if named else None)
+        links.plot(steps, [p.links for p in points], color=GREEN, lw=1.3, alpha=faint, label="links (right axis)" if named else None)
+    left.axvline(results.seeds[0].trained[arm].run.settings.questions, color="#666666", lw=0.9, ls="--")
+    left.set_xlabel("training iteration (dashed: epoch 2 begins)")
+    left.set_ylabel("documents")
+    links.set_ylabel("links")
+    handles = [*left.get_legend_handles_labels()[0], *links.get_legend_handles_labels()[0]]
+    labels = [*left.get_legend_handles_labels()[1], *links.get_legend_handles_labels()[1]]
+    left.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.08), ncol=3, fontsize=8)
+    left.set_title("(a)", loc="left", fontsize=10)
+    counts: dict[int, float] = {}
+    for seed in results.seeds:
+        for degree, count in seed.trained[arm].trajectory.degrees.histogram.items():
+            counts[degree] = counts.get(degree, 0) + count / len(results.seeds)
+    right.bar(list(counts), list(counts.values()), color=ORANGE, width=0.9)
+    if 0 in counts:
+        right.bar([0], [counts[0]], color=RED, width=0.9, label="empty")
+        right.legend()
+    right.set_xlabel("links of an index document")
+    right.set_ylabel("index documents a seed")
+    right.set_title("(b)", loc="left", fontsize=10)
+    figure.tight_layout()
+    return as_svg(figure)
+
+
+def ablation_curves(results: Results) -> str:
+    """Coverage, F1, actions and characters against training actions spent, a line a training."""
+    plt = plotting()
+    figure, axes = plt.subplots(2, 2, figsize=(9.4, 6.4))
+    panels: tuple[tuple[Any, str, Any], ...] = (
+        (axes[0][0], "coverage, %", lambda p: 100 * p.coverage),
+        (axes[0][1], "F1, pooled", lambda p: p.f1[POOLED]),
+        (axes[1][0], "actions a question, pooled", lambda p: p.actions[POOLED]),
+        (axes[1][1], "characters a question, pooled", lambda p: p.characters[POOLED]),
+    )
+    for place, arm in enumerate(results.trainings):
+        points: list[Point] = curve(results, arm)
+        colour, marker = ARM_COLOURS[place % len(ARM_COLOURS)], "os^Dvp*X"[place % 8]
+        for axis, name, value in panels:
+            spent = [point.spent for point in points]
+            axis.plot(spent, [value(p) for p in points], color=colour, marker=marker, ms=4, lw=1.3, label=results.label(arm))
+            axis.set_ylabel(name)
+            axis.set_xlabel("training actions spent")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=min(4, len(labels)))
+    figure.tight_layout()
+    return as_svg(figure)

@@ -1,0 +1,168 @@
+"""E3, retention: the same training questions the first and the second time, by class, and with only the store moving.
+
+Epoch against epoch is read off the trace, where the store changes under the questions. The controlled columns examine
+the same questions on the flat store and on the final store, so that nothing but the store differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import fmean
+
+import msgspec
+
+from kbgym.analysis import published as paper
+from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.results import LESSONS, Results, Trained
+from kbgym.trace.events import Acted, Began, Ended, Graded
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One forward pass of training."""
+
+    question: str
+    epoch: int
+    f1: float
+    steps: int
+    exhausted: bool
+
+
+def forward_passes(trained: Trained) -> list[Pass]:
+    """Every graded forward pass, in the order of the trace; a pass whose agent failed was never graded."""
+    epoch: dict[int, int] = {}
+    steps: dict[int, int] = {}
+    exhausted: dict[int, bool] = {}
+    found = []
+    for event in trained.place.events:
+        match event:
+            case Began(iteration, "forward"):
+                epoch[iteration] = event.epoch
+            case Acted(iteration, "forward", step):
+                steps[iteration] = step
+            case Ended(iteration, "forward", outcome):
+                exhausted[iteration] = outcome == "out_of_budget"
+            case Graded(iteration, question):
+                found.append(Pass(question, epoch[iteration], event.f1, steps.get(iteration, 0), exhausted[iteration]))
+    return found
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return fmean(found) if found else None
+
+
+def retention(results: Results, arm: str) -> Table:
+    """Forward F1 by class in each epoch, and the exams of the same questions on the flat and the final store."""
+    passes = [(seed, one) for seed in results.seeds for one in forward_passes(seed.trained[arm])]
+    class_of = {
+        (seed.number, question.id): question.class_ for seed in results.seeds for question in seed.world.split("train")
+    }
+    epochs = sorted({one.epoch for _, one in passes})[:2]
+    controlled = all(seed.has(arm, LESSONS) and seed.has("flat", LESSONS) for seed in results.seeds)
+    classes = sorted({class_of[seed.number, one.question] for seed, one in passes}, key=_class_order)
+    lines: list[Line] = []
+    moved: list[tuple[float, str]] = []
+    for name in (*classes, "all"):
+        inside = [(s, p) for s, p in passes if name == "all" or class_of[s.number, p.question] == name]
+        ids = tuple(dict.fromkeys(p.question for _, p in inside))
+        files = [Source(s.trained[arm].trace, "grade events, f1", ids) for s in results.seeds]
+        id = f"retention/{arm}/{name}"
+        asked = [p for _, p in inside if p.epoch == epochs[0]]
+        cells: list[Cell | None] = [
+            number(f"{id}/n", len(asked), "training questions of the class, all seeds", files, 0)
+        ]
+        means = []
+        for epoch in epochs:
+            mean = _mean(p.f1 for _, p in inside if p.epoch == epoch)
+            means.append(mean or 0.0)
+            cells.append(number(f"{id}/epoch{epoch}", mean, f"mean forward F1 in epoch {epoch}, from the trace", files))
+        if name != "all" and len(means) == 2:
+            moved.append((means[1] - means[0], name))
+        for store in ("flat", arm) if controlled else ():
+            rows = [
+                row
+                for seed in results.seeds
+                for row in seed.rows(store, LESSONS)
+                if row.f1 is not None and (name == "all" or row.class_ == name)
+            ]
+            exams = results.sources(store, LESSONS, "f1, class")
+            what = "the flat store" if store == "flat" else "the final store"
+            mean = _mean(row.f1 or 0.0 for row in rows)
+            cells.append(number(f"{id}/exam_{store}", mean, f"mean F1 of the same questions examined on {what}", exams))
+        theirs = paper.RETENTION.get(name) if results.kind == "people" else None
+        for place in range(len(epochs)):
+            cells.append(published(f"retention/{name}/epoch{place + 1}", theirs[place] if theirs else None, 2))
+        lines.append(Line(name, tuple(cells)))
+    heads = (
+        "n",
+        *(f"F1 epoch {epoch}" for epoch in epochs),
+        *(("F1 on flat", "F1 on final store") if controlled else ()),
+        *(f"paper: epoch {place + 1}" for place in range(len(epochs))),
+    )
+    cost, sentence = _cost(results, arm, [p for _, p in passes], epochs, len(heads))
+    lines += cost
+    if moved:
+        best = max(moved)
+        rest = [name for change, name in moved if abs(change) < 1e-9]
+        sentence += (
+            f" The largest movement is in {best[1]} ({best[0]:+.2f})"
+            f"{'; ' + ', '.join(rest) + ' do not move' if rest else ''}."
+        )
+    return Table(
+        f"retention-{arm}",
+        f"E3, retention by class: {results.label(arm)}",
+        heads,
+        tuple(lines),
+        f"{results.caption(n=False)} Epoch against epoch mixes store and order; the exam columns do not. {paper.NOTE}",
+        sentence,
+        "class",
+    )
+
+
+def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], width: int) -> tuple[list[Line], str]:
+    """Steps, exhausted passes, and both again where the question was finished in both epochs."""
+    files = [Source(seed.trained[arm].trace, "act and end events of forward passes") for seed in results.seeds]
+    by_epoch = [[one for one in passes if one.epoch == epoch] for epoch in epochs]
+    # A question of one seed is another question than that of the next, so seeds are kept apart by their order.
+    whole = len(epochs) == 2 and len(by_epoch[0]) == len(by_epoch[1])
+    rows: list[tuple[str, list[float | None], tuple[float, float] | None]] = [
+        ("steps a question", [_mean(p.steps for p in found) for found in by_epoch], paper.RETENTION_STEPS),
+        (
+            "out of budget, of 100",
+            [100 * (_mean(float(p.exhausted) for p in found) or 0.0) for found in by_epoch],
+            paper.RETENTION_EXHAUSTED,
+        ),
+    ]
+    lines = []
+    for name, values, theirs in rows:
+        cells: list[Cell | None] = [None]
+        cells += [
+            number(
+                f"retention/{arm}/{name.replace(' ', '-')}/epoch{e}",
+                v,
+                f"{name} in epoch {e}, from the trace",
+                files,
+                2,
+            )
+            for e, v in zip(epochs, values, strict=True)
+        ]
+        cells += [None] * (width - len(cells) - len(epochs))
+        ours = theirs if results.kind == "people" else None
+        cells += [
+            published(f"retention/{name}/epoch{place + 1}", float(ours[place]) if ours else None, 1)
+            for place in range(len(epochs))
+        ]
+        lines.append(Line(name, tuple(cells)))
+    first = [_mean(p.f1 for p in found) or 0.0 for found in by_epoch]
+    steps = [_mean(p.steps for p in found) or 0.0 for found in by_epoch]
+    if not whole:
+        return lines, f"One epoch was trained: forward F1 {first[0]:.3f} at {steps[0]:.1f} steps."
+    return lines, (
+        f"Forward F1 on the same questions goes from {first[0]:.3f} to {first[1]:.3f} and steps from {steps[0]:.1f} to "
+        f"{steps[1]:.1f} between the epochs."
+    )
+
+
+def _class_order(name: str) -> tuple[int, str]:
+    digits = "".join(letter for letter in name if letter.isdigit())
+    return (int(digits) if digits else 0, name)
