@@ -65,3 +65,9 @@ def test_every_command_runs(page, tmp_path):
     for command in run:
         done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_file_tree_lists_every_source_file():
+    script = ROOT / "scripts" / "file_tree.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stderr.strip()}: run python scripts/file_tree.py"

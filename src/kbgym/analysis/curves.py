@@ -55,12 +55,7 @@ def _point(results: Results, arm: str, iteration: int, name: str) -> Point:
         names = results.groups if group == POOLED else (group,)
         for field, into in means.items():
             of_seed = [
-                fmean(
-                    float(getattr(row, field))
-                    for one in names
-                    for row in seed.rows(name, one)
-                    if row.f1 is not None
-                )
+                fmean(float(getattr(row, field)) for one in names for row in seed.rows(name, one) if row.f1 is not None)
                 for seed in results.seeds
             ]
             into[group] = fmean(of_seed)
@@ -88,16 +83,31 @@ def learning(results: Results, arm: str) -> Table:
     for point in points:
         name = arm_at(results, arm, point.iteration, last)
         files = lambda group, field: results.sources(name, group, field)  # noqa: E731, B023
-        traces = [Source(seed.trained[arm].trace, f"the store after iteration {point.iteration}") for seed in results.seeds]
+        traces = [
+            Source(seed.trained[arm].trace, f"the store after iteration {point.iteration}") for seed in results.seeds
+        ]
         id = f"learning/{arm}/{point.iteration}"
         cells: list[Cell | None] = [
-            number(f"{id}/coverage", point.coverage, "direct coverage after the iteration, mean over seeds", traces, 3, True),
+            number(
+                f"{id}/coverage",
+                point.coverage,
+                "direct coverage after the iteration, mean over seeds",
+                traces,
+                3,
+                True,
+            ),
             number(f"{id}/spent", point.spent, "training actions up to the iteration, mean over seeds", traces, 0),
         ]
         for field, values in (("actions", point.actions), ("f1", point.f1), ("characters", point.characters)):
             shown = groups if field != "characters" else (POOLED,)
             cells += [
-                number(f"{id}/{group}/{field}", values[group], f"mean {field} a question, mean over seeds", files(group, field), {"actions": 2, "f1": 3, "characters": 0}[field])
+                number(
+                    f"{id}/{group}/{field}",
+                    values[group],
+                    f"mean {field} a question, mean over seeds",
+                    files(group, field),
+                    {"actions": 2, "f1": 3, "characters": 0}[field],
+                )
                 for group in shown
             ]
         lines.append(Line(f"iteration {point.iteration}", tuple(cells)))
@@ -115,7 +125,15 @@ def learning(results: Results, arm: str) -> Table:
         f"and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage grows to {final.coverage:.1%}"
         f"{slope}."
     )
-    return Table(f"learning-{arm}", f"Learning along the training: {results.label(arm)}", heads, tuple(lines), results.caption(), sentence, "store")
+    return Table(
+        f"learning-{arm}",
+        f"Learning along the training: {results.label(arm)}",
+        heads,
+        tuple(lines),
+        results.caption(),
+        sentence,
+        "store",
+    )
 
 
 def _slope(results: Results, arm: str, points: list[Point]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from kbgym.analysis.curves import Point, curve
 from kbgym.analysis.results import LABELS, POOLED, Results
-from kbgym.analysis.tables import rho, f1_difference
+from kbgym.analysis.tables import f1_difference, rho
 from kbgym.errors import Missing
 
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
@@ -73,7 +73,7 @@ def gradient_dots(results: Results) -> str:
     """rho and F1 difference with intervals, a row an arm, a marker a group."""
     plt = plotting()
     arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
-    figure, axes = plt.subplots(1, 2, figsize=(9.6, 1.2 + 0.62 * len(arms)), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(11.0, 1.2 + 0.62 * len(arms)), sharey=True)
     step = 0.17
     for place, group in enumerate(results.groups):
         colour, marker = GROUP_STYLE[group]
@@ -102,15 +102,17 @@ def learning_panels(results: Results, arm: str) -> str:
     """The paper's learning figure: (a, b) groups against iterations, (c, d) pooled against coverage."""
     plt = plotting()
     points = curve(results, arm)
-    figure, axes = plt.subplots(2, 2, figsize=(9.0, 6.2))
+    figure, axes = plt.subplots(2, 2, figsize=(10.4, 6.6))
     steps = [point.iteration for point in points]
-    for group in results.groups:
+    for place, group in enumerate(results.groups):
         colour, marker = GROUP_STYLE[group]
         for axis, values, spread in (
             (axes[0][0], [p.actions[group] for p in points], [p.spread_actions[group] for p in points]),
             (axes[0][1], [p.f1[group] for p in points], [p.spread_f1[group] for p in points]),
         ):
-            axis.plot(steps, values, color=colour, marker=marker, ms=4.5, lw=1.4, label=LABELS[group])
+            # Later lines are thinner, so that lines on one another can all be seen.
+            look = {"lw": 3.4 - 0.8 * place, "ms": 8.5 - 1.5 * place}
+            axis.plot(steps, values, color=colour, marker=marker, label=LABELS[group], **look)
             _band(axis, steps, values, spread, colour)
     shares = [100 * point.coverage for point in points]
     for axis, values, spread, colour in (
@@ -119,14 +121,13 @@ def learning_panels(results: Results, arm: str) -> str:
     ):
         axis.errorbar(shares, values, yerr=spread, color=colour, marker="o", ms=4.5, lw=1.4, elinewidth=0.8)
         _name_points(axis, shares, values, steps)
-        axis.set_xlabel("coverage, % of the originals")
+        axis.set_xlabel("coverage, % of the originals (numbers: iteration)")
     questions = results.seeds[0].trained[arm].run.settings.questions
     for axis in axes[0]:
         axis.axvline(questions, color="#666666", lw=0.9, ls="--")
         axis.set_xlabel("training iteration (dashed: epoch 2 begins)")
-    for axis, letter, name in zip(
-        (*axes[0], *axes[1]), "abcd", ("actions a question", "F1", "actions a question, pooled", "F1, pooled"), strict=True
-    ):
+    names = ("actions a question", "F1", "actions a question, pooled", "F1, pooled")
+    for axis, letter, name in zip((*axes[0], *axes[1]), "abcd", names, strict=True):
         axis.set_ylabel(name)
         axis.set_title(f"({letter})", loc="left", fontsize=10)
     handles, labels = axes[0][0].get_legend_handles_labels()
@@ -142,50 +143,51 @@ def _band(axis: Any, x: Sequence[float], values: Sequence[float], spread: Sequen
 
 
 def _name_points(axis: Any, x: Sequence[float], y: Sequence[float], names: Sequence[int]) -> None:
-    """Iterations beside the points, only where there is room for one."""
+    """Iterations beside the points, off the line's side; points on one spot share a name."""
     width = (max(x) - min(x)) or 1.0
-    taken: list[float] = []
+    rising = y[-1] >= y[0]
+    spots: list[tuple[float, float, str]] = []
     for here, value, name in zip(x, y, names, strict=True):
-        if all(abs(here - other) > 0.06 * width for other in taken):
-            axis.annotate(str(name), (here, value), textcoords="offset points", xytext=(5, 6), fontsize=7.5, color="#444444")
-            taken.append(here)
+        if spots and abs(here - spots[-1][0]) < 0.05 * width:
+            spots[-1] = (*spots[-1][:2], f"{spots[-1][2]}, {name}")
+        else:
+            spots.append((here, value, str(name)))
+    for here, value, text in spots:
+        offset = (7, -12) if rising else (7, 7)
+        axis.annotate(text, (here, value), textcoords="offset points", xytext=offset, fontsize=7.5, color="#444444")
+    axis.margins(x=0.12, y=0.14)
 
 
 def growth(results: Results, arm: str) -> str:
-    """(a) what the store accumulates by iteration, (b) out-degrees of the last store, all seeds together."""
+    """(a, b) what the store accumulates by iteration, a line a seed; (c) out-degrees of the last stores together."""
     plt = plotting()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.5))
-    links = left.twinx()
-    links.grid(False)
-    links.spines["right"].set_visible(True)
+    figure, (documents, links, degrees) = plt.subplots(1, 3, figsize=(11.6, 3.5))
     for number, seed in enumerate(results.seeds):
         points = seed.trained[arm].trajectory.points
         steps = [point.iteration for point in points]
-        faint = 1.0 if len(results.seeds) == 1 else 0.6
-        named = number == 0
-        left.plot(steps, [p.authored for p in points], color=ORANGE, lw=1.5, alpha=faint, label="index documents" if named else None)
+        names = ("index documents", "net documents added") if number == 0 else (None, None)
+        documents.plot(steps, [p.authored for p in points], color=ORANGE, lw=3.2, alpha=0.7, label=names[0])
         added = [p.documents - points[0].documents for p in points]
-        left.plot(steps, added, color=BLUE, lw=1.3, ls="--", alpha=faint, label="net documents added" if named else None)
-        links.plot(steps, [p.links for p in points], color=GREEN, lw=1.3, alpha=faint, label="links (right axis)" if named else None)
-    left.axvline(results.seeds[0].trained[arm].run.settings.questions, color="#666666", lw=0.9, ls="--")
-    left.set_xlabel("training iteration (dashed: epoch 2 begins)")
-    left.set_ylabel("documents")
-    links.set_ylabel("links")
-    handles = [*left.get_legend_handles_labels()[0], *links.get_legend_handles_labels()[0]]
-    labels = [*left.get_legend_handles_labels()[1], *links.get_legend_handles_labels()[1]]
-    left.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.08), ncol=3, fontsize=8)
-    left.set_title("(a)", loc="left", fontsize=10)
+        documents.plot(steps, added, color=BLUE, lw=1.2, ls="--", label=names[1])
+        links.plot(steps, [p.links for p in points], color=GREEN, lw=1.5)
+    for axis, name, letter in ((documents, "documents", "a"), (links, "links", "b")):
+        axis.axvline(results.seeds[0].trained[arm].run.settings.questions, color="#666666", lw=0.9, ls="--")
+        axis.set_xlabel("training iteration (dashed: epoch 2)")
+        axis.set_ylabel(name)
+        axis.set_title(f"({letter})", loc="left", fontsize=10)
+    documents.legend(loc="lower right", fontsize=8)
     counts: dict[int, float] = {}
     for seed in results.seeds:
         for degree, count in seed.trained[arm].trajectory.degrees.histogram.items():
             counts[degree] = counts.get(degree, 0) + count / len(results.seeds)
-    right.bar(list(counts), list(counts.values()), color=ORANGE, width=0.9)
+    degrees.bar(list(counts), list(counts.values()), color=ORANGE, width=0.9)
     if 0 in counts:
-        right.bar([0], [counts[0]], color=RED, width=0.9, label="empty")
-        right.legend()
-    right.set_xlabel("links of an index document")
-    right.set_ylabel("index documents a seed")
-    right.set_title("(b)", loc="left", fontsize=10)
+        degrees.bar([0], [counts[0]], color=RED, width=0.9, label="empty")
+        degrees.legend(fontsize=8)
+    degrees.set_xlim(-1, max(counts, default=0) + 1)
+    degrees.set_xlabel("links of an index document")
+    degrees.set_ylabel("index documents a seed")
+    degrees.set_title("(c)", loc="left", fontsize=10)
     figure.tight_layout()
     return as_svg(figure)
 
@@ -193,7 +195,7 @@ def growth(results: Results, arm: str) -> str:
 def ablation_curves(results: Results) -> str:
     """Coverage, F1, actions and characters against training actions spent, a line a training."""
     plt = plotting()
-    figure, axes = plt.subplots(2, 2, figsize=(9.4, 6.4))
+    figure, axes = plt.subplots(2, 2, figsize=(10.4, 6.8))
     panels: tuple[tuple[Any, str, Any], ...] = (
         (axes[0][0], "coverage, %", lambda p: 100 * p.coverage),
         (axes[0][1], "F1, pooled", lambda p: p.f1[POOLED]),
@@ -205,7 +207,8 @@ def ablation_curves(results: Results) -> str:
         colour, marker = ARM_COLOURS[place % len(ARM_COLOURS)], "os^Dvp*X"[place % 8]
         for axis, name, value in panels:
             spent = [point.spent for point in points]
-            axis.plot(spent, [value(p) for p in points], color=colour, marker=marker, ms=4, lw=1.3, label=results.label(arm))
+            values = [value(p) for p in points]
+            axis.plot(spent, values, color=colour, marker=marker, ms=4, lw=1.3, label=results.label(arm))
             axis.set_ylabel(name)
             axis.set_xlabel("training actions spent")
     handles, labels = axes[0][0].get_legend_handles_labels()

@@ -45,7 +45,9 @@ def layout(trained: Trained, embedder: Embedder) -> Layout:
         vectors = PCA(min(40, *vectors.shape), random_state=0).fit_transform(vectors)
     near = min(30.0, max(2.0, (len(records) - 1) / 3))
     placed = TSNE(2, perplexity=near, init="pca", max_iter=500, random_state=0).fit_transform(np.asarray(vectors))
-    places = {record.id: (round(float(x), 3), round(float(y), 3)) for record, (x, y) in zip(records, placed, strict=True)}
+    places = {
+        record.id: (round(float(x), 3), round(float(y), 3)) for record, (x, y) in zip(records, placed, strict=True)
+    }
     file.write_bytes(encode({"store": key, "places": places}))
     return places
 
@@ -86,7 +88,9 @@ def _draw(axis: Any, store: Store, places: Layout) -> None:
     segments = [(places[r.id], places[t]) for r in store for t in r.links if r.id in places and t in places]
     axis.scatter(*zip(*sources, strict=True), s=2, color=BLUE, alpha=0.35, lw=0)
     if segments:
-        axis.add_collection(LineCollection(segments, colors=GREEN, lw=0.35, alpha=min(0.35, 600 / len(segments) + 0.05)))
+        axis.add_collection(
+            LineCollection(segments, colors=GREEN, lw=0.35, alpha=min(0.35, 600 / len(segments) + 0.05))
+        )
     if indexes:
         spots, sizes = zip(*indexes, strict=True)
         axis.scatter(*zip(*spots, strict=True), s=[6 + 1.6 * size for size in sizes], color=ORANGE, lw=0.3, ec="white")

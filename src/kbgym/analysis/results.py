@@ -245,4 +245,4 @@ def _seed(root: Path, trainings: Sequence[Training], number: int) -> Seed:
     return Seed(number, folder, root, [(one.name, one.label, folder / one.name) for one in trainings])
 
 
-__all__ = ["LESSONS", "ORDER", "POOLED", "LABELS", "Pair", "Results", "Seed", "Spent", "Trained", "open_results"]
+__all__ = ["LABELS", "LESSONS", "ORDER", "POOLED", "Pair", "Results", "Seed", "Spent", "Trained", "open_results"]

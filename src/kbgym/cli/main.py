@@ -30,6 +30,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "blame": ("history:blame_command", "Which question and step wrote a document and each of its links."),
     "rollback": ("history:rollback_command", "Return a store to an earlier iteration, keeping the history."),
     "store": ("store", "Search, read, count or export a store."),
+    "serve": ("serve", "Serve a store to agents over MCP or HTTP, and keep it learning."),
+    "learn": ("learn", "Learn from a file of traffic: answer each question first, then see its gold."),
+    "agenda": ("agenda", "What is worth indexing next, worked out from the trace."),
+    "curate": ("curate", "Work the agenda off between questions."),
 }
 
 

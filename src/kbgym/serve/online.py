@@ -23,7 +23,7 @@ from kbgym.errors import BadInput
 from kbgym.grade import abstains, grade
 from kbgym.policy import Agent, Backward, Verdict
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import STRATEGIES
+from kbgym.protocol.train import STRATEGIES
 from kbgym.serve.desk import Desk
 from kbgym.serve.gate import Asking, Gate
 from kbgym.serve.measures import MeasureFile
@@ -82,7 +82,7 @@ class Online:
     ) -> None:
         self.owner, self.questions, self.desk, self.gate = owner, questions, desk, gate
         self.settings = settings
-        self._reader, self._curator = reader, curator
+        self.reader, self.curator = reader, curator
         self._open: OrderedDict[str, Open] = OrderedDict()
         self._opened = 0
         self._wake = asyncio.Event()
@@ -99,7 +99,7 @@ class Online:
     async def ask(self, question: str, client: str, id: str | None = None) -> Asked:
         """The serving reader answers."""
         settings = self.settings
-        transcript, base = await forward(self.owner, self._reader, question, settings.forward_budget, settings.memory)
+        transcript, base = await forward(self.owner, self.reader, question, settings.forward_budget, settings.memory)
         return await self._answered(question, settings.reader, transcript, base, id)
 
     async def open(self, question: str, client: str) -> tuple[str, Open]:
@@ -232,7 +232,7 @@ class Online:
         """A curator's pass: played on a copy, judged by the gate, landed or kept as refused."""
         owner, settings = self.owner, self.settings
         for attempt in range(1, TRIES + 1):
-            made = await trial(owner, self._curator, task, budget, settings.memory)
+            made = await trial(owner, self.curator, task, budget, settings.memory)
             verdict = await self._judged(made)
             await prepare_landing(owner, made)
             async with owner.turn:

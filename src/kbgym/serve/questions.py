@@ -23,7 +23,7 @@ MOST = 2_000  # questions whose trajectory is kept at hand
 State = Literal["answered", "graded", "learnt", "refused"]
 
 
-class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+class Asked(msgspec.Struct, frozen=True):
     """One question. `state`: answered, graded (the backward pass is to come), learnt, or refused by the gate."""
 
     id: str

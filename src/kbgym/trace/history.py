@@ -13,7 +13,19 @@ import msgspec
 from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
-from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Genesis, Graded, Noted, Phase, RolledBack
+from kbgym.trace.events import (
+    Acted,
+    Began,
+    Committed,
+    Ended,
+    Event,
+    Genesis,
+    Graded,
+    Imported,
+    Noted,
+    Phase,
+    RolledBack,
+)
 from kbgym.trace.replay import effective, replay
 
 # -- blame ------------------------------------------------------------------------------------------------------------
@@ -84,6 +96,11 @@ def blame(initial: Callable[[], Store], events: Sequence[Event], id: str, at: in
                 if change := _change(event, id, seen, record, began.get((event.iteration, event.phase))):
                     changes = (*changes, change)
                 seen = record
+            case Imported(iteration):
+                record = _record(store, id)
+                if change := _imported(began.get((iteration, "idle")), iteration, seen, record):
+                    changes = (*changes, change)
+                seen = record
             case Committed(iteration):
                 then[iteration] = (changes, seen)
             case RolledBack(_, to):
@@ -99,6 +116,21 @@ def blame(initial: Callable[[], Store], events: Sequence[Event], id: str, at: in
 
 def _record(store: Store, id: str) -> Record | None:
     return store[id] if id in store else None  # noqa: SIM401 - a store's get refuses what is not there
+
+
+def _imported(pass_: Began | None, iteration: int, before: Record | None, after: Record | None) -> Change | None:
+    """What an import of the user's files did to one document."""
+    if before is after:
+        return None
+    by = Author(iteration, "idle", 0, pass_.agent if pass_ else "")
+    if after is None:
+        return Change("deleted", by)
+    if before is None:
+        return Change("written", by, text=after.text)
+    if before.text != after.text:
+        return Change("edited", by, text=after.text)
+    removed = tuple(target for target in before.links if target not in after.links)
+    return Change("linked", by, removed=removed) if removed else None
 
 
 def _change(event: Acted, id: str, before: Record | None, after: Record | None, pass_: Began | None) -> Change | None:

@@ -1,0 +1,59 @@
+"""Run the benchmarks one after the other and write what they print to benchmarks/RESULTS.md, with the command of each.
+
+    python benchmarks/run.py [name ...]
+
+With names, only those sections are measured anew; the rest of the page stays.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE / "RESULTS.md"
+HEAD = """# Results
+
+Ratios against a peer or a limit measured in the same run; absolute times are of one shared two-core machine and are
+here only to give an idea. `make benchmarks` writes this page.
+"""
+COMMANDS = {
+    "search": ["search.py"],
+    "store": ["store.py"],
+    "replay": ["replay.py"],
+    "train": ["train.py"],
+    "generate": ["generate.py"],
+    "baselines": ["baselines.py"],
+    "corpus": ["corpus.py"],
+    "llm": ["llm_concurrency.py"],
+    "experiment": ["experiment.py"],
+    "serve": ["serve.py"],
+}
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(COMMANDS)
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    for name in wanted:
+        words = COMMANDS[name]
+        if not (HERE / words[0]).exists():
+            continue
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, str(HERE / words[0]), *words[1:]], capture_output=True, text=True, env=environment
+        )
+        if done.returncode:
+            sys.exit(f"{name} failed:\n{done.stderr}")
+        command = "OMP_NUM_THREADS=1 python benchmarks/" + " ".join(words)
+        sections[name] = f"\n`{command}`\n\n{done.stdout.strip()}\n\n"
+        body = "\n".join(f"## {key}\n{sections[key].rstrip()}\n" for key in COMMANDS if key in sections)
+        PAGE.write_text(f"{HEAD}\n{body}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

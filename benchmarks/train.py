@@ -1,0 +1,85 @@
+"""Where a training run's time goes: embedding is the floor, everything else is measured against it in the same run.
+
+    OMP_NUM_THREADS=1 python benchmarks/train.py
+
+Two runs of 100 questions x 2 epochs by the reference agents: one with no query in the cache (every query must be
+embedded), one with all of them. Prints a Markdown table; times are processor time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import agents_named, engine_for
+from kbgym.protocol.train import Trainer
+from kbgym.search.embed import CachedEmbedder, default_embedder
+from kbgym.trace.events import Acted
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.people import generate
+from kbgym.worlds.world import World
+
+
+class Timed:
+    """An embedder that adds up the processor time spent in it."""
+
+    def __init__(self, inner: CachedEmbedder) -> None:
+        self._inner = inner
+        self.name, self.dimensions = inner.name, inner.dimensions
+        self.seconds = 0.0
+        self.texts = 0
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        started = time.process_time()
+        vectors = self._inner.embed(texts)
+        self.seconds += time.process_time() - started
+        self.texts += len(texts)
+        return vectors
+
+
+def train(world: World, strategy: str, cache: Path) -> tuple[int, float, float, int]:
+    """Actions, seconds in all, seconds embedding, texts embedded."""
+    settings = Settings(eval=False, strategy=strategy)
+    with tempfile.TemporaryDirectory() as place:
+        run = Run.open_or_create(Path(place) / "run", world, settings)
+        store = StoreFolder(run.folder).store()
+        timed = Timed(default_embedder(cache))
+        engine = engine_for(store, CachedEmbedder(timed))
+        timed.seconds, timed.texts = 0.0, 0
+        trainer = Trainer(run, agents_named(settings), engine)
+        started = time.process_time()
+        asyncio.run(trainer.train())
+        spent = time.process_time() - started
+        actions = sum(isinstance(event, Acted) for event in StoreFolder(run.folder).events)
+    return actions, spent, timed.seconds, timed.texts
+
+
+def main() -> None:
+    world = generate(500, 0)
+    print(
+        "| strategy | queries | actions | s in all | s embedding | all / embedding | other ms an action | actions/s |"
+    )
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for strategy in ("paper", "class"):
+        with tempfile.TemporaryDirectory() as cache:
+            default_embedder(Path(cache)).embed([document.text for document in world.documents])
+            for state in ("new", "cached"):
+                actions, spent, embedding, _ = train(world, strategy, Path(cache))
+                other = spent - embedding
+                print(
+                    f"| {strategy} | {state} | {actions:,} | {spent:.1f} | {embedding:.1f} | "
+                    f"{spent / embedding:.2f} | {other / actions * 1000:.2f} | {actions / spent:,.0f} |"
+                )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\nPeak memory {peak:,.0f} MiB.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""A report as one HTML file that needs nothing else, as Markdown, and as files. It knows tables and pictures, not what they say."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import msgspec
+
+from kbgym.analysis.cells import Cell, Line, Table, as_csv, cells_json
+from kbgym.canonical import encode
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A picture (SVG text or PNG bytes), or the reason why there is none."""
+
+    name: str
+    title: str
+    caption: str
+    sentence: str
+    svg: str = ""
+    png: bytes = b""
+    missing: str = ""
+
+
+class Section(msgspec.Struct, frozen=True):
+    title: str
+    parts: tuple[Table | Figure, ...]
+
+
+class Report(msgspec.Struct, frozen=True):
+    """`statement` says who produced the numbers and stands first; `notes` are plain sentences under it."""
+
+    title: str
+    statement: str
+    notes: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def tables(self) -> list[Table]:
+        return [part for section in self.sections for part in section.parts if isinstance(part, Table)]
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [part for section in self.sections for part in section.parts if isinstance(part, Figure)]
+
+
+STYLE = """
+:root { color-scheme: light; --line: #d9d9d9; --soft: #f5f6f7; --ink: #1d1f21; --accent: #0072B2; }
+* { box-sizing: border-box; }
+body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); margin: 0; background: #fff; }
+main { max-width: 1180px; margin: 0 auto; padding: 24px 20px 80px; }
+h1 { font-size: 26px; margin: 0 0 8px; } h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 2px solid var(--line); }
+h3 { font-size: 16px; margin: 28px 0 6px; }
+.statement { background: #fff6e0; border-left: 4px solid #E69F00; padding: 10px 14px; }
+nav { font-size: 14px; columns: 3; margin: 14px 0; } nav a { display: block; }
+a { color: var(--accent); }
+.scroll { overflow-x: auto; border: 1px solid var(--line); }
+table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: 4px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid #eee; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: inherit; }
+thead th { background: var(--soft); vertical-align: bottom; } tr { background: #fff; }
+tr.block td { background: var(--soft); font-weight: 600; } tr.paper { color: #555; font-style: italic; background: #fafafa; }
+td[title] { cursor: help; }
+.sentence { font-weight: 600; margin: 8px 0 2px; } .caption { color: #555; font-size: 13px; margin: 0 0 10px; }
+figure { margin: 0; overflow-x: auto; } figure svg, figure img { max-width: 100%; height: auto; }
+.missing { background: var(--soft); padding: 10px 14px; }
+@media (max-width: 700px) { nav { columns: 1; } }
+"""
+
+
+def to_html(report: Report) -> str:
+    links = "".join(f'<a href="#{p.name}">{escape(p.title)}</a>' for s in report.sections for p in s.parts)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
+    body = "".join(
+        f"<section><h2>{escape(section.title)}</h2>{''.join(_part(part) for part in section.parts)}</section>"
+        for section in report.sections
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        f"<title>{escape(report.title)}</title><style>{STYLE}</style></head><body><main>"
+        f'<h1>{escape(report.title)}</h1><p class="statement">{escape(report.statement)}</p>{notes}'
+        f"<nav>{links}</nav>{body}</main></body></html>\n"
+    )
+
+
+def _part(part: Table | Figure) -> str:
+    head = f'<h3 id="{part.name}">{escape(part.title)}</h3>'
+    under = f'<p class="sentence">{escape(part.sentence)}</p><p class="caption">{escape(part.caption)}</p>'
+    if isinstance(part, Table):
+        return f'{head}<div class="scroll">{_table(part)}</div>{under}'
+    if part.missing:
+        return f'{head}<p class="missing">{escape(part.missing)}</p>'
+    if part.svg:
+        picture = part.svg.replace("<svg ", f'<svg role="img" aria-label="{escape(part.title)}" ', 1)
+    else:
+        coded = base64.b64encode(part.png).decode()
+        picture = f'<img alt="{escape(part.title)}" src="data:image/png;base64,{coded}">'
+    return f"{head}<figure>{picture}</figure>{under}"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in (table.head, *table.columns))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_line(line, table) for line in table.lines)}</tbody></table>"
+
+
+def _line(line: Line, table: Table) -> str:
+    if not line.cells:
+        return f'<tr class="block"><td colspan="{len(table.columns) + 1}">{escape(line.head)}</td></tr>'
+    kind = ' class="paper"' if line.paper else ""
+    return f"<tr{kind}><td>{escape(line.head.strip())}</td>{''.join(_cell(cell) for cell in line.cells)}</tr>"
+
+
+def _cell(cell: Cell | None) -> str:
+    """The id stands on the number, so that it can be asked about and linked to."""
+    if cell is None:
+        return "<td></td>"
+    about = escape(f"{cell.id}: {cell.formula}", quote=True)
+    return f'<td id="{escape(cell.id, quote=True)}" title="{about}">{escape(cell.text)}</td>'
+
+
+def to_markdown(report: Report) -> str:
+    lines = [f"# {report.title}", "", f"**{report.statement}**", ""]
+    for note in report.notes:
+        lines += [note, ""]
+    for section in report.sections:
+        lines += [f"## {section.title}", ""]
+        for part in section.parts:
+            lines += [f"### {part.title}", ""]
+            if isinstance(part, Table):
+                lines += [*_markdown_table(part), ""]
+            elif part.missing:
+                lines += [part.missing, ""]
+                continue
+            else:
+                lines += [f"![{part.title}](figures/{part.name}.{'svg' if part.svg else 'png'})", ""]
+            lines += [part.sentence, "", f"*{part.caption.replace('*', chr(92) + '*')}*", ""]
+    return "\n".join(lines)
+
+
+def _markdown_table(table: Table) -> list[str]:
+    def plain(text: str) -> str:
+        return text.replace("|", "\\|").replace("*", "\\*").strip()
+
+    lines = ["| " + " | ".join(plain(name) for name in (table.head, *table.columns)) + " |"]
+    lines.append("| --- |" + " ---: |" * len(table.columns))
+    for line in table.lines:
+        if not line.cells:
+            lines.append(f"| **{plain(line.head)}** |" + " |" * len(table.columns))
+        else:
+            cells = (plain(cell.text) if cell else "" for cell in line.cells)
+            lines.append(f"| {plain(line.head)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def write(report: Report, out: Path) -> Path:
+    """report.html, report.md, cells.json, tables/*.csv, figures/*; what was there before is written over."""
+    for folder in (out, out / "tables", out / "figures"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for table in report.tables:
+        (out / "tables" / f"{table.name}.csv").write_text(as_csv(table), encoding="utf-8")
+    for figure in report.figures:
+        if figure.svg:
+            (out / "figures" / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
+        elif figure.png:
+            (out / "figures" / f"{figure.name}.png").write_bytes(figure.png)
+    (out / "cells.json").write_bytes(encode(cells_json(report.tables)) + b"\n")
+    (out / "report.md").write_text(to_markdown(report), encoding="utf-8")
+    page = out / "report.html"
+    page.write_text(to_html(report), encoding="utf-8")
+    return page
+
+
+def sections(*found: tuple[str, Sequence[Table | Figure | None]]) -> tuple[Section, ...]:
+    """Sections of what there is; an empty one is left out."""
+    kept = ((title, tuple(part for part in parts if part is not None)) for title, parts in found)
+    return tuple(Section(title, parts) for title, parts in kept if parts)

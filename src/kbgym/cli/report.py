@@ -1,0 +1,55 @@
+"""`kbgym report`: every table and figure of an experiment or a run, in one file; or where one number came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kbgym.analysis.cells import Cell, explain
+from kbgym.analysis.report import write_report
+from kbgym.canonical import decode
+from kbgym.cli.common import emit, output_options
+from kbgym.protocol.session import embedder_named
+
+
+@click.command("report")
+@click.argument("place", metavar="EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write.  [default: its report/]")
+@click.option(
+    "--explain", "cell", help="Print where a number came from, by its id, such as gradient/hipporag/both/rho."
+)
+@click.option("--beside", type=click.Path(path_type=Path), help="An experiment on the other benchmark to stand beside.")
+@click.option("--map/--no-map", "with_map", default=True, show_default=True, help="Draw the network map (t-SNE).")
+@output_options
+def command(
+    place: Path, out: Path | None, cell: str | None, beside: Path | None, with_map: bool, as_json: bool, quiet: bool
+) -> None:
+    """Write report.html (one file, no network), report.md, tables/*.csv and cells.json.
+
+    Takes an experiment, or a run with exams such as `kbgym demo` leaves.
+
+    \b
+    Examples:
+      kbgym report exp/paper
+      kbgym report exp/paper --explain gradient/trained-paper/both/rho
+    """
+    folder = out or place / "report"
+    known = folder / "cells.json"
+    if cell is None or not known.exists():
+        write_report(place, folder, embedder_named if with_map else None, beside)
+    if cell is not None:
+        cells = decode(known.read_bytes(), dict[str, Cell])
+        text = explain(place, cells, cell)
+        emit(
+            {"cell": cell, "value": cells[cell].value, "formula": cells[cell].formula, "text": text},
+            as_json,
+            quiet,
+            text,
+        )
+        return
+    numbers = len(decode(known.read_bytes(), dict[str, Cell]))
+    page = folder / "report.html"
+    result = {"report": str(page), "markdown": str(folder / "report.md"), "cells": numbers}
+    text = f"{page}: {numbers:,} numbers, each with an id.\nWhere one came from: kbgym report {place} --explain ID"
+    emit(result, as_json, quiet, text)

@@ -1,0 +1,172 @@
+"""`kbgym serve`: a store for agents, over MCP on standard input and output, or over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kbgym.cli.common import emit, output_options, progress
+from kbgym.errors import BadInput, Missing
+from kbgym.tools import Role
+
+if TYPE_CHECKING:
+    from kbgym.serve.online import Online
+
+TOKENS = "tokens.jsonl"
+
+
+@click.command("serve")
+@click.argument("place", metavar="STORE", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--mcp", "over_mcp", is_flag=True, help="MCP on standard input and output, for one client.")
+@click.option("--http", "address", metavar="HOST:PORT", help="HTTP and, at /mcp, streamable HTTP MCP.")
+@click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
+@click.option("--client", default="stdio", show_default=True, help="The client's name in the trace, with --mcp.")
+@click.option("--question", help="With --mcp and --role reader: the question this session is to answer.")
+@click.option("--tokens", type=click.Path(path_type=Path, dir_okay=False), help="[default: STORE/tokens.jsonl]")
+@click.option("--new-token", metavar="NAME", help="Make a token for a client of this name and --role, and stop.")
+@click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
+@click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
+@click.option("--margin", type=float, help="By how much mean F1 may fall at the gate.  [default: 0.01]")
+@click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
+@click.option("--strategy", help="paper or class.  [default: the run's]")
+@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
+@output_options
+def command(
+    place: Path,
+    over_mcp: bool,
+    address: str | None,
+    role: Role,
+    client: str,
+    question: str | None,
+    tokens: Path | None,
+    new_token: str | None,
+    no_auth: bool,
+    gate: int,
+    margin: float | None,
+    held_out: Path | None,
+    strategy: str | None,
+    embedder: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Serve a STORE to agents, and keep it learning from the golds they give.
+
+    \b
+    Examples:
+      kbgym serve runs/first --mcp --role reader
+      kbgym serve runs/first --new-token ada --role curator
+      kbgym serve runs/first --http 127.0.0.1:8765 --gate 20
+    """
+    file = tokens or place / TOKENS
+    if new_token is not None:
+        from kbgym.serve.tokens import new_token as make
+
+        made = make(file, new_token, role)
+        text = f"{made}\nThat is the {role} token of {new_token}; it is not kept and cannot be shown again."
+        emit({"name": new_token, "role": role, "token": made, "tokens": str(file)}, as_json, quiet, text)
+        return
+    if over_mcp == (address is not None):
+        raise BadInput("say how to serve: --mcp, or --http HOST:PORT.")
+    if address is not None:
+        host, port = _address(address)
+        _check_open(host, file, no_auth)
+    _check_installed()
+    from kbgym.serve.gate import MARGIN
+    from kbgym.serve.online import settings_of
+    from kbgym.serve.setup import open_online
+
+    settings = settings_of(place, strategy=strategy, embedder=embedder)
+    with progress("embedding", quiet or as_json or over_mcp) as tick:
+        margin = MARGIN if margin is None else margin
+        online = open_online(place, settings, embedder, gate, margin, held_out, tick)
+    if over_mcp:
+        asyncio.run(_stdio(online, role, client, question))
+    else:
+        _http(online, host, port, None if no_auth else file, role, as_json, quiet)
+
+
+def _check_installed() -> None:
+    try:
+        import mcp.server  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise Missing(
+            f"serving needs {error.name}, which is not installed; run `pip install 'kbgym[serve]'`."
+        ) from None
+
+
+def _address(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise BadInput(f"--http takes HOST:PORT, such as 127.0.0.1:8765, not {address!r}.")
+    return host, int(port)
+
+
+def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
+    """Nobody gets in without a token, except on this machine and on request."""
+    loopback = host in ("localhost", "127.0.0.1", "::1")
+    if no_auth and not loopback:
+        raise BadInput(f"--no-auth is for loopback only; {host} can be reached by others.")
+    if not no_auth and not tokens.exists():
+        raise BadInput(
+            f"there are no tokens in {tokens}; make one with --new-token NAME, or use --no-auth on loopback."
+        )
+
+
+async def _stdio(online: Online, role: Role, client: str, question: str | None) -> None:
+    from kbgym.serve.mcp import Caller, make_server, serve_stdio
+    from kbgym.serve.sessions import Session
+
+    session = Session(client)
+    opened = None
+    if question is not None:
+        if role != "reader":
+            raise BadInput("a question is answered by a reader; use --role reader.")
+        opened, _ = await online.open(question, client)
+    caller = Caller(role, session, opened)
+    try:
+        await serve_stdio(make_server(online.owner, online, lambda _: caller, version("kbgym")))
+    finally:
+        await online.owner.close()
+
+
+def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role, as_json: bool, quiet: bool) -> None:
+    import uvicorn
+
+    from kbgym.serve.guarding import LOOPBACK, patient
+    from kbgym.serve.http import make_app
+    from kbgym.serve.tokens import Client, read_tokens
+
+    known = read_tokens(tokens) if tokens is not None else None
+    hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
+    app = make_app(online.owner, online, known, version("kbgym"), Client("local", role), hosts)
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        raise BadInput(f"cannot listen on {host}:{port}: {error.strerror}.") from error
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{listening.getsockname()[1]}"
+    config = uvicorn.Config(
+        app,
+        http=patient(),
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+        backlog=2048,
+    )
+    about = "no token is needed" if known is None else f"{len(known)} tokens"
+    text = f"{online.owner.place} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
+    emit({"url": url, "documents": len(online.owner.store), "tokens": known and len(known)}, as_json, quiet, text)
+    uvicorn.Server(config).run(sockets=[listening])

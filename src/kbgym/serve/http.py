@@ -1,0 +1,308 @@
+"""A store over HTTP: JSON in, JSON out, MCP at /mcp, and an OpenAPI document that says what may be answered.
+
+An agent's mistake (an unknown id) is an answer like any other, with a result of kind error; a status other than 200
+says the request itself was wrong. What stands before a request is in `guarding.py`; the work is the owner's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kbgym.actions import Invalid
+from kbgym.errors import Failed
+from kbgym.serve.guarding import BODY_SECONDS, MOST_BODY, Guard, refuse
+from kbgym.serve.mcp import Caller, make_server
+from kbgym.serve.measures import rolling
+from kbgym.serve.metrics import Metrics
+from kbgym.serve.online import Online, Refusal
+from kbgym.serve.openapi import ACTIONS, document
+from kbgym.serve.owner import Owner
+from kbgym.serve.sessions import Session, Sessions
+from kbgym.serve.tokens import Client, Tokens
+from kbgym.store import ledger
+from kbgym.tools import MOST_TEXT, ROLES, parse
+
+SESSION, QUESTION = "kbgym-session", "kbgym-question"
+_STATUS = {"missing": 404, "conflict": 409, "forbidden": 403, "invalid": 422}
+
+
+class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    question: str
+    reader: str = "serving"
+    answer: str | None = None
+    actions: list[dict[str, Any]] = []
+
+
+class Gold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    answers: list[str] | None = None
+    right: bool | None = None
+
+
+class Api:
+    """The routes. One object a process."""
+
+    def __init__(self, owner: Owner, online: Online, version: str, auth: bool) -> None:
+        self.owner, self.online, self.version = owner, online, version
+        self.sessions = Sessions()
+        self.metrics = Metrics()
+        self._document = document(version, auth)
+        self.mcp = StreamableHTTPSessionManager(
+            make_server(owner, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=1_000
+        )
+
+    def routes(self) -> list[BaseRoute]:
+        found: list[BaseRoute] = [Route(f"/{name}", self._action(name), methods=["POST"]) for name in ACTIONS]
+        return [
+            *found,
+            Route("/questions", _answered(self.ask), methods=["POST"]),
+            Route("/questions/{id}", _answered(self.question), methods=["GET"]),
+            Route("/questions/{id}/answer", _answered(self.answer), methods=["POST"]),
+            Route("/questions/{id}/gold", _answered(self.gold), methods=["POST"]),
+            Route("/store/stats", _answered(self.stats), methods=["GET"]),
+            Route("/health", _answered(self.health), methods=["GET"]),
+            Route("/metrics", self.metrics_text, methods=["GET"]),
+            Route("/openapi.json", _answered(self.openapi), methods=["GET"]),
+            Route("/mcp", _Mcp(self.mcp), methods=["GET", "POST", "DELETE"]),
+        ]
+
+    # -- actions ------------------------------------------------------------------------------------------------------
+
+    def _action(self, name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def act(request: Request) -> Response:
+            client = _client(request)
+            if name not in ROLES[client.role]:
+                raise Refusal("forbidden", f"{name} needs a curator's token.")
+            action = parse(name, await _object(request), client.role)
+            if isinstance(action, Invalid):
+                raise Refusal("invalid", action.reason)
+            if (question := request.headers.get(QUESTION)) is not None and name in ROLES["reader"]:
+                opened = self.online.opened(question, client.name)
+                step, version, conflict = await opened.act(action), opened.base.iteration, False
+            else:
+                reply = await self.owner.act(self._session(request), action, client.role)
+                step, version, conflict = reply.step, reply.version, reply.conflict
+            body = {"observation": step.observation, "result": step.result, "version": version}
+            return _json(body, 409 if conflict else 200)
+
+        return _answered(act)
+
+    def _session(self, request: Request) -> Session:
+        name = request.headers.get("mcp-session-id") or request.headers.get(SESSION) or ""
+        return self.sessions.of(_client(request).name, name)
+
+    def _caller(self, context: Any) -> Caller:
+        request: Request = context.request
+        return Caller(_client(request).role, self._session(request), request.headers.get(QUESTION))
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    async def ask(self, request: Request) -> Response:
+        client, asking = _client(request), _converted(await _object(request), Ask)
+        question = _line(asking.question, "question")
+        if asking.reader not in ("serving", "caller"):
+            raise Refusal("invalid", "reader is serving or caller.")
+        if asking.answer is not None:
+            actions = [parse(str(call.get("tool")), _rest(call), "reader") for call in asking.actions]
+            if len(actions) > 100 or any(isinstance(action, Invalid) for action in actions):
+                raise Refusal("invalid", "actions are up to 100 searches and reads.")
+            answer = _line(asking.answer, "answer")
+            return _json(await self.online.report(question, client.name, actions, answer))
+        if asking.actions:
+            raise Refusal("invalid", "actions without an answer; open the question with reader caller instead.")
+        if asking.reader == "caller":
+            id, opened = await self.online.open(question, client.name)
+            return _json({"id": id, "question": opened.question, "state": "open", "agent": client.name})
+        return _json(await self.online.ask(question, client.name))
+
+    async def question(self, request: Request) -> Response:
+        return _json(self.online.find(request.path_params["id"]))
+
+    async def answer(self, request: Request) -> Response:
+        action = parse("answer", await _object(request), "reader")
+        if isinstance(action, Invalid):
+            raise Refusal("invalid", action.reason)
+        text = getattr(action, "text", "")
+        return _json(await self.online.close(request.path_params["id"], _client(request).name, text))
+
+    async def gold(self, request: Request) -> Response:
+        client, gold = _client(request), _converted(await _object(request), Gold)
+        id = request.path_params["id"]
+        if (gold.answers is None) == (gold.right is None):
+            raise Refusal("invalid", "give either answers or right.")
+        if gold.right is not None:
+            return _json(await self.online.verdict(id, gold.right, client.name))
+        if client.role != "curator":
+            raise Refusal("forbidden", "the store learns from a gold, so giving one needs a curator's token.")
+        answers = tuple(_line(answer, "answers") for answer in gold.answers or ())
+        if not 1 <= len(answers) <= 100:
+            raise Refusal("invalid", "answers are 1 to 100 texts.")
+        return _json(await self.online.gold(id, answers))
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    async def stats(self, request: Request) -> Response:
+        owner, rows = self.owner, self.online.questions.rows
+        counts = msgspec.to_builtins(ledger(owner.store))
+        measures = {"asked": len(self.online.questions.asked), "graded": len(rows), "rolling": rolling(rows)}
+        return _json({**counts, "version": owner.iteration, "hash": owner.store.fingerprint, "questions": measures})
+
+    async def health(self, request: Request) -> Response:
+        return _json({"status": "ok", "version": self.version})
+
+    async def openapi(self, request: Request) -> Response:
+        return _json(self._document)
+
+    async def metrics_text(self, request: Request) -> Response:
+        owner, online = self.owner, self.online
+        gauges = {
+            "documents": ("gauge", "Documents in the store.", float(len(owner.store))),
+            "links": ("gauge", "Links in the store.", float(owner.store.links)),
+            "iteration": ("gauge", "The store's iteration.", float(owner.iteration)),
+            "commits_total": ("counter", "Transactions written.", float(owner.commits)),
+            "flushes_total": ("counter", "Times the disk was flushed.", float(owner.flushes)),
+            "questions_total": ("counter", "Questions asked.", float(len(online.questions.asked))),
+            "learning_queue": ("gauge", "Questions still to learn from.", float(len(online.questions.to_learn))),
+            "admitted_total": ("counter", "Backward passes whose edits were admitted.", float(online.admitted)),
+            "rolled_back_total": ("counter", "Backward passes whose edits were refused.", float(online.refused)),
+        }
+        if (recent := rolling(online.questions.rows)) is not None:
+            gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
+            gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with a gold.", recent.f1 or 0.0)
+        return PlainTextResponse(self.metrics.text(gauges))
+
+
+class _Mcp:
+    """The MCP transport as an endpoint of its own."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._manager.handle_request(scope, receive, send)
+
+
+def make_app(
+    owner: Owner,
+    online: Online,
+    tokens: Tokens | None,
+    version: str,
+    anybody: Client,
+    hosts: frozenset[str] | None,
+    body_seconds: float = BODY_SECONDS,
+) -> ASGIApp:
+    """The whole application, with learning in the background while it runs."""
+    api = Api(owner, online, version, tokens is not None)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        online.start()
+        try:
+            async with api.mcp.run():
+                yield
+        finally:
+            await online.stop()
+            await owner.close()
+
+    async def said(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return refuse(error.status_code, error.detail, error.headers)
+
+    routes = api.routes()
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: said})
+    app.router.redirect_slashes = False
+    return _Measured(Guard(app, tokens, anybody, hosts, body_seconds), api.metrics, routes)
+
+
+class _Measured:
+    """Counts every answer by route, status and time; a path nobody knows is not repeated anywhere."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, routes: list[BaseRoute]) -> None:
+        self._app, self._metrics, self._routes = app, metrics, routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        finally:
+            known = (r.path for r in self._routes if isinstance(r, Route) and r.matches(scope)[0] is Match.FULL)
+            self._metrics.request(next(known, "other"), status, time.perf_counter() - started)
+
+
+# -- requests and answers ---------------------------------------------------------------------------------------------
+
+
+def _answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """What is refused becomes a status with one sentence."""
+
+    async def handled(request: Request) -> Response:
+        try:
+            return await handle(request)
+        except Refusal as refusal:
+            return refuse(_STATUS[refusal.kind], str(refusal))
+        except Failed as failure:
+            return refuse(503, str(failure))
+
+    return handled
+
+
+def _client(request: Request) -> Client:
+    client: Client = request.scope["kbgym.client"]
+    return client
+
+
+async def _object(request: Request) -> dict[str, Any]:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HTTPException(415, "send application/json.")
+    try:
+        body = msgspec.json.decode(await request.body())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise HTTPException(400, "the body is not JSON.") from None
+    if not isinstance(body, dict):
+        raise Refusal("invalid", "the body is a JSON object.")
+    return body
+
+
+def _converted(body: dict[str, Any], kind: type[Any]) -> Any:
+    try:
+        return msgspec.convert(body, kind)
+    except msgspec.ValidationError as error:
+        raise Refusal("invalid", f"{error}.") from None
+
+
+def _line(text: str, field: str) -> str:
+    """A text as the tools take one: a line, not empty, not endless, plain."""
+    checked = parse("answer", {"text": text}, "reader")
+    if isinstance(checked, Invalid):
+        raise Refusal("invalid", checked.reason.replace("text", field, 1)[:MOST_TEXT])
+    return str(getattr(checked, "text", ""))
+
+
+def _rest(call: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in call.items() if name != "tool"}
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
