@@ -81,27 +81,31 @@ def exam(
     return asyncio.run(run())
 
 
-def train(folder: Path, agents: Agents, questions: int = 8, **more: Any) -> bytes:
+async def train(folder: Path, agents: Agents, questions: int = 8, **more: Any) -> bytes:
+    """Train a run, or go on with it; the bytes of its trace."""
     settings = RunSettings(questions=questions, epochs=1, embedder="hash", eval=False, **more)
     run = Run.open_or_create(folder, world(), settings)
     engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
-    asyncio.run(Trainer(run, agents, engine).train())
+    await Trainer(run, agents, engine).train()
     return (folder / "trace.jsonl").read_bytes()
 
 
-def train_over(url: str, folder: Path, cassette: Path | None = None, batch_size: int = 1) -> tuple[bytes, Usage]:
-    models = Models(Options(base_url=url, cassette=cassette, timeout=20.0), quick(6))
-    reader = LLMAgent(models, "llm:local/m", "reader", 20)
-    agents = Agents(reader, LLMAgent(models, "llm:local/m", "curator", 20))
-    try:
-        return train(folder, agents, batch_size=batch_size), reader.client.usage
-    finally:
-        asyncio.run(models.close())
+def train_over(url: str, folder: Path, cassette: Path | None = None, **more: Any) -> tuple[bytes, Usage]:
+    async def run() -> tuple[bytes, Usage]:
+        models = Models(Options(base_url=url, cassette=cassette, timeout=20.0), quick(6))
+        reader = LLMAgent(models, "llm:local/m", "reader", 20)
+        agents = Agents(reader, LLMAgent(models, "llm:local/m", "curator", 20))
+        try:
+            return await train(folder, agents, **more), reader.client.usage
+        finally:
+            await models.close()
+
+    return asyncio.run(run())
 
 
 def train_reference(folder: Path) -> bytes:
     """The same training without any server in between."""
-    return train(folder, Agents(ReferenceReader, ReferenceCurator))
+    return asyncio.run(train(folder, Agents(ReferenceReader, ReferenceCurator)))
 
 
 class Told:

@@ -46,7 +46,7 @@ def test_every_verb_and_make_target_exists(page):
         elif words[0] == "kbgym":
             assert words[1] in VERBS, command
         else:
-            raise AssertionError(f"{page.name} has a command nobody tests: {command}")
+            assert words[0] in ("cp", "printf"), f"{page.name} has a command nobody tests: {command}"
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_every_command_runs(page, tmp_path):
             (tmp_path / match[1]).write_text(code, encoding="utf-8")
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": "."}
     needs_world = "worlds-out/w0" in page.read_text(encoding="utf-8")
-    run = [command for command in commands(page) if command.startswith("kbgym")]
+    run = [command for command in commands(page) if not command.startswith("make")]
     if needs_world and not any("generate" in command for command in run):
         run = ["kbgym generate --people 500 --seed 0 --out worlds-out/w0", *run]
     for command in run:

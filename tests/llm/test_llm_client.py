@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from llm_fixtures import Told, client_for, request
+from fault_server import FaultServer
+from llm_fixtures import Told, client_for, direct_rows, flat_store, quick, request, world
 
+from kbgym.agents.llm import LLMAgent
 from kbgym.errors import BadInput
 from kbgym.llm.client import Budget, Client
 from kbgym.llm.connect import Models, Options
 from kbgym.llm.errors import CapReached, Outage, Transient
 from kbgym.llm.prices import Prices, forecast
 from kbgym.llm.values import Reply, Sent, Usage
+from kbgym.protocol.exam import Row, examine
 
 PAID = Reply(text="x", prompt=1_000, cached=400, completion=200, reasoning=50)
 
@@ -139,3 +142,18 @@ def test_the_papers_settings_are_the_default(monkeypatch: pytest.MonkeyPatch) ->
     assert (reader.temperature, reader.effort, reader.max_tokens) == (0.3, "low", 12_000)
     assert (judge.effort, judge.max_tokens) == ("minimal", 500)
     asyncio.run(models.close())
+
+
+def test_the_same_models_serve_one_event_loop_after_another() -> None:
+    asked = world().split("test_in")[:2]
+    with FaultServer() as server:
+        models = Models(Options(base_url=server.url), quick(2))
+        agent = LLMAgent(models, "llm:local/m", "reader")
+
+        async def once() -> list[Row]:
+            store, engine = flat_store()
+            rows = await examine(store, engine, asked, agent)
+            await models.close()
+            return rows
+
+        assert asyncio.run(once()) == asyncio.run(once()) == direct_rows(asked)

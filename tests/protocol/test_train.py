@@ -114,6 +114,14 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path, start):
     assert bytes_of(tmp_path / "run") == before
 
 
+def test_a_snapshot_lost_between_commit_and_writing_is_written_on_resume(tmp_path, start):
+    asyncio.run(start(tmp_path / "run").train())
+    before = bytes_of(tmp_path / "run")
+    (tmp_path / "run/snapshots/20.jsonl").unlink()
+    asyncio.run(start(tmp_path / "run").train())
+    assert bytes_of(tmp_path / "run") == before
+
+
 def test_other_settings_on_the_same_folder_are_refused(tmp_path, small_world):
     Run.open_or_create(tmp_path / "run", small_world, SMALL)
     with pytest.raises(BadInput, match="epochs 2, not 3"):

@@ -82,7 +82,6 @@ def learning(results: Results, arm: str) -> Table:
     lines = []
     for point in points:
         name = arm_at(results, arm, point.iteration, last)
-        files = lambda group, field: results.sources(name, group, field)  # noqa: E731, B023
         traces = [
             Source(seed.trained[arm].trace, f"the store after iteration {point.iteration}") for seed in results.seeds
         ]
@@ -105,7 +104,7 @@ def learning(results: Results, arm: str) -> Table:
                     f"{id}/{group}/{field}",
                     values[group],
                     f"mean {field} a question, mean over seeds",
-                    files(group, field),
+                    results.sources(name, group, field),
                     {"actions": 2, "f1": 3, "characters": 0}[field],
                 )
                 for group in shown
@@ -121,8 +120,8 @@ def learning(results: Results, arm: str) -> Table:
     first, final = points[0], points[-1]
     slope = _slope(results, arm, points)
     sentence = (
-        f"From the flat store to the last one, pooled actions go from {first.actions[POOLED]:.2f} to {final.actions[POOLED]:.2f} "
-        f"and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage grows to {final.coverage:.1%}"
+        f"From the flat store to the last one, pooled actions go from {first.actions[POOLED]:.2f} to "
+        f"{final.actions[POOLED]:.2f} and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage grows to {final.coverage:.1%}"
         f"{slope}."
     )
     return Table(

@@ -1,5 +1,6 @@
-"""The figures: the gradient with its intervals, learning, the store's growth, ablation curves. As SVG, in Okabe and Ito's
-colours, which people with any colour vision can tell apart; groups also differ by marker.
+"""The figures: the gradient with its intervals, learning, the store's growth, ablation curves; as SVG.
+
+Colours are Okabe and Ito's, which people with any colour vision can tell apart; groups also differ by marker.
 
 Needs matplotlib (the `report` extra). The same numbers give the same bytes.
 """

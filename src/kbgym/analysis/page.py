@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else, as Markdown, and as files. It knows tables and pictures, not what they say."""
+"""A report as one HTML file that needs nothing else, as Markdown, and as files; it knows nothing of what it says."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ class Report(msgspec.Struct, frozen=True):
 STYLE = """
 :root { color-scheme: light; --line: #d9d9d9; --soft: #f5f6f7; --ink: #1d1f21; --accent: #0072B2; }
 * { box-sizing: border-box; }
-body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); margin: 0; background: #fff; }
+body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); margin: 0; }
 main { max-width: 1180px; margin: 0 auto; padding: 24px 20px 80px; }
-h1 { font-size: 26px; margin: 0 0 8px; } h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 2px solid var(--line); }
+h1 { font-size: 26px; margin: 0 0 8px; }
+h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 2px solid var(--line); }
 h3 { font-size: 16px; margin: 28px 0 6px; }
 .statement { background: #fff6e0; border-left: 4px solid #E69F00; padding: 10px 14px; }
 nav { font-size: 14px; columns: 3; margin: 14px 0; } nav a { display: block; }
@@ -62,7 +63,8 @@ table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-nu
 th, td { padding: 4px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid #eee; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: inherit; }
 thead th { background: var(--soft); vertical-align: bottom; } tr { background: #fff; }
-tr.block td { background: var(--soft); font-weight: 600; } tr.paper { color: #555; font-style: italic; background: #fafafa; }
+tr.block td { background: var(--soft); font-weight: 600; }
+tr.paper { color: #555; font-style: italic; background: #fafafa; }
 td[title] { cursor: help; }
 .sentence { font-weight: 600; margin: 8px 0 2px; } .caption { color: #555; font-size: 13px; margin: 0 0 10px; }
 figure { margin: 0; overflow-x: auto; } figure svg, figure img { max-width: 100%; height: auto; }
@@ -104,7 +106,8 @@ def _part(part: Table | Figure) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in (table.head, *table.columns))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_line(line, table) for line in table.lines)}</tbody></table>"
+    body = "".join(_line(line, table) for line in table.lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _line(line: Line, table: Table) -> str:

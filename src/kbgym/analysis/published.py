@@ -1,4 +1,4 @@
-"""The paper's figures, to stand beside ours: gpt-5-mini as reader and curator, one seed, 200 iterations, n = 34 a group.
+"""The paper's figures, to stand beside ours: gpt-5-mini as reader and curator, one seed, 200 iterations.
 
 None of them was made here; they are quoted so that a reader can compare.
 """

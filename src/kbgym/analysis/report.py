@@ -68,6 +68,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 tables_store.store_audit(results),
                 *(tables_store.index_quality(results, arm) for arm in results.trainings),
                 tables_training.breaking_even(results),
+                tables_training.timing(results),
             ],
         ),
     )
@@ -85,8 +86,8 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
     settings = results.settings
     statement = (
         f"Every number of ours here was produced by {results.agent}. "
-        + ("None of them is a language model's. " if "no language model" in results.agent else "")
-        + "The paper's figures, where they stand beside ours, are gpt-5-mini's from one seed: compare shapes, not levels."
+        + ("None of them is a language model's. " if results.reference else "")
+        + "The paper's figures, where they stand beside ours, are gpt-5-mini's, one seed: compare shapes, not levels."
     )
     notes = [
         f"{len(results.seeds)} seed{'s' if len(results.seeds) > 1 else ''}, {settings.questions} training questions, "
@@ -123,8 +124,8 @@ def _ablation_sentence(results: Results) -> str:
     for arm in results.trainings:
         last = curve(results, arm)[-1]
         parts.append(
-            f"{results.label(arm)}: {last.spent:,.0f} actions buy {last.coverage:.1%} coverage, F1 {last.f1[POOLED]:.3f} "
-            f"at {last.actions[POOLED]:.2f} actions and {last.characters[POOLED]:,.0f} characters."
+            f"{results.label(arm)}: {last.spent:,.0f} actions buy {last.coverage:.1%} coverage, "
+            f"F1 {last.f1[POOLED]:.3f} at {last.actions[POOLED]:.2f} actions and {last.characters[POOLED]:,.0f} characters."
         )
     return " ".join(parts)
 
@@ -145,10 +146,11 @@ def _learning(results: Results, arm: str) -> Figure:
     most, least = max(gains, key=lambda g: gains[g]), min(gains, key=lambda g: gains[g])
     sentence = (
         f"Cost falls most in the {LABELS[most]} group (by {shown(gains[most], 1)} actions) and least in the "
-        f"{LABELS[least]} group (by {shown(gains[least], 1)}); over all groups F1 ends at {points[-1].f1[POOLED]:.3f} with {points[-1].coverage:.1%} covered."
+        f"{LABELS[least]} group (by {shown(gains[least], 1)}); over all groups F1 ends at "
+        f"{points[-1].f1[POOLED]:.3f} with {points[-1].coverage:.1%} covered."
     )
     many = " Bands and bars: one standard deviation over seeds." if len(results.seeds) > 1 else ""
-    caption = f"{results.caption()} Frozen stores from along the training, same questions.{many} Numbers in (c, d) are iterations."
+    caption = f"{results.caption()} Frozen stores from along the training, same questions.{many}"
     return _figure(
         f"learning-figure-{arm}",
         f"Learning: {results.label(arm)}",
@@ -228,8 +230,8 @@ def worlds(results: Results) -> Table:
     documents = [len(seed.world.documents) for seed in results.seeds]
     sentence = (
         f"{'Generated worlds' if results.plan and results.plan.people else 'One given world'} of "
-        f"{min(documents):,}{f' to {max(documents):,}' if max(documents) > min(documents) else ''} one-sentence documents "
-        "and no link."
+        f"{min(documents):,}{f' to {max(documents):,}' if max(documents) > min(documents) else ''} documents, one sentence "
+        "each, and no link."
     )
     heads = ("documents", "questions", *SPLITS, "probe questions")
     return Table("worlds", "The worlds", heads, tuple(lines), results.caption(n=False), sentence, "world")

@@ -177,10 +177,14 @@ class Results:
         return str(self.seeds[0].world.facts.get("kind", "corpus"))
 
     @property
+    def reference(self) -> bool:
+        return self.settings.reader == self.settings.curator == "reference"
+
+    @property
     def agent(self) -> str:
         """Who produced the numbers, in words that cannot be mistaken for a model's."""
         reader, curator = self.settings.reader, self.settings.curator
-        if reader == curator == "reference":
+        if self.reference:
             return "the reference agents (deterministic rules, no language model)"
         return f"reader {reader}, curator {curator}"
 

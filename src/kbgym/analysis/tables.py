@@ -145,8 +145,8 @@ def difference_cell(
         else f"{table}/{arm}/seed-{seeds[0].number}/{group}/difference"
     )
     formula = (
-        f"mean F1 on the arm minus mean F1 on {results.label(base)}, same questions; {BOOTSTRAP}, two made-up questions "
-        "half a point either way joined to the draw)"
+        f"mean F1 on the arm minus mean F1 on {results.label(base)}, same questions; {BOOTSTRAP}, two made-up "
+        "questions half a point either way joined to the draw)"
     )
     found = f1_difference(results.pairs(arm, group, base, seeds))
     return estimate(where, found, formula, results.sources(arm, group, "f1", base, seeds), mark=0.0)
@@ -176,10 +176,10 @@ def by_seed(results: Results) -> Table:
         below = sum(rho([seed]).high < 1 for seed in pairs)
         lower = sum(f1_difference([seed]).value < 0 for seed in pairs)
         parts.append(
-            f"{results.label(arm)} on the {LABELS[group]} group: rho's interval lies below 1 on {below} of {len(pairs)} "
-            f"seeds, and F1 is lower than flat's on {lower}."
+            f"{results.label(arm)} on the {LABELS[group]} group: rho's interval lies below 1 on {below} of "
+            f"{len(pairs)} seeds, and F1 is lower than flat's on {lower}."
         )
-    caption = f"{results.caption()} Mean and standard deviation are over seeds; the last line is Student's t for a further seed's mean."
+    caption = f"{results.caption()} Mean and sd are over seeds; the mean's interval is Student's t, for further seeds."
     return Table("seeds", "Seed by seed", headings(results), tuple(lines), caption, " ".join(parts), "seed")
 
 

@@ -23,6 +23,7 @@ from kbgym.analysis.tables import (
     mean_cell,
     rho,
 )
+from kbgym.analysis.tables_store import store_sources
 from kbgym.protocol.exam import Row
 
 MARGIN = 0.03
@@ -117,7 +118,7 @@ def budget_split(results: Results) -> Table:
                 for group in columns(results)
             ]
             lines.append(Line(f"   {name}", tuple(cells), paper=True))
-    first, second = list(STRATA)[0], list(STRATA)[1]
+    first, second, *_ = STRATA
     sentence = " ".join(
         f"{results.label(arm)}: F1 goes {' and '.join(said[arm, s] for s in (first, second) if (arm, s) in said)}."
         for arm in results.trainings
@@ -150,7 +151,7 @@ def per_point(results: Results) -> Table:
     gains: dict[str, tuple[float, float]] = {}
     for arm in results.arms:
         share = fmean(seed.arms[arm]["coverage"]["direct"] for seed in results.seeds)
-        files = [_store_source(results, seed, arm) for seed in results.seeds]
+        files = store_sources(results, arm)
         cells: list[Cell | None] = [
             number(
                 f"coverage/{arm}/direct", share, "share of originals an index links to, mean over seeds", files, 3, True
@@ -192,8 +193,8 @@ def per_point(results: Results) -> Table:
     if "hipporag" in gains and gains["hipporag"][0] > 0:
         base = gains["hipporag"]
         sentence = " ".join(
-            f"{results.label(arm)} saves {gains[arm][0]:.3f} actions and gains {gains[arm][1]:+.4f} F1 a point of coverage, "
-            f"{gains[arm][0] / base[0]:.1f} times B3's actions."
+            f"{results.label(arm)} saves {gains[arm][0]:.3f} actions and gains {gains[arm][1]:+.4f} F1 a point of "
+            f"coverage, {gains[arm][0] / base[0]:.1f} times B3's actions."
             for arm in results.trainings
             if arm in gains
         )
@@ -210,42 +211,38 @@ def per_point(results: Results) -> Table:
     )
 
 
-def _store_source(results: Results, seed: Seed, arm: str) -> Source:
-    if arm in seed.trained:
-        return Source(seed.trained[arm].trace, "the store at the end of the trace")
-    return Source(str((seed.folder / "arms" / f"{arm}.json").relative_to(results.root)), "coverage.direct")
-
-
 def against_b3(results: Results) -> Table | None:
-    """Trained stores against the strongest unsupervised one, pooled over the groups."""
+    """Trained stores against the strongest unsupervised one, pooled over the groups, then seed by seed."""
     if "hipporag" not in results.arms:
         return None
     lines, said = [], []
     for arm in results.trainings:
-        if arm not in results.arms:
-            continue
-        id = f"against-b3/{arm}"
-        difference = difference_cell(results, "against-b3", arm, POOLED, "hipporag")
-        pairs = results.pairs(arm, POOLED, "hipporag")
-        actions, characters = rho(pairs), rho(pairs, lambda row: row.characters)
-        links = [seed.arms[arm]["links"] / seed.arms["hipporag"]["links"] for seed in results.seeds]
-        files = lambda field: results.sources(arm, POOLED, field, "hipporag")  # noqa: E731
-        formula = f"mean on the arm over mean on B3, same questions; {BOOTSTRAP})"
-        lines.append(
-            Line(
-                results.label(arm),
-                (
-                    difference,
-                    estimate(f"{id}/actions", actions, formula, files("actions"), mark=1.0),
-                    estimate(f"{id}/characters", characters, formula, files("characters"), mark=1.0),
-                    number(f"{id}/links", fmean(links), "links of the arm over links of B3, mean over seeds", (), 4),
-                ),
-            )
-        )
+        cells = _against(results, arm, None)
+        lines += [Line(results.label(arm)), Line("all seeds", cells)]
+        if len(results.seeds) > 1:
+            lines += [Line(f"seed {seed.number}", _against(results, arm, seed)) for seed in results.seeds]
+        f1, actions, characters, links = (cell.text for cell in cells)
         said.append(
-            f"{results.label(arm)} against B3: F1 {difference.text}, {actions.value:.2f} times the actions, "
-            f"{characters.value:.2f} times the characters, {fmean(links):.3f} times the links."
+            f"{results.label(arm)} against B3: F1 {f1}, {actions} times the actions, {characters} times the characters, "
+            f"{links} times the links."
         )
     heads = ("F1 minus B3's", "actions over B3's", "characters over B3's", "links over B3's")
     caption = f"{results.caption()} Pooled over all groups."
-    return Table("against-b3", "Trained stores against B3", heads, tuple(lines), caption, " ".join(said), "store")
+    return Table("against-b3", "Trained stores against B3", heads, tuple(lines), caption, " ".join(said), "seeds")
+
+
+def _against(results: Results, arm: str, seed: Seed | None) -> tuple[Cell, Cell, Cell, Cell]:
+    seeds = None if seed is None else [seed]
+    id = f"against-b3/{arm}" if seed is None else f"against-b3/{arm}/seed-{seed.number}"
+    pairs = results.pairs(arm, POOLED, "hipporag", seeds)
+    chosen = results.seeds if seed is None else (seed,)
+    links = fmean(one.arms[arm]["links"] / one.arms["hipporag"]["links"] for one in chosen)
+    formula = f"mean on the arm over mean on B3, same questions; {BOOTSTRAP})"
+    files = {name: results.sources(arm, POOLED, name, "hipporag", seeds) for name in ("actions", "characters")}
+    stores = [*store_sources(results, arm), *store_sources(results, "hipporag")]
+    return (
+        difference_cell(results, "against-b3", arm, POOLED, "hipporag", seeds),
+        estimate(f"{id}/actions", rho(pairs), formula, files["actions"], mark=1.0),
+        estimate(f"{id}/characters", rho(pairs, lambda row: row.characters), formula, files["characters"], mark=1.0),
+        number(f"{id}/links", links, "links of the arm over links of B3, mean over seeds", stores, 4),
+    )

@@ -57,14 +57,16 @@ def agent_options(command: F) -> F:
     return click.option("--agent", help="reference, or MODULE:NAME.  [default: reference]")(command)
 
 
-def settings_from(config: Path | None, flags: Mapping[str, Any]) -> Settings:
-    """Defaults, then the TOML file, then the flags that were given."""
+def settings_from(config: Path | None, flags: Mapping[str, Any], questions: int | None = None) -> Settings:
+    """Defaults, then the TOML file, then the flags that were given; never more questions than there are by default."""
     chosen: dict[str, Any] = {}
     if config is not None:
         try:
             chosen = tomllib.loads(config.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadInput(f"{config} is not TOML: {error}.") from error
+    if questions is not None:
+        chosen = {"questions": min(Settings().questions, questions), **chosen}
     given = {name: value for name, value in flags.items() if value is not None}
     agent = given.pop("agent", chosen.pop("agent", None))
     if agent is not None:

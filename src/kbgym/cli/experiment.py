@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.cli.common import emit, output_options, progress
@@ -28,6 +29,7 @@ from kbgym.protocol.experiment import (
 )
 from kbgym.protocol.run import Settings
 from kbgym.protocol.session import embedder_named
+from kbgym.worlds.truth import truth_of
 from kbgym.worlds.world import World
 
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
@@ -134,9 +136,7 @@ def _run(out: Path, plan: Plan, jobs: int, quiet: bool) -> None:
     with progress("exams", quiet) as tick:
         if jobs == 1 or len(plan.seeds) == 1:
             for seed in plan.seeds:
-                run_seed(
-                    out, plan, seed, prepare, lambda note, seed=seed: tick(finished(), total, f"seed {seed}, {note}")
-                )
+                run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note))
             return
         # A process a seed: more threads inside each would only get in each other's way.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -153,7 +153,9 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
     """An arm as an experiment wants it; here, because protocols do not know the baselines."""
     vectors = embedder_named(embedder)
     built = build_arm(arm, world, lambda: vectors, seed)
-    shares = coverage(built.store, questions=world.questions)
+    truth = truth_of(world)
+    correct = Auditor(built.store, truth).correct if truth else None
+    shares = coverage(built.store, correct, world.questions)
     about = {
         "arm": arm,
         "label": arm_named(arm).label,

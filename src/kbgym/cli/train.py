@@ -15,6 +15,7 @@ from kbgym.protocol.session import agents_named, check, embedder_named, engine_f
 from kbgym.protocol.train import Trainer
 from kbgym.store import ledger
 from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.pools import has_pools
 from kbgym.worlds.world import World
 
 
@@ -22,7 +23,7 @@ from kbgym.worlds.world import World
 @click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="The world to train on.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
 @click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Settings as TOML.")
-@click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100]")
+@click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100, or all]")
 @click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]")
 @click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
 @click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
@@ -40,8 +41,8 @@ def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, q
       kbgym generate --seed 0 --out worlds-out/w0
       kbgym train --world worlds-out/w0 --out runs/r0 --questions 100 --epochs 2
     """
-    settings = settings_from(config, flags)
     world = World.load(world_folder)
+    settings = settings_from(config, flags, len(world.split("train")))
     check(settings, world)
     run = Run.open_or_create(out, world, settings)
     trainer = train_run(run, settings, quiet or as_json)
@@ -62,7 +63,11 @@ def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, q
         f"{out}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
         f"The store has {counted.authored} authored documents and {counted.links:,} links, "
         f"covering {share:.1%} of {counted.origins:,} originals.\n"
-        f"Next: kbgym probe {out} && kbgym exam {out} --set trained"
+        + (
+            f"Next: kbgym probe {out} && kbgym exam {out} --set trained"
+            if has_pools(world)
+            else f"Next: kbgym exam {out} --set test_in && kbgym exam {out}@0 --set test_in"
+        )
     )
     emit(result, as_json, quiet, text)
 

@@ -13,7 +13,8 @@ import msgspec
 from kbgym.errors import Missing
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
 from kbgym.llm.faults import Unreadable, translate
-from kbgym.llm.redact import Address, Redactor, shown_url
+from kbgym.llm.loops import PerLoop
+from kbgym.llm.redact import Address, Redactor
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
 
 _CACHE = {"type": "ephemeral"}
@@ -27,18 +28,22 @@ class Anthropic:
             import anthropic
         except ImportError:
             raise Missing("this agent needs the anthropic package: pip install 'kbgym[llm]'.") from None
+
+        def connect() -> anthropic.AsyncAnthropic:
+            return anthropic.AsyncAnthropic(
+                api_key=key,
+                base_url=address.url,
+                default_headers=address.headers,
+                default_query=address.query,
+                timeout=timeout,
+                max_retries=0,
+            )
+
         self._sdk = anthropic
-        self._api = anthropic.AsyncAnthropic(
-            api_key=key,
-            base_url=address.url,
-            default_headers=address.headers,
-            default_query=address.query,
-            timeout=timeout,
-            max_retries=0,
-        )
+        self._api = PerLoop(connect)
         self._timeout = timeout
         self._redact = redact
-        self.where = shown_url(str(self._api.base_url))
+        self.where = address.url or "https://api.anthropic.com"
         self.refused: list[str] = []
 
     async def send(self, request: Request) -> Reply:
@@ -64,7 +69,7 @@ class Anthropic:
         failure: Exception
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._api.post("/v1/messages", cast_to=str, body=body)
+                return await self._api.now().post("/v1/messages", cast_to=str, body=body)
         except TimeoutError:
             failure = Transient(f"no reply within {self._timeout:g} s", lost=True)
         except Exception as error:

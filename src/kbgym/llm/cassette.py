@@ -84,10 +84,10 @@ class Cassette:
         self._by_request: dict[str, list[Reply]] = {}
         self._next: dict[str, int] = {}
         self._file = self._open() if record else None
-        length = self._load()
+        self._length = self._load()
         if self._file is not None:
-            os.ftruncate(self._file, length)
-            if not length:
+            os.ftruncate(self._file, self._length)
+            if not self._length:
                 self._write(_Header(SCHEMA))
 
     # -- playing back ---------------------------------------------------------------------------------------------
@@ -152,6 +152,7 @@ class Cassette:
         self._next[hash] = self._next.get(hash, 0) + 1
 
     def close(self) -> None:
+        """Let go of the file. Recording something more takes hold of it again."""
         if self._file is not None:
             os.fsync(self._file)
             os.close(self._file)
@@ -171,9 +172,12 @@ class Cassette:
 
     def _write(self, *lines: msgspec.Struct) -> None:
         if self._file is None:
-            raise BadInput(f"{self.path} is closed.")
+            self._file = self._open()
+            if os.fstat(self._file).st_size != self._length:
+                raise BadInput(f"{self.path} was changed by somebody else in the meantime.")
         text = "".join(self._redact(encode(line).decode()) + "\n" for line in lines)
         view = memoryview(text.encode())
+        self._length += len(view)
         while view:
             view = view[os.write(self._file, view) :]
 

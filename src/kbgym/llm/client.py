@@ -39,22 +39,26 @@ class Budget:
         self.max_tokens = max_tokens
         self.spent = Usage()
         self._under_way = 0
-        self._finished = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
         """Room for one request. Near a cap requests go one after another, so that it is passed by one at most."""
         self._check()
         while self._under_way and self._near():
-            self._finished.clear()
-            await self._finished.wait()
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
             self._check()
         self._under_way += 1
         try:
             yield
         finally:
             self._under_way -= 1
-            self._finished.set()
+            waiting, self._waiting = self._waiting, []
+            for turn in waiting:
+                if not turn.done():
+                    turn.set_result(None)
 
     def _near(self) -> bool:
         """Whether what is under way, at the mean cost so far, would reach a cap."""

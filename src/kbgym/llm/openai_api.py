@@ -15,7 +15,8 @@ import msgspec
 from kbgym.errors import Missing
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
 from kbgym.llm.faults import Unreadable, translate
-from kbgym.llm.redact import Address, Redactor, shown_url
+from kbgym.llm.loops import PerLoop
+from kbgym.llm.redact import Address, Redactor
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
 from kbgym.llm.ways import Way, Ways, schema_format, schema_system, written_call
 
@@ -34,23 +35,27 @@ class OpenAI:
             import openai
         except ImportError:
             raise Missing("this agent needs the openai package: pip install 'kbgym[llm]'.") from None
-        # The SDK's aiohttp transport costs half the processor time of its default one at high concurrency.
-        http = openai.DefaultAioHttpClient() if importlib.util.find_spec("aiohttp") else None
+
+        def connect() -> openai.AsyncOpenAI:
+            # The SDK's aiohttp transport costs half the processor time of its default one at high concurrency.
+            http = openai.DefaultAioHttpClient() if importlib.util.find_spec("aiohttp") else None
+            return openai.AsyncOpenAI(
+                api_key=key,
+                base_url=address.url,
+                default_headers=address.headers,
+                default_query=address.query,
+                timeout=timeout,
+                max_retries=0,
+                http_client=http,
+            )
+
         self._sdk = openai
-        self._api = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=address.url,
-            default_headers=address.headers,
-            default_query=address.query,
-            timeout=timeout,
-            max_retries=0,
-            http_client=http,
-        )
+        self._api = PerLoop(connect)
         self._timeout = timeout
         self._redact = redact
         names = ("max_completion_tokens", "max_tokens")
         self._limit_names = names if kind == "openai" else names[::-1]
-        self.where = shown_url(str(self._api.base_url))
+        self.where = address.url or "https://api.openai.com/v1"
         self.ways = Ways()
         self.refused: list[str] = []
 
@@ -86,7 +91,7 @@ class OpenAI:
             async with asyncio.timeout(self._timeout):
                 # Encoded here and returned as text: the SDK's own models cost more time than all the rest of a turn.
                 content = msgspec.json.encode(body)
-                return await self._api.post("/chat/completions", cast_to=str, content=content, options=_JSON)
+                return await self._api.now().post("/chat/completions", cast_to=str, content=content, options=_JSON)
         except TimeoutError:
             failure = Transient(f"no reply within {self._timeout:g} s", lost=True)
         except Exception as error:

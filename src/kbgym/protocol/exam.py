@@ -160,11 +160,12 @@ def _read_rows(path: Path) -> list[Row]:
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What an exam comes to. Means are over questions with a score; failures are counted apart in `outcomes`."""
+    """What an exam comes to. `set_f1` compares comma-separated sets, as PhantomWiki does. Means are over questions with a score; failures are counted apart in `outcomes`."""
 
     n: int
     f1: float
     em: float
+    set_f1: float
     actions: float
     characters: float
     outcomes: dict[str, int]
@@ -180,6 +181,7 @@ def summarise(rows: Sequence[Row]) -> Summary:
         n=len(rows),
         f1=sum(row.f1 or 0.0 for row in scored) / count,
         em=sum(row.em or 0.0 for row in scored) / count,
+        set_f1=sum(row.set_f1 or 0.0 for row in scored) / count,
         actions=sum(row.actions for row in scored) / count,
         characters=sum(row.characters for row in scored) / count,
         outcomes=dict(sorted(outcomes.items())),

@@ -85,6 +85,9 @@ class Run:
             self._world = World.load(self.folder / "world")
         return self._world
 
+    def has_snapshot(self, iteration: int) -> bool:
+        return (self.folder / "snapshots" / f"{iteration}.jsonl").is_file()
+
     def snapshot(self, store: Store, iteration: int) -> None:
         """Write the store as it is after an iteration, whole or not at all."""
         folder = self.folder / "snapshots"

@@ -68,8 +68,21 @@ class Trainer:
         self.iteration = commits[-1].iteration if commits else 0
         self.position = commits[-1].position if commits else 0
         self.grades = [event for event in folder.events if isinstance(event, Graded)]
+        self._mend_snapshots(folder, commits)
         settings = msgspec.to_builtins(run.settings)
         self.writer: Writer = folder.resume() if folder.reading else folder.start(run.settings.embedder, settings)
+
+    def _mend_snapshots(self, folder: StoreFolder, commits: list[Committed]) -> None:
+        """Write the snapshots of finished epochs that a crash between commit and snapshot left out."""
+        for commit in commits:
+            if self._ends_epoch(commit.position) and not self.run.has_snapshot(commit.iteration):
+                self.run.snapshot(folder.store(commit.iteration), commit.iteration)
+
+    def _ends_epoch(self, position: int) -> bool:
+        """Whether an epoch is over once so many lessons were taught."""
+        if position == len(self.lessons):
+            return True
+        return 0 < position and self.lessons[position - 1][0] != self.lessons[position][0]
 
     async def train(self, tick: Tick | None = None) -> None:
         """Go on until every lesson is learnt."""
@@ -100,15 +113,13 @@ class Trainer:
             await asyncio.gather(*lessons)
         self.iteration += len(batch)
         self.position += len(batch)
-        epoch = batch[-1][0]
-        ends_epoch = self.position == len(self.lessons) or self.lessons[self.position][0] != epoch
-        if ends_epoch:
-            await self._evaluate(epoch, events)
+        if self._ends_epoch(self.position):
+            await self._evaluate(batch[-1][0], events)
         store = self.store
         events.append(Committed(self.iteration, self.position, store.fingerprint, len(store), store.links))
         self.writer.commit(events)
         self.grades += [event for event in events if isinstance(event, Graded)]
-        if ends_epoch:
+        if self._ends_epoch(self.position):
             self.run.snapshot(store, self.iteration)
 
     def _record(self, event: Event, events: list[Event]) -> None:

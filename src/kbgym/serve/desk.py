@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from kbgym.actions import Added, Delete, Edited, Linked, Unlinked
+from kbgym.actions import Added, Delete, Deleted, Edited, Linked, Opened, Unlinked
 from kbgym.agents.reference.agenda import Agenda
-from kbgym.agents.reference.language import index_key
+from kbgym.agents.reference.language import Key, index_key
 from kbgym.policy import Errand
 from kbgym.store import Store
 from kbgym.tools import render
@@ -52,7 +52,9 @@ class Desk:
                     case Edited(id):
                         self._changed.pop(id, None)
                         self._doubt(id, store)
-                    case Linked(index) | Unlinked(index):
+                    case Linked(index) | Unlinked(index) | Deleted(index):
+                        self._changed.pop(index, None)
+                    case Opened(index) if event.phase != "forward":  # a curator has looked at it
                         self._changed.pop(index, None)
             case Imported(_, _, edited):
                 for document in edited:
@@ -67,29 +69,26 @@ class Desk:
             if store[source].flag == "authored":
                 self._changed.setdefault(source, {})[id] = None
 
-    def _stale(self, store: Store) -> list[Errand]:
-        found = []
-        for index in self._changed:
-            key = index_key(store[index].text) if index in store else None
-            if key is not None:
-                found.append(Errand(key.kind, key.value, "unfinished", (), 1, index, key.then))
-        return found
+    def _stale(self, store: Store) -> dict[str, Key]:
+        """Indexes whose facts changed and whose key is known."""
+        keys = {index: index_key(store[index].text) for index in self._changed if index in store}
+        return {index: key for index, key in keys.items() if key is not None}
 
     def errands(self, store: Store, question: str = "") -> tuple[Errand, ...]:
-        """What to work on, best first: indexes whose facts changed, then what the agenda holds."""
+        """What to work on, best first: indexes whose facts changed, to be looked at anew, then what the agenda holds."""
         stale = self._stale(store)
-        known = {errand.index for errand in stale}
-        return (*stale, *(e for e in self.agenda.errands(question) if e.index is None or e.index not in known))
+        anew = (Errand(key.kind, key.value, "unfinished", then=key.then) for key in stale.values())
+        return (*anew, *(errand for errand in self.agenda.errands(question) if errand.index not in stale))
 
     def items(self, store: Store) -> list[Item]:
-        changed = set(self._changed)
-        items: list[Item] = []
-        for errand in self.errands(store):
-            what: What = "sibling"
+        stale = self._stale(store)
+        items = [
+            Item("changed", key.kind, key.value, len(self._changed[index]), key.then, index)
+            for index, key in stale.items()
+        ]
+        for errand in self.errands(store)[len(stale) :]:
+            what: What = "sibling" if errand.reason == "sibling" else "not indexed"
             if errand.index is not None:
-                what = "changed" if errand.index in changed else "unfinished"
-            elif errand.reason != "sibling":
-                what = "not indexed"
-            known = len(self._changed[errand.index]) if what == "changed" and errand.index else len(errand.known)
-            items.append(Item(what, errand.kind, errand.value, known, errand.then, errand.index))
+                what = "unfinished"
+            items.append(Item(what, errand.kind, errand.value, len(errand.known), errand.then, errand.index))
         return items

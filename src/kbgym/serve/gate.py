@@ -2,8 +2,8 @@
 
 The sample is drawn from held-out questions and from questions answered lately whose gold somebody gave. Those whose
 last pass saw a document the edits touch come first: they are the ones an edit can hurt. The bar is the best a question
-ever scored at this gate, so that many small losses cannot add up. Golds come from people; nothing the store said is
-one. It knows nothing of how edits land.
+ever scored at this gate, so that many small losses cannot add up; but a pass is refused only for a loss of its own.
+Golds come from people; nothing the store said is one. It knows nothing of how edits land.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ class Asking(msgspec.Struct, frozen=True):
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """What the gate found. `before` is the bar: the mean of the best the sample scored so far."""
+    """What the gate found: mean F1 without and with the edits, and `best`, what the sample scored at its best."""
 
     admitted: bool
     asked: int
     before: float
     after: float
+    best: float
     reason: str = ""
 
 
@@ -88,27 +89,21 @@ class Gate:
         """Ask the sample on the store without and with the edits."""
         sample = self.sample(touched, number)
         if not sample:
-            return Admission(True, 0, 0.0, 0.0, "there is no question to ask yet")
-        bars, scores = [], []
-        for asking in sample:
-            bar = max(await self._score(asking, before), self._best.get(asking.id, 0.0))
-            bars.append(bar)
-            scores.append(await self._score(asking, after))
-        bar, score = sum(bars) / len(bars), sum(scores) / len(scores)
-        admitted = score >= bar - self.margin - 1e-9
+            return Admission(True, 0, 0.0, 0.0, 0.0, "there is no question to ask yet")
+        befores = [await self._score(asking, before) for asking in sample]
+        scores = [await self._score(asking, after) for asking in sample]
+        bests = [max(self._best.get(asking.id, 0.0), f1) for asking, f1 in zip(sample, befores, strict=True)]
+        was, now, best = (sum(values) / len(sample) for values in (befores, scores, bests))
+        admitted = now >= min(was, best - self.margin) - 1e-9
+        reason = ""
         if admitted:
-            for asking, f1, least in zip(sample, scores, bars, strict=True):
-                self._best[asking.id] = max(f1, least)
-        worst = min(zip(scores, bars, sample, strict=True), key=lambda row: row[0] - row[1])
-        reason = (
-            ""
-            if admitted
-            else (
-                f"F1 of {len(sample)} questions would fall from {bar:.3f} to {score:.3f}; "
-                f"{worst[2].id} from {worst[1]:.2f} to {worst[0]:.2f}"
-            )
-        )
-        return Admission(admitted, len(sample), round(bar, 6), round(score, 6), reason)
+            for asking, f1, high in zip(sample, scores, bests, strict=True):
+                self._best[asking.id] = max(f1, high)
+        else:
+            worst = min(zip(scores, befores, sample, strict=True), key=lambda row: row[0] - row[1])
+            reason = f"F1 of {len(sample)} questions would fall from {was:.3f} to {now:.3f} (at best {best:.3f}): "
+            reason += f"{worst[2].id} from {worst[1]:.2f} to {worst[0]:.2f}"
+        return Admission(admitted, len(sample), round(was, 6), round(now, 6), round(best, 6), reason)
 
     async def _score(self, asking: Asking, environment: ServedEnvironment) -> float:
         passed = await play(self._reader(), environment, "reader", Forward(asking.text), FORWARD_BUDGET, MEMORY)

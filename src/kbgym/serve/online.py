@@ -248,7 +248,7 @@ class Online:
                     self.refused += 1
                 elif fresh:
                     await land(owner, began, made, notes)
-                    self.admitted += bool(made.edits)
+                    self.admitted += made.changed
                 else:
                     reason = "documents it builds on were changed by others each time it was played"
                     data = {"question": id, "verdict": "quarantined", "reason": reason}
@@ -259,8 +259,8 @@ class Online:
         return made
 
     async def _judged(self, made: Trial) -> dict[str, Any] | None:
-        """What the gate says of a trial that edits; None where there is no gate or nothing to judge."""
-        if self.gate is None or not made.edits:
+        """What the gate says of a trial that changed something; None where there is no gate or nothing to judge."""
+        if self.gate is None or not made.changed:
             return None
         before = ServedEnvironment(made.base.store, made.base.engine)
         found = await self.gate.judge(before, made.environment, made.touched, self.owner.iteration)

@@ -48,6 +48,11 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
         return [step for step in steps if is_editing(step.action) and not isinstance(step.result, Error)]
 
     @property
+    def changed(self) -> bool:
+        """Whether the copy is another store than the one it was made from; an edit may come to nothing."""
+        return self.environment.store.fingerprint != self.base.store.fingerprint
+
+    @property
     def touched(self) -> set[str]:
         """Every document the pass changed or made."""
         named = [id for step in self.edits for id in (*changed_by(step.action), *_made(step.result))]

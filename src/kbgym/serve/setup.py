@@ -145,7 +145,7 @@ async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> 
         made = await online.backward(task, "idle", "", "", min(online.settings.backward_budget, budget - actions))
         passes += 1
         actions += len(made.transcript.steps)
-        barren = 0 if made.edits else barren + 1
+        barren = 0 if made.changed else barren + 1
         if tick:
             tick(actions, budget, f"links {online.owner.store.links:,}")
     return passes, actions

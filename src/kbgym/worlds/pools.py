@@ -9,6 +9,10 @@ from kbgym.worlds import people, phantomwiki
 from kbgym.worlds.world import Question, World
 
 
+def has_pools(world: World) -> bool:
+    return world.facts.get("kind") in ("people", "phantomwiki")
+
+
 def pool(world: World, template: str) -> Iterator[Question]:
     """Every question a template can ask in this world; of PhantomWiki's, all that are no tautologies."""
     if world.facts.get("kind") == "people":
