@@ -49,7 +49,8 @@ def _line(entry: Entry) -> str:
     f1 = "  -  " if entry.f1 is None else f"{entry.f1:.3f}"
     edits = ", ".join(f"{count} {name}" for name, count in entry.edits.items()) or "no edits"
     asked = f'{entry.question} "{entry.text}"' if entry.text else entry.question or ", ".join(entry.notes)
-    return f"{start}  f1 {f1}  {entry.outcome or '-':<13} {edits:<28} {asked}"
+    verdict = next((f"{note}: " for note in entry.notes if note in ("admitted", "quarantined")), "")
+    return f"{start}  f1 {f1}  {entry.outcome or '-':<13} {edits:<28} {verdict}{asked}"
 
 
 # -- diff -------------------------------------------------------------------------------------------------------------

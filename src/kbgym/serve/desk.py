@@ -75,7 +75,7 @@ class Desk:
         return {index: key for index, key in keys.items() if key is not None}
 
     def errands(self, store: Store, question: str = "") -> tuple[Errand, ...]:
-        """What to work on, best first: indexes whose facts changed, to be looked at anew, then what the agenda holds."""
+        """What to work on, best first: indexes whose facts changed, to be gone over again, then the agenda."""
         stale = self._stale(store)
         anew = (Errand(key.kind, key.value, "unfinished", then=key.then) for key in stale.values())
         return (*anew, *(errand for errand in self.agenda.errands(question) if errand.index not in stale))

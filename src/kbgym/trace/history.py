@@ -233,6 +233,8 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 found |= {"f1": f1, "em": em, "answer": answer}
             case RolledBack(_, to, reason):
                 found |= {"rollback_to": to, "reason": reason}
+            case Noted(_, "admission", data):
+                notes.append(str(data.get("verdict")))
             case Noted(_, kind):
                 notes.append(kind)
     base = Entry(iteration, commit.iteration, commit.position, commit.documents, commit.links, undone=undone)
