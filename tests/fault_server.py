@@ -136,12 +136,14 @@ class FaultServer:
             self.mistakes.append(repr(error))
             await self._send(writer, 400, json.dumps({"error": {"message": f"script: {error!r}"}}).encode())
             return True
-        reply = _completion(message, body, "length" if fault == "cut_off" else "stop")
+        reply = _completion(message, body, "length" if fault == "cut_off" else "stop", len(raw) // 4)
         await self._send(writer, 200, to_anthropic(reply) if "/messages" in line else reply)
         self.answered += 1
         return True
 
     def _fate(self, raw: bytes) -> str | None:
+        if not self.rate:
+            return None
         key = hashlib.sha256(raw).hexdigest()
         attempt = self._seen[key]
         self._seen[key] += 1
@@ -219,8 +221,7 @@ def _spoilt(fault: str, body: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "content": "I think I should search for that first."}
 
 
-def _completion(message: dict[str, Any], body: dict[str, Any], finish: str = "stop") -> bytes:
-    prompt = len(json.dumps(body["messages"])) // 4
+def _completion(message: dict[str, Any], body: dict[str, Any], finish: str = "stop", prompt: int = 100) -> bytes:
     usage = {
         "prompt_tokens": prompt,
         "completion_tokens": 20,

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
@@ -57,6 +59,20 @@ def direct_rows(questions: tuple[Question, ...]) -> list[Row]:
     return asyncio.run(examine(store, engine, questions, ReferenceReader))
 
 
+def plain(rows: Sequence[Row]) -> list[Row]:
+    """The rows without what they cost, which differs between an agent that pays and one that does not."""
+    return [msgspec.structs.replace(row, usage=None) if hasattr(row, "usage") else row for row in rows]
+
+
+def events(trace: bytes) -> list[dict[str, Any]]:
+    """A trace without hashes, costs and who played."""
+    lines = [msgspec.json.decode(line) for line in trace.splitlines()]
+    for line in lines:
+        for gone in ("chain", "usage", "settings"):
+            line.pop(gone, None)
+    return lines
+
+
 def exam(
     url: str,
     questions: Sequence[Question],
@@ -74,7 +90,7 @@ def exam(
         store, engine = flat_store()
         try:
             agent = LLMAgent(models, name, "reader", allowance)
-            return await examine(store, engine, questions, agent, out, concurrency=options["concurrency"]), agent
+            return plain(await examine(store, engine, questions, agent, out, concurrency=options["concurrency"])), agent
         finally:
             await models.close()
 

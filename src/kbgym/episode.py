@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,13 +24,14 @@ Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """What happened in a pass. `answer` is set only when the outcome is `answered`."""
+    """What happened in a pass. `answer` is set only when it was answered, `usage` when the policy counts its own."""
 
     role: Role
     outcome: Outcome
     steps: tuple[Step, ...]
     answer: str | None = None
     failure: str | None = None
+    usage: dict[str, Any] | None = None
 
     @property
     def characters(self) -> int:
@@ -57,18 +58,22 @@ async def play(
     """
     steps: list[Step] = []
     recent: deque[Turn] = deque(maxlen=memory)
-    while len(steps) < budget:
+    outcome: Outcome = "out_of_budget"
+    answer = failure = None
+    while outcome == "out_of_budget" and len(steps) < budget:
         try:
             action = await policy.act(View(role, task, tuple(recent), budget - len(steps)))
-        except AgentFailed as failure:
-            return Transcript(role, "agent_failed", tuple(steps), failure=str(failure))
+        except AgentFailed as reason:
+            outcome, failure = "agent_failed", str(reason)
+            break
         step = await environment.step(action, role)
         steps.append(step)
         if on_step:
             on_step(len(steps), step)
         recent.append(Turn(step.action, step.observation))
         if isinstance(step.action, Answer):
-            return Transcript(role, "answered", tuple(steps), answer=step.action.text)
-        if isinstance(step.action, Done):
-            return Transcript(role, "done", tuple(steps))
-    return Transcript(role, "out_of_budget", tuple(steps))
+            outcome, answer = "answered", step.action.text
+        elif isinstance(step.action, Done):
+            outcome = "done"
+    usage = getattr(policy, "usage", None)
+    return Transcript(role, outcome, tuple(steps), answer, failure, usage and msgspec.to_builtins(usage))

@@ -14,9 +14,12 @@ from prompt_reader import calling
 
 from kbgym.actions import Search
 from kbgym.agents.llm import LLMAgent, LLMPolicy
+from kbgym.llm import wire
 from kbgym.llm.connect import Models, Options
 from kbgym.llm.errors import Outage, Rejected
 from kbgym.llm.openai_api import OpenAI
+from kbgym.llm.redact import Redactor, address
+from kbgym.llm.wire import BesideSDK, ThroughSDK
 from kbgym.policy import AgentFailed, Forward, Turn, View
 from kbgym.tools import anthropic_tools, openai_tools
 
@@ -180,3 +183,31 @@ def test_an_anthropic_tool_set_is_the_one_tools_py_gives(monkeypatch: pytest.Mon
     assert tail == {"type": "text", "text": "Actions left: 14."}
     assert policy.usage.prompt > policy.usage.cached > 0
     assert "sk-ant-0123456789" in server.headers[0].values() or "Bearer sk-ant-0123456789" in server.headers[0].values()
+
+
+@pytest.mark.parametrize("sender", [BesideSDK, ThroughSDK])
+def test_both_ways_over_the_wire_send_the_same(sender: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-7")
+    if sender is ThroughSDK:
+        monkeypatch.setattr(wire, "find_spec", lambda name: None)
+    seen: list[str] = []
+
+    def refuse(body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        seen.append("x")
+        return (503, {"message": "busy"}) if len(seen) == 1 else None
+
+    with Refuses(refuse) as server:
+        policy = act(f"{server.url}?version=3", [FIRST], "llm:openai/m")
+    assert policy.usage.retries == 1
+    (headers,) = server.headers
+    assert headers["authorization"] == "Bearer sk-test-0123456789"
+    assert headers["openai-organization"] == "org-7"
+    assert headers["content-type"] == "application/json"
+    assert server.lines[0].startswith("POST /v1/chat/completions?version=3 ")
+    assert server.bodies[-1]["messages"][-1]["content"] == "Question: Who?\n\nActions left: 15."
+
+
+def test_the_sender_is_the_lean_one_where_it_can_be() -> None:
+    provider = OpenAI("local", address("http://127.0.0.1:9/v1"), "none", 1.0, Redactor())
+    assert isinstance(provider._wire._sender, BesideSDK)

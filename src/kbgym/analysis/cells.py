@@ -77,7 +77,7 @@ def estimate(
 ) -> Cell:
     """A value with its interval; a star where the interval excludes `mark`."""
     star = "*" if mark is not None and not found.low <= mark <= found.high else ""
-    low, high = shown(found.low, digits - 1), shown(found.high, digits - 1)
+    low, high = shown(found.low, digits), shown(found.high, digits)
     text = f"{shown(found.value, digits)}{star} [{low}, {high}]"
     return Cell(id, text, found.value, formula, tuple(sources), _finite(found.low), _finite(found.high))
 

@@ -121,8 +121,8 @@ def learning(results: Results, arm: str) -> Table:
     slope = _slope(results, arm, points)
     sentence = (
         f"From the flat store to the last one, pooled actions go from {first.actions[POOLED]:.2f} to "
-        f"{final.actions[POOLED]:.2f} and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage grows to {final.coverage:.1%}"
-        f"{slope}."
+        f"{final.actions[POOLED]:.2f} and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage "
+        f"grows to {final.coverage:.1%}{slope}."
     )
     return Table(
         f"learning-{arm}",

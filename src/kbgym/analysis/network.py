@@ -6,7 +6,7 @@ and only the structure over it changes. t-SNE keeps neighbourhoods, not distance
 
 from __future__ import annotations
 
-import base64
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +22,7 @@ from kbgym.store import Store
 from kbgym.worlds.truth import GROUPS
 
 FILE = "network.json"
+ROOM = 0.5  # of a panel's width, for the names in the last one
 Layout = Mapping[str, tuple[float, float]]
 
 
@@ -58,7 +59,9 @@ def panels(trained: Trained, places: Layout) -> bytes:
     settings = trained.run.settings
     last = settings.questions * settings.epochs
     steps = list(dict.fromkeys((0, settings.questions, last)))
-    figure, axes = plt.subplots(1, len(steps), figsize=(5.0 * len(steps), 5.2), squeeze=False)
+    widths = {"width_ratios": [*([1.0] * (len(steps) - 1)), 1 + ROOM]}
+    size = (4.6 * (len(steps) + ROOM), 5.0)
+    figure, axes = plt.subplots(1, len(steps), figsize=size, squeeze=False, gridspec_kw=widths)
     for axis, step in zip(axes[0], steps, strict=True):
         store = trained.store if step == last else trained.place.store(step)
         _draw(axis, store, places)
@@ -72,7 +75,7 @@ def panels(trained: Trained, places: Layout) -> bytes:
     ]
     figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, -0.04), ncol=4)
     figure.tight_layout()
-    return as_png(figure, dpi=80)
+    return as_png(figure, dpi=100)
 
 
 def _draw(axis: Any, store: Store, places: Layout) -> None:
@@ -108,21 +111,18 @@ def examples(axis: Any, trained: Trained, places: Layout) -> list[Index]:
     low, high = axis.get_ylim()
     heights = np.linspace(high - 0.04 * (high - low), low + 0.04 * (high - low), max(2, len(chosen)))
     left, right = axis.get_xlim()
-    axis.set_xlim(left, right + 0.42 * (right - left))
+    axis.set_xlim(left, right + ROOM * (right - left))
     for index, height in zip(sorted(chosen, key=lambda i: -places[i.id][1]), heights, strict=False):
         x, y = places[index.id]
         reached = [places[target] for target in trained.store[index.id].links if target in places]
         axis.scatter(*zip(*reached, strict=True), s=14, color=PURPLE, lw=0.3, ec="white", zorder=4)
         axis.annotate(
-            _short(index.text), (x, y), xytext=(right + 0.02 * (right - left), height), fontsize=8, va="center",
-            arrowprops={"arrowstyle": "-", "color": "#444444", "lw": 0.7}, zorder=5,
-        )  # fmt: skip
+            textwrap.fill(index.text, 26),
+            (x, y),
+            xytext=(right + 0.02 * (right - left), height),
+            fontsize=9,
+            va="center",
+            zorder=5,
+            arrowprops={"arrowstyle": "-", "color": "#444444", "lw": 0.7},
+        )
     return chosen
-
-
-def _short(text: str, most: int = 30) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def embedded(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode()

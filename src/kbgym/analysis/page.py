@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -62,7 +63,8 @@ a { color: var(--accent); }
 table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid #eee; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: inherit; }
-thead th { background: var(--soft); vertical-align: bottom; } tr { background: #fff; }
+thead th, thead th:first-child { background: var(--soft); vertical-align: bottom; }
+tr { background: #fff; }
 tr.block td { background: var(--soft); font-weight: 600; }
 tr.paper { color: #555; font-style: italic; background: #fafafa; }
 td[title] { cursor: help; }
@@ -75,7 +77,7 @@ figure { margin: 0; overflow-x: auto; } figure svg, figure img { max-width: 100%
 
 def to_html(report: Report) -> str:
     links = "".join(f'<a href="#{p.name}">{escape(p.title)}</a>' for s in report.sections for p in s.parts)
-    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
+    notes = "".join(f"<p>{_code(note)}</p>" for note in report.notes)
     body = "".join(
         f"<section><h2>{escape(section.title)}</h2>{''.join(_part(part) for part in section.parts)}</section>"
         for section in report.sections
@@ -87,6 +89,11 @@ def to_html(report: Report) -> str:
         f'<h1>{escape(report.title)}</h1><p class="statement">{escape(report.statement)}</p>{notes}'
         f"<nav>{links}</nav>{body}</main></body></html>\n"
     )
+
+
+def _code(text: str) -> str:
+    """Escaped, with what stands between backticks as code."""
+    return re.sub("`(.*?)`", r"<code>\1</code>", escape(text))
 
 
 def _part(part: Table | Figure) -> str:

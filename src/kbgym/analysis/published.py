@@ -7,6 +7,8 @@ from __future__ import annotations
 
 NOTE = "The paper's rows are gpt-5-mini's (reader and curator), one seed, n = 34 a group."
 
+NAMES = {"flat": "B1 flat", "graphrag": "B2 GraphRAG", "hipporag": "B3 HippoRAG2", "trained-paper": "trained"}
+
 RHO: dict[str, dict[str, float]] = {
     "flat": {"trained": 1.0, "both": 1.0, "one": 1.0, "neither": 1.0},
     "graphrag": {"trained": 0.918, "both": 1.154, "one": 0.972, "neither": 1.047},

@@ -125,7 +125,8 @@ def _ablation_sentence(results: Results) -> str:
         last = curve(results, arm)[-1]
         parts.append(
             f"{results.label(arm)}: {last.spent:,.0f} actions buy {last.coverage:.1%} coverage, "
-            f"F1 {last.f1[POOLED]:.3f} at {last.actions[POOLED]:.2f} actions and {last.characters[POOLED]:,.0f} characters."
+            f"F1 {last.f1[POOLED]:.3f} at {last.actions[POOLED]:.2f} actions and {last.characters[POOLED]:,.0f} "
+            "characters a question."
         )
     return " ".join(parts)
 
@@ -228,11 +229,9 @@ def worlds(results: Results) -> Table:
         ]
         lines.append(Line("paper: KBGym", tuple(theirs), paper=True))
     documents = [len(seed.world.documents) for seed in results.seeds]
-    sentence = (
-        f"{'Generated worlds' if results.plan and results.plan.people else 'One given world'} of "
-        f"{min(documents):,}{f' to {max(documents):,}' if max(documents) > min(documents) else ''} documents, one sentence "
-        "each, and no link."
-    )
+    given = results.plan is not None and not results.plan.people
+    size = f"{min(documents):,}" + (f" to {max(documents):,}" if max(documents) > min(documents) else "")
+    sentence = f"{'One given world' if given else 'Generated worlds'} of {size} one-sentence documents and no link."
     heads = ("documents", "questions", *SPLITS, "probe questions")
     return Table("worlds", "The worlds", heads, tuple(lines), results.caption(n=False), sentence, "world")
 

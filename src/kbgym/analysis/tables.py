@@ -132,7 +132,7 @@ def _paper_lines(
         cells = tuple(
             published(f"gradient/{arm}/{group}/{what}", values[arm].get(group), digits) for group in columns(results)
         )
-        found.append(Line(f"paper: {results.label(arm)}", cells, paper=True))
+        found.append(Line(f"paper: {paper.NAMES[arm]}", cells, paper=True))
     return found
 
 

@@ -178,7 +178,7 @@ def per_point(results: Results) -> Table:
         for arm, (share, actions, f1) in paper.PER_POINT.items():
             lines.append(
                 Line(
-                    f"paper: {results.label(arm)}",
+                    f"paper: {paper.NAMES[arm]}",
                     (
                         published(f"coverage/{arm}/direct", share, 3, True),
                         published(f"coverage/{arm}/actions", paper.ACTIONS.get(arm, {}).get(POOLED), 2),
@@ -223,8 +223,8 @@ def against_b3(results: Results) -> Table | None:
             lines += [Line(f"seed {seed.number}", _against(results, arm, seed)) for seed in results.seeds]
         f1, actions, characters, links = (cell.text for cell in cells)
         said.append(
-            f"{results.label(arm)} against B3: F1 {f1}, {actions} times the actions, {characters} times the characters, "
-            f"{links} times the links."
+            f"{results.label(arm)} against B3: F1 {f1}, {actions} times the actions, {characters} times the "
+            f"characters, {links} times the links."
         )
     heads = ("F1 minus B3's", "actions over B3's", "characters over B3's", "links over B3's")
     caption = f"{results.caption()} Pooled over all groups."

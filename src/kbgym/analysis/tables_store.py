@@ -70,9 +70,9 @@ def arms(results: Results) -> Table:
         row += [published(f"arms/{arm}/tokens", paper.TOKENS.get(arm, 0), 0), None]
         row += [published(f"arms/{arm}/f1", paper.F1[arm][POOLED]), None]
         row += [published(f"arms/{arm}/actions", paper.ACTIONS[arm][POOLED], 2), None]
-        lines.append(Line(f"paper: {results.label(arm)}", tuple(row), paper=True))
-    heads = ("documents", "authored", "links", "coverage", "build tokens", "training actions")
-    heads += ("F1", "EM", "actions", "characters")
+        lines.append(Line(f"paper: {paper.NAMES[arm]}", tuple(row), paper=True))
+    size = ("documents", "authored", "links", "coverage", "build tokens", "training actions")
+    heads = (*size, "F1", "EM", "actions", "characters")
     note = f" {READS_INDEXES}" if {"graphrag", "raptor"} & set(results.arms) else ""
     caption = f"{results.caption()} Pooled over all groups.{note}"
     return Table("arms", "The arms: size, cost, result", heads, tuple(lines), caption, _best(results), "store")
@@ -114,7 +114,7 @@ def readings(results: Results) -> Table:
             said.append(f"{results.label(arm)} covers {shares[0]} of the originals directly, {shares[1]} in two hops.")
     for arm, values in paper.READINGS.items() if results.kind == "people" else ():
         row = [published(f"readings/{arm}/{n}", value, 3, True) for n, value in zip(READINGS, values, strict=True)]
-        lines.append(Line(f"paper: {results.label(arm)}", tuple(row), paper=True))
+        lines.append(Line(f"paper: {paper.NAMES[arm]}", tuple(row), paper=True))
     heads = ("direct", "two hops", "confirmed links", "questions in one read")
     caption = results.caption(n=False)
     return Table("readings", "Coverage in four readings", heads, tuple(lines), caption, " ".join(said), "store")

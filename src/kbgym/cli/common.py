@@ -54,7 +54,9 @@ def agent_options(command: F) -> F:
     command = click.option("--judge", help="Who decides what is a duplicate.  [default: rule]")(command)
     command = click.option("--curator", help="Overrides --agent for the curator.")(command)
     command = click.option("--reader", help="Overrides --agent for the reader.")(command)
-    return click.option("--agent", help="reference, or MODULE:NAME.  [default: reference]")(command)
+    return click.option(
+        "--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"
+    )(command)
 
 
 def settings_from(config: Path | None, flags: Mapping[str, Any], questions: int | None = None) -> Settings:

@@ -9,6 +9,7 @@ import click
 
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import Comparison, compare, table
+from kbgym.analysis.report import write_report
 from kbgym.analysis.stats import excludes
 from kbgym.canonical import read_lines
 from kbgym.cli.common import emit, output_options, progress
@@ -45,7 +46,7 @@ def command(
     """Train a store and prove what it gained, offline, with the reference agents.
 
     Makes a world, trains on 100 questions twice, then examines the flat and the trained store on questions of four
-    kinds: trained on, and never seen with both, one or none of their keys touched in training.
+    kinds: trained on, and never seen with both, one or none of their keys touched in training. Writes a report.
 
     \b
     Example:
@@ -63,8 +64,10 @@ def command(
     for name in probe.groups:
         groups[name] = compare(_rows(run, "trained", name), _rows(run, "flat", name))
     counted, share = ledger(trained), coverage(trained).direct
+    page = write_report(out)
     result = {
         "run": str(out),
+        "report": str(page),
         "agent": settings.reader,
         "seed": seed,
         "groups": {name: _plain(comparison) for name, comparison in groups.items()},
@@ -122,6 +125,7 @@ def _screen(
             f"training asked the very question. {sure}. Unseen questions gain as far as training touched their keys.",
             "These are the reference agents' numbers; the paper's column is gpt-5-mini's, one seed.",
             "",
+            f"Every table and figure, with where each number came from: {out / 'report' / 'report.html'}",
             f"Everything is in {out}. Look further:",
             f"  kbgym log {out} --limit 5          what each question did to the store",
             f'  kbgym store search {out} "People whose job is tanner"',

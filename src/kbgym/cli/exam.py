@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -12,6 +13,7 @@ from kbgym.agents.registry import make_agent
 from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import decode, whole_folder, write_lines
 from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import examine, summarise
 from kbgym.protocol.probe import Probe, gradient
@@ -31,8 +33,8 @@ from kbgym.worlds.world import World
 @click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
 @click.option("--agent", default="reference", show_default=True, help="Who reads.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL; run again to resume.")
-@click.option("--concurrency", default=16, show_default=True, type=click.IntRange(min=1), help="Questions at once.")
 @click.option("--embedder", help="Overrides the one the store was trained with.")
+@spending_options
 @output_options
 def command(
     store: str,
@@ -40,10 +42,10 @@ def command(
     set_name: str,
     agent: str,
     out: Path | None,
-    concurrency: int,
     embedder: str | None,
     as_json: bool,
     quiet: bool,
+    **flags: Any,
 ) -> None:
     """Examine a frozen STORE: a run, a run at an iteration (RUN@57), a store folder or a world.
 
@@ -61,9 +63,21 @@ def command(
     examined = folder.store()
     with progress("embedding", quiet or as_json) as tick:
         engine = engine_for_arm(_arm_of(folder.folder), examined, embedder_named(name), tick)
-    with progress(f"exam {set_name}", quiet or as_json) as tick:
-        reader = make_agent(agent, "reader")
-        rows = asyncio.run(examine(examined, engine, questions, reader, out, concurrency=concurrency, tick=tick))
+    spending = Spending(flags)
+    cassette = out.with_name(f"{out.stem}.cassette.jsonl") if out else None
+    with spending.models([agent], cassette) as models, progress(f"exam {set_name}", quiet or as_json) as tick:
+        reader = make_agent(agent, "reader", models)
+        spending.confirm(agent, {"exam": len(questions)})
+        asking = examine(
+            examined,
+            engine,
+            questions,
+            reader,
+            out,
+            concurrency=spending.concurrency,
+            tick=with_spend(tick, models),
+        )
+        rows = asyncio.run(asking)
     summary = summarise(rows)
     outcomes = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items())
     text = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ from kbgym.errors import BadInput, Missing
 from kbgym.tools import Role
 
 if TYPE_CHECKING:
+    from kbgym.search.embed import CachedEmbedder
     from kbgym.serve.online import Online
+    from kbgym.serve.owner import Owner
 
 TOKENS = "tokens.jsonl"
 
@@ -80,14 +83,25 @@ def command(
     from kbgym.serve.online import settings_of
     from kbgym.serve.setup import open_online
 
+    if over_mcp and role == "reader" and question is None:
+        from kbgym.serve.owner import Owner
+
+        asyncio.run(_stdio(Owner(place, embedder=_embedder(embedder), write=False), None, role, client, None))
+        return
     settings = settings_of(place, strategy=strategy, embedder=embedder)
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
         online = open_online(place, settings, embedder, gate, margin, held_out, tick)
     if over_mcp:
-        asyncio.run(_stdio(online, role, client, question))
+        asyncio.run(_stdio(online.owner, online, role, client, question))
     else:
         _http(online, host, port, None if no_auth else file, role, as_json, quiet)
+
+
+def _embedder(name: str | None) -> CachedEmbedder | None:
+    from kbgym.protocol.session import embedder_named
+
+    return embedder_named(name) if name else None
 
 
 def _check_installed() -> None:
@@ -119,21 +133,21 @@ def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
         )
 
 
-async def _stdio(online: Online, role: Role, client: str, question: str | None) -> None:
+async def _stdio(owner: Owner, online: Online | None, role: Role, client: str, question: str | None) -> None:
     from kbgym.serve.mcp import Caller, make_server, serve_stdio
     from kbgym.serve.sessions import Session
 
     session = Session(client)
     opened = None
-    if question is not None:
+    if question is not None and online is not None:
         if role != "reader":
             raise BadInput("a question is answered by a reader; use --role reader.")
         opened, _ = await online.open(question, client)
     caller = Caller(role, session, opened)
     try:
-        await serve_stdio(make_server(online.owner, online, lambda _: caller, version("kbgym")))
+        await serve_stdio(make_server(owner, online, lambda _: caller, version("kbgym")))
     finally:
-        await online.owner.close()
+        await owner.close()
 
 
 def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role, as_json: bool, quiet: bool) -> None:
@@ -150,6 +164,7 @@ def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role,
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(2048)
     except OSError as error:
         raise BadInput(f"cannot listen on {host}:{port}: {error.strerror}.") from error
     shown = f"[{host}]" if ":" in host else host
@@ -164,9 +179,9 @@ def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role,
         proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
-        backlog=2048,
     )
     about = "no token is needed" if known is None else f"{len(known)} tokens"
     text = f"{online.owner.place} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
     emit({"url": url, "documents": len(online.owner.store), "tokens": known and len(known)}, as_json, quiet, text)
+    sys.setswitchinterval(0.001)  # the embedding thread gives way to requests sooner
     uvicorn.Server(config).run(sockets=[listening])

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
+from kbgym.agents.judge import LLMJudge
 from kbgym.analysis.coverage import coverage
-from kbgym.cli.common import agent_options, emit, output_options, progress, settings_from
+from kbgym.cli.common import Tick, agent_options, emit, output_options, progress, settings_from
+from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.llm.connect import Models
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.session import agents_named, check, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
@@ -30,8 +34,9 @@ from kbgym.worlds.world import World
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
 @agent_options
+@spending_options
 @output_options
-def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, quiet: bool, **flags: object) -> None:
+def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, quiet: bool, **flags: Any) -> None:
     """Train a store: answer each question, see the gold, edit the store, commit.
 
     Interrupted training goes on when the same command is run again.
@@ -41,11 +46,14 @@ def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, q
       kbgym generate --seed 0 --out worlds-out/w0
       kbgym train --world worlds-out/w0 --out runs/r0 --questions 100 --epochs 2
     """
+    spending = Spending(flags)
     world = World.load(world_folder)
     settings = settings_from(config, flags, len(world.split("train")))
     check(settings, world)
     run = Run.open_or_create(out, world, settings)
-    trainer = train_run(run, settings, quiet or as_json)
+    names = [settings.reader, settings.curator, settings.judge]
+    with spending.models(names, run.folder / "cassette.jsonl") as models:
+        trainer = train_run(run, settings, quiet or as_json, models, spending)
     store = trainer.store
     counted = ledger(store)
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
@@ -72,12 +80,26 @@ def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, q
     emit(result, as_json, quiet, text)
 
 
-def train_run(run: Run, settings: Settings, quiet: bool) -> Trainer:
+def train_run(
+    run: Run, settings: Settings, quiet: bool, models: Models | None = None, spending: Spending | None = None
+) -> Trainer:
     """Train a run to its end, with bars for the embedding and the training."""
+    agents = agents_named(settings, models)
     store = StoreFolder(run.folder).store()
     with progress("embedding", quiet) as tick:
         engine = engine_for(store, embedder_named(settings.embedder), tick)
-    trainer = Trainer(run, agents_named(settings), engine)
+    trainer = Trainer(run, agents, engine)
+    if spending is not None:
+        left = len(trainer.lessons) - trainer.position
+        spending.confirm(settings.reader, {"forward": left})
+        spending.confirm(settings.curator, {"backward": left})
     with progress("training", quiet) as tick:
-        asyncio.run(trainer.train(tick))
+        asyncio.run(_train(trainer, agents.judge, with_spend(tick, models)))
     return trainer
+
+
+async def _train(trainer: Trainer, judge: object, tick: Tick) -> None:
+    """A judge that cannot judge stops the run before it begins: an inert one would go unnoticed."""
+    if isinstance(judge, LLMJudge) and trainer.position < len(trainer.lessons):
+        await judge.self_test()
+    await trainer.train(tick)

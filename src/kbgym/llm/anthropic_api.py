@@ -5,17 +5,16 @@ The last stable block is marked for the provider's prompt cache; what changes fr
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
 
 from kbgym.errors import Missing
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
-from kbgym.llm.faults import Unreadable, translate
-from kbgym.llm.loops import PerLoop
+from kbgym.llm.faults import Unreadable
 from kbgym.llm.redact import Address, Redactor
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
+from kbgym.llm.wire import ThroughSDK, Wire
 
 _CACHE = {"type": "ephemeral"}
 
@@ -39,11 +38,9 @@ class Anthropic:
                 max_retries=0,
             )
 
-        self._sdk = anthropic
-        self._api = PerLoop(connect)
-        self._timeout = timeout
-        self._redact = redact
         self.where = address.url or "https://api.anthropic.com"
+        self._wire = Wire(ThroughSDK(connect, "/v1/messages", anthropic.APIStatusError), timeout, redact, self.where)
+        self._redact = redact
         self.refused: list[str] = []
 
     async def send(self, request: Request) -> Reply:
@@ -51,7 +48,7 @@ class Anthropic:
         while True:
             body = self._body(request)
             try:
-                return self._read(await self._post(body), request)
+                return self._read(await self._wire.post(body), request)
             except RefusedSetting as refusal:
                 names = ("output_config" if name == "effort" else name for name in refusal.named)
                 setting = next((name for name in names if name in body and name not in ("max_tokens", "tools")), None)
@@ -63,20 +60,7 @@ class Anthropic:
                 return Reply(text=str(unreadable), finish="unreadable", sent=self._sent(request, ""))
 
     async def close(self) -> None:
-        await self._api.close()
-
-    async def _post(self, body: dict[str, Any]) -> str:
-        failure: Exception
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await self._api.now().post("/v1/messages", cast_to=str, body=body)
-        except TimeoutError:
-            failure = Transient(f"no reply within {self._timeout:g} s", lost=True)
-        except Exception as error:
-            # Not only the SDK's own: its transports let some of theirs through.
-            failure = translate(error, self._sdk, self._redact, self.where)
-        # Outside the handler, so that the provider's exception, which holds the headers, is not chained to ours.
-        raise failure
+        await self._wire.close()
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {

@@ -1,12 +1,12 @@
-"""A provider's errors as ours. Both SDKs name their exceptions alike, so one table serves both.
-
-Nothing of the original exception is kept but a redacted sentence: it carries the request and its headers.
-"""
+"""A provider's refusals as our errors. All providers of this family say much the same, so one table serves all."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from kbgym.llm.errors import RefusedSetting, Rejected, TooLong, Transient
 from kbgym.llm.redact import Redactor
@@ -35,34 +35,26 @@ class Unreadable(Exception):
     """The server could not read what its own model wrote; the message says why."""
 
 
-def translate(error: Exception, sdk: Any, redact: Redactor, where: str) -> Exception:
-    """What an SDK's exception means to us."""
-    if isinstance(error, sdk.APITimeoutError):
-        return Transient(f"no connection to {where}, or it was dropped or timed out", lost=True)
-    if isinstance(error, sdk.APIStatusError):
-        return _status(error, redact, where)
-    if isinstance(error, sdk.APIConnectionError):
-        cause = type(error.__cause__).__name__ if error.__cause__ else "connection error"
-        return Transient(f"no connection to {where} ({cause})", lost=True)
-    return Transient(f"{type(error).__name__} on the way to {where}", lost=True)
-
-
-def _status(error: Any, redact: Redactor, where: str) -> Exception:
-    status, body = int(error.status_code), error.body
+def refused(status: int, headers: Mapping[str, str], text: str, redact: Redactor, where: str) -> Exception:
+    """What a reply with an error status means to us."""
+    try:
+        body = msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        body = text
     inner = body.get("error", body) if isinstance(body, dict) else body
     code = str(inner.get("code") or inner.get("type") or "") if isinstance(inner, dict) else ""
     said = inner.get("message") if isinstance(inner, dict) else inner
-    message = redact(" ".join(str(said or error.message).split()))[:300]
+    message = redact(" ".join(str(said or "without a reason").split()))[:300]
     if status == 429 and code == "insufficient_quota":
         return Rejected(f"{where} says the account's quota is used up: {message}")
     if status == 429:
-        return Transient(f"429: {message}", limited=True, after=retry_after(error.response.headers))
+        return Transient(f"429: {message}", limited=True, after=retry_after(headers))
     if _TOO_LONG.search(code) or (status < 500 and _TOO_LONG.search(message)):
         return TooLong(message)
     if status >= 500 and _UNREADABLE.search(message):
         return Unreadable(message)
     if status >= 500 or status in (408, 409, 425):
-        return Transient(f"{status}: {message}", after=retry_after(error.response.headers))
+        return Transient(f"{status}: {message}", after=retry_after(headers))
     if status in (401, 403):
         return Rejected(f"{where} refuses the key ({status}): {message}")
     if status == 404:

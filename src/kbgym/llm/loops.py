@@ -1,4 +1,4 @@
-"""Connections belong to the event loop they were made in: one SDK client a loop, made when it is first needed.
+"""Connections belong to the event loop they were made in: one set a loop, made when first needed, closed with the loop.
 
 A verb may train in one `asyncio.run` and examine in the next with the same models.
 """
@@ -6,7 +6,7 @@ A verb may train in one `asyncio.run` and examine in the next with the same mode
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
 
@@ -23,16 +23,27 @@ class PerLoop(Generic[T]):
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._made: T | None = None
+        self._keeper: AsyncGenerator[None, None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def now(self) -> T:
+    async def now(self) -> T:
         loop = asyncio.get_running_loop()
         if self._made is None or self._loop is not loop:
-            self._made, self._loop = self._make(), loop
+            made = self._make()
+            self._made, self._loop, self._keeper = made, loop, _kept(made)
+            await anext(self._keeper)
         return self._made
 
     async def close(self) -> None:
-        """Close what belongs to this loop; what belongs to a loop that has ended cannot be closed any more."""
-        made, self._made = self._made, None
-        if made is not None and self._loop is asyncio.get_running_loop():
-            await made.close()
+        """Close it early; a loop that ends has closed its own already."""
+        keeper, self._made, self._keeper = self._keeper, None, None
+        if keeper is not None and self._loop is asyncio.get_running_loop():
+            await keeper.aclose()
+
+
+async def _kept(made: _Closable) -> AsyncGenerator[None, None]:
+    """Closes what was made when this generator is closed, which an event loop does before it ends."""
+    try:
+        yield
+    finally:
+        await made.close()

@@ -6,23 +6,17 @@ that, a JSON schema of the same calls. The way is learned as it goes, and so are
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
 from typing import Any, Literal
 
 import msgspec
 
 from kbgym.errors import Missing
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
-from kbgym.llm.faults import Unreadable, translate
-from kbgym.llm.loops import PerLoop
+from kbgym.llm.faults import Unreadable
 from kbgym.llm.redact import Address, Redactor
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
 from kbgym.llm.ways import Way, Ways, schema_format, schema_system, written_call
-
-# A body larger than this is no answer of one action.
-LARGEST = 4_000_000
-_JSON: Any = {"headers": {"Content-Type": "application/json"}}
+from kbgym.llm.wire import LARGEST, Wire, openai_sender
 
 
 class OpenAI:
@@ -37,8 +31,6 @@ class OpenAI:
             raise Missing("this agent needs the openai package: pip install 'kbgym[llm]'.") from None
 
         def connect() -> openai.AsyncOpenAI:
-            # The SDK's aiohttp transport costs half the processor time of its default one at high concurrency.
-            http = openai.DefaultAioHttpClient() if importlib.util.find_spec("aiohttp") else None
             return openai.AsyncOpenAI(
                 api_key=key,
                 base_url=address.url,
@@ -46,16 +38,15 @@ class OpenAI:
                 default_query=address.query,
                 timeout=timeout,
                 max_retries=0,
-                http_client=http,
             )
 
-        self._sdk = openai
-        self._api = PerLoop(connect)
-        self._timeout = timeout
+        where = address.url or "https://api.openai.com/v1"
+        sender = openai_sender(connect, "/chat/completions", openai.APIStatusError)
+        self._wire = Wire(sender, timeout, redact, where)
         self._redact = redact
         names = ("max_completion_tokens", "max_tokens")
         self._limit_names = names if kind == "openai" else names[::-1]
-        self.where = address.url or "https://api.openai.com/v1"
+        self.where = where
         self.ways = Ways()
         self.refused: list[str] = []
 
@@ -65,14 +56,14 @@ class OpenAI:
             way = self.ways.now
             body = self._body(request, way)
             try:
-                return self._read(await self._post(body), request, way)
+                return self._read(await self._wire.post(body), request, way)
             except RefusedSetting as refusal:
                 self._learn(refusal, body)
             except Unreadable as unreadable:
                 return Reply(text=str(unreadable), finish="unreadable", sent=self._sent(request, way, ""))
 
     async def close(self) -> None:
-        await self._api.close()
+        await self._wire.close()
 
     def _learn(self, refusal: RefusedSetting, body: dict[str, Any]) -> None:
         setting = next((name for name in refusal.named if name in body), None)
@@ -84,21 +75,6 @@ class OpenAI:
             self.ways.only("schema")
         if setting == "response_format":
             self.ways.only("tools")
-
-    async def _post(self, body: dict[str, Any]) -> str:
-        failure: Exception
-        try:
-            async with asyncio.timeout(self._timeout):
-                # Encoded here and returned as text: the SDK's own models cost more time than all the rest of a turn.
-                content = msgspec.json.encode(body)
-                return await self._api.now().post("/chat/completions", cast_to=str, content=content, options=_JSON)
-        except TimeoutError:
-            failure = Transient(f"no reply within {self._timeout:g} s", lost=True)
-        except Exception as error:
-            # Not only the SDK's own: its transports let some of theirs through.
-            failure = translate(error, self._sdk, self._redact, self.where)
-        # Outside the handler, so that the provider's exception, which holds the headers, is not chained to ours.
-        raise failure
 
     def _body(self, request: Request, way: Way) -> dict[str, Any]:
         system = schema_system(request) if way == "schema" else request.system

@@ -160,7 +160,10 @@ def _read_rows(path: Path) -> list[Row]:
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What an exam comes to. `set_f1` compares comma-separated sets, as PhantomWiki does. Means are over questions with a score; failures are counted apart in `outcomes`."""
+    """What an exam comes to. Means are over questions with a score; failures are counted apart in `outcomes`.
+
+    `set_f1` compares comma-separated sets, as PhantomWiki does.
+    """
 
     n: int
     f1: float

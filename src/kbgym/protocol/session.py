@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kbgym.agents.registry import make_agent
+from kbgym.agents.judge import LLMJudge
+from kbgym.agents.llm import LLMAgent
+from kbgym.agents.registry import make_agent, make_judge
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
+from kbgym.llm.connect import Models
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES, Agents, schedule
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
@@ -34,13 +37,22 @@ def engine_for(store: Store, embedder: CachedEmbedder, tick: Tick | None = None)
     return engine
 
 
-def agents_named(settings: Settings) -> Agents:
-    return Agents(make_agent(settings.reader, "reader"), make_agent(settings.curator, "curator"))
+def agents_named(settings: Settings, models: Models | None = None) -> Agents:
+    """Everybody a run's settings name; models, if there are any, share one client and one budget."""
+    reader = make_agent(settings.reader, "reader", models)
+    curator = make_agent(settings.curator, "curator", models)
+    judge = make_judge(settings.judge, models)
+    described = {
+        role: one.description
+        for role, one in (("reader", reader), ("curator", curator), ("judge", judge))
+        if isinstance(one, LLMAgent | LLMJudge)
+    }
+    return Agents(reader, curator, judge, described)
 
 
-def check(settings: Settings, world: World) -> None:
+def check(settings: Settings, world: World, models: Models | None = None) -> None:
     """Refuse settings that cannot be carried out, before anything is written."""
-    agents_named(settings)
+    agents_named(settings, models)
     embedder_named(settings.embedder)
     if settings.strategy not in STRATEGIES:
         raise BadInput(f"there is no strategy {settings.strategy!r}; use {' or '.join(STRATEGIES)}.")

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -34,11 +35,12 @@ STRATEGIES = ("paper", "class")
 
 
 class Agents(msgspec.Struct, frozen=True):
-    """Who plays."""
+    """Who plays. `described` is what the trace remembers of models: names, what they are asked with, prompt hashes."""
 
     reader: Agent
     curator: Agent
     judge: Judge | None = None
+    described: dict[str, Any] = {}
 
 
 def schedule(world: World, settings: Settings) -> list[tuple[int, Question]]:
@@ -70,6 +72,8 @@ class Trainer:
         self.grades = [event for event in folder.events if isinstance(event, Graded)]
         self._mend_snapshots(folder, commits)
         settings = msgspec.to_builtins(run.settings)
+        if agents.described:
+            settings["agents"] = agents.described
         self.writer: Writer = folder.resume() if folder.reading else folder.start(run.settings.embedder, settings)
 
     def _mend_snapshots(self, folder: StoreFolder, commits: list[Committed]) -> None:
@@ -82,7 +86,7 @@ class Trainer:
         """Whether an epoch is over once so many lessons were taught."""
         if position == len(self.lessons):
             return True
-        return 0 < position and self.lessons[position - 1][0] != self.lessons[position][0]
+        return position > 0 and self.lessons[position - 1][0] != self.lessons[position][0]
 
     async def train(self, tick: Tick | None = None) -> None:
         """Go on until every lesson is learnt."""
@@ -166,7 +170,7 @@ class Trainer:
                 Acted(iteration, phase, number, step.action, step.result, step.verdict), events
             ),
         )
-        events.append(Ended(iteration, phase, transcript.outcome, transcript.failure))
+        events.append(Ended(iteration, phase, transcript.outcome, transcript.failure, transcript.usage))
         return transcript
 
     async def _evaluate(self, epoch: int, events: list[Event]) -> None:

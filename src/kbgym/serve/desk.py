@@ -33,9 +33,12 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Desk:
-    """A watcher of the trace; `errands` is what an idle pass is given."""
+    """Follows the trace; `errands` is what an idle pass is given."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         self.agenda = Agenda()
         self._authored: dict[str, None] = {}
         self._changed: dict[str, dict[str, None]] = {}

@@ -38,8 +38,10 @@ def tools_for(caller: Caller) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools_of(caller.role) if tool.name not in left_out)
 
 
-def make_server(owner: Owner, online: Online, caller_of: Callable[[Context], Caller], version: str) -> Server[Any]:
-    """A server for one process; every request is answered for the caller it came from."""
+def make_server(
+    owner: Owner, online: Online | None, caller_of: Callable[[Context], Caller], version: str
+) -> Server[Any]:
+    """A server for one process; every request is answered for the caller it came from. Questions need `online`."""
 
     async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         caller = caller_of(context)
@@ -68,7 +70,7 @@ def make_server(owner: Owner, online: Online, caller_of: Callable[[Context], Cal
         if isinstance(action, Invalid):
             return _text(f"Error: {action.reason}", True)
         try:
-            if caller.question is not None:
+            if online is not None and caller.question is not None:
                 opened: Open = online.opened(caller.question, caller.session.client)
                 if name == "answer":
                     await online.close(caller.question, caller.session.client, str(arguments["text"]))

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -28,10 +28,18 @@ from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.tools import ROLES, Role, check
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Genesis
-from kbgym.trace.folder import StoreFolder
-from kbgym.trace.replay import Watcher
+from kbgym.trace.folder import TRACE, StoreFolder
+from kbgym.trace.log import Writer
 
 EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"}
+
+
+class Follower(Protocol):
+    """Something worked out from the trace alone: told of every event, and able to begin again."""
+
+    def __call__(self, event: Event, store: Store) -> None: ...
+
+    def clear(self) -> None: ...
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -80,21 +88,26 @@ class Owner:
     def __init__(
         self,
         place: Path,
-        watchers: Sequence[Watcher] = (),
+        followers: Sequence[Follower] = (),
         embedder: CachedEmbedder | None = None,
         settings: dict[str, Any] | None = None,
         judge: Judge | None = None,
         tick: Tick | None = None,
+        write: bool = True,
     ) -> None:
+        """Without `write` it only looks: it keeps nobody from writing, and follows what they write."""
         self.place = place
-        self.watchers = list(watchers)
+        self.followers = list(followers)
         folder = StoreFolder(place)
         genesis = folder.events[0] if folder.events else None
         if embedder is None:
             embedder = embedder_named(genesis.embedder if isinstance(genesis, Genesis) else "")
         # The lock comes first: what is replayed below is what will be gone on with.
         name = "hash" if embedder.name.startswith("hash-") else embedder.name
-        self._writer = folder.resume() if folder.reading else folder.start(name, settings or {})
+        self._writer: Writer | None = None
+        if write:
+            self._writer = folder.resume() if folder.reading else folder.start(name, settings or {})
+        self._size = folder.reading.size if folder.reading else 0
         try:
             store = folder.store(watch=self.tell)
             commits = [event for event in folder.events if isinstance(event, Committed)]
@@ -104,7 +117,8 @@ class Owner:
             records = list(store)
             index.put_many([record.id for record in records], embedder.embed([r.text for r in records], tick), own=True)
         except BaseException:
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
             raise
         self.initial = folder.initial
         self.embedding = Embedding(embedder)
@@ -128,9 +142,9 @@ class Owner:
         return self._turn
 
     def tell(self, event: Event, store: Store) -> None:
-        """Let the watchers hear of an event, live as in a replay."""
-        for watcher in self.watchers:
-            watcher(event, store)
+        """Let the followers hear of an event, live as in a replay."""
+        for follower in self.followers:
+            follower(event, store)
 
     # -- one action ---------------------------------------------------------------------------------------------------
 
@@ -139,6 +153,8 @@ class Owner:
         action = check(action, role)
         await self.embedding.prepare(texts_in(action))
         async with self._turn:
+            if self._writer is None:
+                self._catch_up(role)
             stale = session.stale(action, self.store)
             if stale is not None:
                 reply = self._conflict(session, action, stale)
@@ -154,6 +170,17 @@ class Owner:
         if durable is not None:
             await asyncio.shield(durable)
         return reply
+
+    def _catch_up(self, role: Role) -> None:
+        """Without a trace of its own to write, take on what others have committed since."""
+        if role != "reader":
+            raise BadInput("this store was opened for looking only.")
+        trace = self.place / TRACE
+        if trace.exists() and trace.stat().st_size != self._size:
+            folder = StoreFolder(self.place)
+            self._size = folder.reading.size if folder.reading else 0
+            self.iteration = folder.reading.iteration if folder.reading else 0
+            self.become(folder.store())
 
     def _conflict(self, session: Session, action: Action, id: str) -> Reply:
         """The document changed since the client saw it: show what it is now, and change nothing."""
@@ -180,7 +207,7 @@ class Owner:
         """End a transaction of the next iteration and hand it to the disk; the future is done when it is durable.
 
         The caller holds the turn, or has not waited since it changed the store. `store` is the state the events lead
-        to, where that is not the live one; `told` that the watchers have heard of the events as they happened.
+        to, where that is not the live one; `told` that the followers have heard of the events as they happened.
         """
         store = self.store if store is None else store
         self.iteration += 1
@@ -200,6 +227,7 @@ class Owner:
                 batch, self._pending = self._pending, []
                 events = [event for some, _ in batch for event in some]
                 self.flushes += 1
+                assert self._writer is not None
                 try:
                     await asyncio.get_running_loop().run_in_executor(self._disk, self._writer.commit, events)
                 except (Failed, OSError) as error:
@@ -217,7 +245,9 @@ class Owner:
         self._pending, self._last = [], None
         folder = StoreFolder(self.place)
         self.iteration = folder.reading.iteration if folder.reading else 0
-        self.become(folder.store())
+        for follower in self.followers:
+            follower.clear()
+        self.become(folder.store(watch=self.tell))
         for _, durable in batch:
             durable.set_exception(Failed(str(error)))
             durable.exception()
@@ -250,12 +280,5 @@ class Owner:
         await self.durable()
         self._disk.shutdown(wait=True)
         self.embedding.close()
-        self._writer.close()
-
-
-def owned_place(place: str | Path) -> Path:
-    """The folder of a store that is to be written: an iteration of one cannot be."""
-    path = Path(place)
-    if not path.is_dir():
-        raise BadInput(f"{place} is no store folder.")
-    return path
+        if self._writer is not None:
+            self._writer.close()

@@ -77,7 +77,7 @@ async def trial(owner: Owner, curator: Agent, task: Backward, budget: int, memor
 
 
 def record_forward(owner: Owner, began: Began, transcript: Transcript, base: Snapshot) -> Sequence[Event]:
-    """A finished forward pass as events true of the live store; the watchers hear of each."""
+    """A finished forward pass as events true of the live store; the followers hear of each."""
     events: list[Event] = [began]
     owner.tell(began, owner.store)
     for number, step in enumerate(transcript.steps, 1):

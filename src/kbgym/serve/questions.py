@@ -1,6 +1,6 @@
 """The questions a served store was asked, as its trace tells: the answers, what was said about them, what was learnt.
 
-A watcher of the trace: after a restart it knows what it knew, questions still to be learnt from included. It asks
+It follows the trace: after a restart it knows what it knew, questions still to be learnt from included. It asks
 nothing and changes nothing.
 """
 
@@ -44,6 +44,9 @@ class Questions:
     """Every question by id, its trajectory while it may be needed, and the rows of the prequential measure."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         self.asked: OrderedDict[str, Asked] = OrderedDict()
         self.turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
         self.rows: list[Row] = []

@@ -1,4 +1,4 @@
-"""Puts a served store together: the owner, what watches its trace, who reads and curates, and the gate."""
+"""Puts a served store together: the owner, what follows its trace, who reads and curates, and the gate."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from kbgym.search.index import ExactIndex, Hit, page_of
 
 Vector = NDArray[np.float32]
 
-_AT_ONCE = 16  # a text that comes in while a batch is under way waits for no more than this many others
+_AT_ONCE = 8  # a text that comes in while a batch is under way waits for no more than this many others
 
 
 class Embedding:

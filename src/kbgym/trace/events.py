@@ -56,12 +56,13 @@ class Acted(_Event, frozen=True, tag="act"):
 
 
 class Ended(_Event, frozen=True, tag="end"):
-    """A pass is over: answered, done, out of budget or agent failed (with the reason)."""
+    """A pass is over: answered, done, out of budget or agent failed (with the reason); and what a model used."""
 
     iteration: int
     phase: Phase
     outcome: str
     failure: str | None = None
+    usage: dict[str, Any] | None = None
 
 
 class Graded(_Event, frozen=True, tag="grade"):

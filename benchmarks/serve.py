@@ -1,0 +1,288 @@
+"""A served store under load and under kill -9, over real sockets on loopback.
+
+    python benchmarks/serve.py                       # 64 clients for 60 s, then 50 kills; prints Markdown
+    python benchmarks/serve.py --seconds 8 --kills 5 --embedder hash --json
+
+Load: each client thinks for a while (0.5 s on average, less than a model takes; --think 0 for none), then searches (70%),
+reads (15%), or edits (15%): it raises a counter that all clients share by reading and editing its document, or adds a
+sentence and links it. Afterwards every acknowledged edit must be in the store, every counter must stand at the number
+of its acknowledged raises, and the store must equal the replay of its trace. Kills: the same edits, no thinking, the
+server killed at a random moment and started again on what it left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from kbgym.canonical import write_lines
+from kbgym.serve.tokens import new_token
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.people import NO_QUESTIONS, generate
+from kbgym.worlds.world import Document
+
+COUNTERS = 8
+DOCUMENTED = {200, 409}
+
+
+class Connection:
+    """As little HTTP as will do, so that the clients take less of the machine than the server."""
+
+    def __init__(self, url: str, token: str, session: str) -> None:
+        self.host, port = url.removeprefix("http://").split(":")
+        self.port = int(port)
+        self.head = f"Host: {self.host}\r\nAuthorization: Bearer {token}\r\nKbgym-Session: {session}\r\n"
+        self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def request(self, path: str, body: Any = None) -> tuple[int, Any]:
+        if self.streams is None:
+            self.streams = await asyncio.open_connection(self.host, self.port)
+        reader, writer = self.streams
+        data = b"" if body is None else json.dumps(body).encode()
+        kind = "GET" if body is None else "POST"
+        head = f"{kind} {path} HTTP/1.1\r\n{self.head}Content-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = int(re.search(r"content-length: (\d+)", answer, re.IGNORECASE)[1])  # type: ignore[index]
+        return int(answer.split()[1]), json.loads(await reader.readexactly(length))
+
+    def close(self) -> None:
+        if self.streams is not None:
+            self.streams[1].close()
+
+
+class Record:
+    """What clients did and were told."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, list[float]] = {}
+        self.statuses: Counter[int] = Counter()
+        self.raised: Counter[str] = Counter()
+        self.highest: Counter[str] = Counter()
+        self.added: dict[str, str] = {}
+        self.linked: set[str] = set()
+        self.conflicts = 0
+        self.undocumented: list[str] = []
+
+    def note(self, path: str, status: int, seconds: float, body: Any) -> None:
+        self.times.setdefault(path, []).append(seconds)
+        self.statuses[status] += 1
+        if status not in DOCUMENTED:
+            self.undocumented.append(f"{path} {status} {str(body)[:200]}")
+
+    def percentile(self, path: str, share: float) -> float:
+        times = sorted(self.times.get(path, [0.0]))
+        return times[min(len(times) - 1, int(share * len(times)))]
+
+
+class Client:
+    def __init__(self, number: int, connection: Connection, queries: list[str], ids: list[str], record: Record) -> None:
+        self.number, self.connection, self.queries, self.ids, self.record = number, connection, queries, ids, record
+        self.dice = random.Random(number)
+        self.count = 0
+
+    async def ask(self, path: str, body: Any) -> tuple[int, Any]:
+        started = time.perf_counter()
+        status, answer = await self.connection.request(path, body)
+        self.record.note(path, status, time.perf_counter() - started, answer)
+        return status, answer
+
+    async def work(self, until: float, think: float, edits_only: bool = False) -> None:
+        while time.monotonic() < until:
+            if think:
+                await asyncio.sleep(self.dice.expovariate(1 / think))
+            luck = 1.0 if edits_only else self.dice.random()
+            if luck < 0.70:
+                await self.ask("/search", {"query": self.dice.choice(self.queries)})
+            elif luck < 0.85:
+                await self.ask("/read", {"id": self.dice.choice(self.ids)})
+            elif self.dice.random() < 0.5:
+                await self.raise_counter()
+            else:
+                await self.add()
+
+    async def raise_counter(self) -> None:
+        id = f"c{self.dice.randrange(COUNTERS)}"
+        _, answer = await self.ask("/read", {"id": id})
+        for _ in range(20):
+            value = int(re.search(rf"\[{id}\] Counter \w+ stands at (\d+)", answer["observation"])[1])  # type: ignore[index]
+            text = f"Counter {id} stands at {value + 1}."
+            status, answer = await self.ask("/edit", {"id": id, "text": text})
+            if status == 200:
+                self.record.raised[id] += 1
+                self.record.highest[id] = max(self.record.highest[id], value + 1)
+                return
+            self.record.conflicts += 1
+
+    async def add(self) -> None:
+        self.count += 1
+        text = f"Note {self.count} of client {self.number} mentions {self.dice.choice(self.ids)}."
+        status, answer = await self.ask("/add", {"text": text})
+        if status == 200 and answer["result"]["result"] == "added":
+            id = answer["result"]["id"]
+            self.record.added[id] = text
+            status, answer = await self.ask("/link", {"source": id, "target": self.dice.choice(self.ids)})
+            if status == 200 and answer["result"]["result"] == "linked":
+                self.record.linked.add(id)
+
+
+def make_store(place: Path, people: int) -> tuple[list[str], list[str]]:
+    """A store with counters in it; queries and ids to use."""
+    world = generate(people, seed=1, sizes=NO_QUESTIONS)
+    counters = [Document(f"c{n}", f"Counter c{n} stands at 0.") for n in range(COUNTERS)]
+    place.mkdir()
+    write_lines(place / "documents.jsonl", [*world.documents, *counters])
+    dice = random.Random(0)
+    texts = [document.text for document in world.documents]
+    queries = [" ".join(dice.choice(texts).rstrip(".").split()[dice.randrange(3) :]) for _ in range(2_000)]
+    return queries, [document.id for document in world.documents]
+
+
+class Server:
+    def __init__(self, place: Path, embedder: str) -> None:
+        command = [sys.executable, "-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--json"]
+        command += ["--http", "127.0.0.1:0", "--embedder", embedder]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        self.url: str = json.loads(self.process.stdout.readline())["url"]
+
+    def end(self, kill: bool = False) -> None:
+        if kill:
+            self.process.kill()
+        else:
+            self.process.terminate()
+        self.process.wait(30)
+
+
+def check(place: Path, record: Record, exact: bool) -> None:
+    """What was acknowledged is there, and the trace replays."""
+    store = StoreFolder(place).store()
+    for id, text in record.added.items():
+        assert id in store and store[id].text == text, f"{id} was acknowledged and is not there"
+    for id in record.linked:
+        assert store[id].links, f"a link of {id} was acknowledged and is not there"
+    for number in range(COUNTERS):
+        id = f"c{number}"
+        value = int(store[id].text.rstrip(".").rpartition(" ")[2])
+        assert value >= record.highest[id], f"{id} was raised to {record.highest[id]} and stands at {value}"
+        if exact:
+            assert value == record.raised[id], (
+                f"{id}: {record.raised[id]} raises were acknowledged, it stands at {value}"
+            )
+
+
+async def load(place: Path, queries: list[str], ids: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
+    token = new_token(place / "tokens.jsonl", "load", "curator")
+    server = Server(place, arguments.embedder)
+    try:
+        record = Record()
+        connections = [Connection(server.url, token, str(n)) for n in range(arguments.clients)]
+        clients = [Client(n, one, queries, ids, record) for n, one in enumerate(connections)]
+        until = time.monotonic() + arguments.seconds
+        await asyncio.gather(*(client.work(until, arguments.think) for client in clients))
+        _, stats = await connections[0].request("/store/stats")
+        for one in connections:
+            one.close()
+        commits, flushes = await _commits(server.url, token)
+    finally:
+        server.end()
+    check(place, record, exact=True)
+    assert StoreFolder(place).store().fingerprint == stats["hash"], "the store is not the replay of its trace"
+    requests = sum(record.statuses.values())
+    return {
+        "clients": arguments.clients,
+        "seconds": arguments.seconds,
+        "documents": stats["documents"],
+        "requests": requests,
+        "per_second": round(requests / arguments.seconds, 1),
+        "edits": len(record.added) + len(record.linked) + sum(record.raised.values()),
+        "conflicts": record.conflicts,
+        "commits_per_flush": round(commits / max(1, flushes), 2),
+        "undocumented": record.undocumented[:5],
+        "milliseconds": {
+            path: {
+                f"p{round(share * 100)}": round(record.percentile(path, share) * 1e3, 2) for share in (0.5, 0.95, 0.99)
+            }
+            for path in sorted(record.times)
+        },
+    }
+
+
+async def _commits(url: str, token: str) -> tuple[float, float]:
+    reader, writer = await asyncio.open_connection(*url.removeprefix("http://").split(":"))
+    head = f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode())
+    text = (await reader.read()).decode()
+    writer.close()
+    commits, flushes = (re.search(rf"^kbgym_{name}_total (\S+)", text, re.MULTILINE) for name in ("commits", "flushes"))
+    assert commits and flushes
+    return float(commits[1]), float(flushes[1])
+
+
+async def killing(place: Path, queries: list[str], ids: list[str], rounds: int) -> dict[str, Any]:
+    token = new_token(place / "tokens.jsonl", "load", "curator")
+    dice, acknowledged, torn, before = random.Random(0), 0, 0, 0
+    record = Record()
+    for number in range(rounds):
+        server = Server(place, "hash")
+        connections = [Connection(server.url, token, f"{number}-{n}") for n in range(16)]
+        clients = [Client(number * 100 + n, one, queries, ids, record) for n, one in enumerate(connections)]
+        tasks = [asyncio.create_task(client.work(time.monotonic() + 30, 0, True)) for client in clients]
+        await asyncio.sleep(dice.uniform(0.05, 0.6))
+        server.end(kill=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for one in connections:
+            one.close()
+        check(place, record, exact=False)
+        reading = StoreFolder(place).reading
+        torn += reading is not None and reading.dropped is not None
+        acknowledged, before = len(record.added) + len(record.linked) + sum(record.raised.values()), acknowledged
+        assert acknowledged > before, "nothing was acknowledged before the kill: the round shows nothing"
+    assert not record.undocumented, record.undocumented[:3]
+    return {"rounds": rounds, "acknowledged": acknowledged, "torn": torn, "missing": 0}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument(
+        "--think", type=float, default=0.5, help="seconds a client waits between two actions, on average"
+    )
+    parser.add_argument("--people", type=int, default=500)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--embedder", default="all-MiniLM-L6-v2")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.seconds:
+            queries, ids = make_store(Path(folder) / "load", arguments.people)
+            found["load"] = asyncio.run(load(Path(folder) / "load", queries, ids, arguments))
+        if arguments.kills:
+            queries, ids = make_store(Path(folder) / "kill", 40)
+            found["kill"] = asyncio.run(killing(Path(folder) / "kill", queries, ids, arguments.kills))
+    if arguments.json:
+        print(json.dumps(found))
+        return
+    for name, values in found.items():
+        print(f"| {name} | |\n| --- | ---: |")
+        for key, value in values.items():
+            rows = value.items() if isinstance(value, dict) else [("", value)]
+            for inner, shown in rows:
+                print(f"| {key} {inner} | {shown} |")
+        print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""What verbs that may spend money share: the flags, the forecast that is confirmed first, and the running total."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from kbgym.cli.common import Tick
+from kbgym.errors import BadInput
+from kbgym.llm.connect import Models, Options, is_model
+from kbgym.llm.prices import Prices, forecast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spending_options(command: F) -> F:
+    """Add the flags of verbs that may call a model."""
+    for option in (
+        click.option("--base-url", help="Where llm:local/MODEL is served, or another endpoint."),
+        click.option("--yes", is_flag=True, help="Spend without asking first."),
+        click.option("--max-cost", type=click.FloatRange(min=0), help="Stop cleanly at so many dollars."),
+        click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly at so many tokens."),
+        click.option("--temperature", type=float, help="What models are asked with.  [default: 0.3]"),
+        click.option("--effort", help="Reasoning effort, where the model has one.  [default: low]"),
+        click.option(
+            "--concurrency", default=16, show_default=True, type=click.IntRange(min=1), help="Requests at once."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+class Spending:
+    """The flags as values."""
+
+    def __init__(self, flags: dict[str, Any]) -> None:
+        """Take this module's flags out of all the flags of a verb."""
+        names = ("base_url", "max_cost", "max_tokens", "temperature", "effort", "concurrency")
+        self._options = {name: flags.pop(name) for name in names}
+        self.concurrency: int = self._options["concurrency"]
+        self._yes: bool = flags.pop("yes")
+
+    @contextmanager
+    def models(self, names: list[str], cassette: Path | None) -> Iterator[Models | None]:
+        """The models of a run, closed at the end; None when nobody who plays is one."""
+        if not any(is_model(name) for name in names):
+            yield None
+            return
+        models = Models(Options(**self._options, cassette=cassette))
+        try:
+            yield models
+        finally:
+            asyncio.run(models.close())
+
+    def confirm(self, name: str, passes: dict[str, int]) -> None:
+        """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""
+        if not name.startswith("llm:") or not sum(passes.values()):
+            return
+        provider, _, model = name.removeprefix("llm:").partition("/")
+        prices = Prices(provider, model, self._options["base_url"])
+        click.echo(f"{name}: {forecast(prices, passes)}", err=True)
+        if self._yes:
+            return
+        if not sys.stdin.isatty():
+            raise BadInput("this would spend money; say --yes to go on without being asked.")
+        click.confirm("Go on?", abort=True, err=True)
+
+
+def with_spend(tick: Tick, models: Models | None) -> Tick:
+    """The same tick with what was spent so far behind its note."""
+    if models is None:
+        return tick
+
+    def spending(done: int, total: int, note: str) -> None:
+        spent = models.budget.spent
+        money = f"${spent.cost:.2f}" if spent.cost is not None else "price unknown"
+        tick(done, total, f"{note}  {spent.tokens:,} tokens  {money}")
+
+    return spending

@@ -1,0 +1,170 @@
+"""Tables recomputed from the raw files by another path: plain JSON and arithmetic, nothing of the package's."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from statistics import fmean
+
+import numpy as np
+import pytest
+from experiments import small_experiment
+
+from kbgym.analysis import tables, tables_groups, tables_store, tables_training
+from kbgym.analysis.curves import learning
+from kbgym.analysis.results import open_results
+from kbgym.analysis.retention import retention
+
+GROUPS = ("trained", "both", "one", "neither")
+SEEDS = (0, 1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return small_experiment(tmp_path_factory.mktemp("tables") / "exp")
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    return open_results(folder)
+
+
+def raw(folder, seed, arm, group):
+    file = folder / f"seed-{seed}" / "exams" / f"{arm}-{group}.jsonl"
+    return {row["id"]: row for row in map(json.loads, file.read_text().splitlines())}
+
+
+def asked(folder, arm, groups, seeds=SEEDS):
+    """(arm's row, flat's row) of every question."""
+    return [
+        (row, raw(folder, seed, "flat", group)[id])
+        for seed in seeds
+        for group in groups
+        for id, row in raw(folder, seed, arm, group).items()
+    ]
+
+
+def cells(table):
+    return {cell.id: cell for cell in table.cells}
+
+
+def test_the_gradient(folder, results):
+    found = cells(tables.gradient(results))
+    for arm in ("hipporag", "trained-paper", "trained-class"):
+        for name in (*GROUPS, "pooled"):
+            pairs = asked(folder, arm, GROUPS if name == "pooled" else (name,))
+            mine, flat = sum(a["actions"] for a, _ in pairs), sum(b["actions"] for _, b in pairs)
+            assert found[f"gradient/{arm}/{name}/rho"].value == pytest.approx(mine / flat)
+            assert found[f"gradient/{arm}/{name}/f1"].value == pytest.approx(fmean(a["f1"] for a, _ in pairs))
+            difference = fmean(a["f1"] - b["f1"] for a, b in pairs)
+            assert found[f"gradient/{arm}/{name}/difference"].value == pytest.approx(difference)
+            characters = fmean(a["characters"] for a, _ in pairs)
+            assert found[f"gradient/{arm}/{name}/characters"].value == pytest.approx(characters)
+
+
+def test_the_gradients_intervals(folder, results):
+    """A bootstrap written out by hand, with another generator: the ends agree to about its noise."""
+    found = cells(tables.gradient(results))["gradient/trained-paper/pooled/rho"]
+    rng = np.random.default_rng(12345)
+    numerators, denominators = np.zeros(4000), np.zeros(4000)
+    for seed in SEEDS:
+        pairs = asked(folder, "trained-paper", GROUPS, (seed,))
+        values = np.array([[a["actions"], b["actions"]] for a, b in pairs], float)
+        drawn = values[rng.integers(0, len(values), (4000, len(values)))].sum(axis=1)
+        numerators += drawn[:, 0]
+        denominators += drawn[:, 1]
+    low, high = np.quantile(numerators / denominators, (0.025, 0.975))
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.02)
+
+
+def test_one_seed_by_itself(folder, results):
+    found = cells(tables.by_seed(results))
+    for seed in SEEDS:
+        pairs = asked(folder, "trained-paper", ("both",), (seed,))
+        mine, flat = sum(a["actions"] for a, _ in pairs), sum(b["actions"] for _, b in pairs)
+        assert found[f"seeds/trained-paper/seed-{seed}/both/rho"].value == pytest.approx(mine / flat)
+    values = [found[f"seeds/trained-paper/seed-{seed}/both/rho"].value for seed in SEEDS]
+    assert found["seeds/trained-paper/both/rho/mean"].value == pytest.approx(fmean(values))
+    assert found["seeds/trained-paper/both/rho/sd"].value == pytest.approx(np.std(values, ddof=1))
+
+
+def test_retention(folder, results):
+    """Forward F1 by class and epoch, from the lines of the traces."""
+    scores = defaultdict(list)
+    for seed in SEEDS:
+        run = folder / f"seed-{seed}" / "trained-paper"
+        classes = {}
+        for line in (run / "world" / "questions.jsonl").read_text().splitlines():
+            question = json.loads(line)
+            classes[question["id"]] = question["class"]
+        epochs = {}
+        for line in (run / "trace.jsonl").read_text().splitlines():
+            event = json.loads(line)
+            event = event.get("data", event)
+            if event.get("event") == "begin" and event["phase"] == "forward":
+                epochs[event["iteration"]] = event["epoch"]
+            elif event.get("event") == "grade":
+                for name in (classes[event["question"]], "all"):
+                    scores[name, epochs[event["iteration"]]].append(event["f1"])
+    found = cells(retention(results, "trained-paper"))
+    assert len(scores) > 10
+    for (name, epoch), values in scores.items():
+        assert found[f"retention/trained-paper/{name}/epoch{epoch}"].value == pytest.approx(fmean(values))
+    on_flat = [row["f1"] for seed in SEEDS for row in raw(folder, seed, "flat", "lessons").values()]
+    assert len(on_flat) == 40
+    assert found["retention/trained-paper/all/exam_flat"].value == pytest.approx(fmean(on_flat))
+
+
+def test_coverage_and_links_from_the_snapshots(folder, results):
+    """The final snapshot read as plain JSON: every original some authored document points at."""
+    shares, links, per_point = [], [], []
+    for seed in SEEDS:
+        run = folder / f"seed-{seed}" / "trained-class"
+        records = [json.loads(line) for line in (run / "snapshots" / "40.jsonl").read_text().splitlines()]
+        originals = {r["id"] for r in records if r.get("flag", "untouched") != "authored"}
+        reached = {t for r in records if r.get("flag") == "authored" for t in r.get("links", [])} & originals
+        total = len((run / "world" / "documents.jsonl").read_text().splitlines())
+        shares.append(len(reached) / total)
+        links.append(sum(len(r.get("links", [])) for r in records))
+    found = cells(tables_store.arms(results))
+    assert found["arms/trained-class/coverage"].value == pytest.approx(fmean(shares))
+    assert found["arms/trained-class/links"].value == pytest.approx(fmean(links))
+    assert fmean(shares) > 0.1
+    pairs = asked(folder, "trained-class", GROUPS)
+    per_point = fmean(b["actions"] - a["actions"] for a, b in pairs) / (100 * fmean(shares))
+    points = cells(tables_groups.per_point(results))
+    assert points["coverage/trained-class/actions_a_point"].value == pytest.approx(per_point)
+
+
+def test_the_budget_split_names_its_rows(folder, results):
+    found = cells(tables_groups.budget_split(results))
+    cell = found["budget/trained-paper/right/pooled/n"]
+    rows = [b for _, b in asked(folder, "trained-paper", GROUPS) if b["f1"] == 1.0]
+    assert cell.value == len(rows) > 0
+    flat_files = [source for source in cell.sources if "/flat-" in source.file]
+    assert sum(len(source.ids) for source in flat_files) == len(rows)
+
+
+def test_break_even_and_the_learning_curve(folder, results):
+    spent = []
+    for seed in SEEDS:
+        lines = (folder / f"seed-{seed}" / "trained-paper" / "trace.jsonl").read_text().splitlines()
+        spent.append(sum('"event":"act"' in line for line in lines))
+    pairs = asked(folder, "trained-paper", ("trained",))
+    saved = fmean(b["actions"] - a["actions"] for a, b in pairs)
+    found = cells(tables_training.breaking_even(results))
+    assert found["break-even/trained-paper/actions/training"].value == pytest.approx(fmean(spent))
+    assert found["break-even/trained-paper/actions/trained"].value == pytest.approx(fmean(spent) / saved)
+    curve = cells(learning(results, "trained-paper"))
+    at = [row["f1"] for seed in SEEDS for row in raw(folder, seed, "trained-paper@8", "both").values()]
+    assert curve["learning/trained-paper/8/both/f1"].value == pytest.approx(fmean(at))
+    assert curve["learning/trained-paper/0/coverage"].value == 0.0
+    assert curve["learning/trained-paper/40/spent"].value == pytest.approx(fmean(spent))
+
+
+def test_every_value_is_finite_or_missing(results):
+    for table in (tables.gradient(results), tables_groups.non_inferiority(results), tables_store.store_audit(results)):
+        assert table.sentence and table.caption
+        for cell in table.cells:
+            assert cell.value is None or isinstance(cell.value, str) or math.isfinite(cell.value)

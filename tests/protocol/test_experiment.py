@@ -1,0 +1,129 @@
+"""Experiments: the same bytes however often they were stopped, and nothing mixed that does not belong together."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from experiments import BASE, contents, run, small_experiment, small_plan
+
+from kbgym.cli.experiment import prepare
+from kbgym.errors import BadInput
+from kbgym.protocol.experiment import open_experiment, read_plan, run_seed, seed_folder, snapshots, trainings
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return small_experiment(tmp_path_factory.mktemp("experiment") / "exp")
+
+
+def test_every_arm_sits_every_exam(made):
+    plan = read_plan(made)
+    groups = ("trained", "both", "one", "neither")
+    for seed in plan.seeds:
+        exams = {file.stem for file in (seed_folder(made, seed) / "exams").glob("*.jsonl")}
+        stores = [*plan.arms, *(training.name for training in plan.trainings)]
+        stores += [f"{training.name}@{at}" for training in plan.trainings for at in snapshots(training.settings)]
+        wanted = {f"{store}-{group}" for store in stores for group in groups}
+        wanted |= {f"{store}-lessons" for store in ("flat", "trained-paper", "trained-class")}
+        assert exams == wanted
+
+
+def test_all_arms_are_asked_the_same_questions_in_the_same_order(made):
+    quota = json.loads((made / "seed-0" / "probe" / "probe.json").read_text())["quota"]
+    for group in ("trained", "both", "one", "neither"):
+        asked = [
+            tuple(json.loads(line)["id"] for line in file.read_text().splitlines())
+            for file in sorted((made / "seed-0" / "exams").glob(f"*-{group}.jsonl"))
+        ]
+        assert len(set(asked)) == 1 and len(asked[0]) == sum(quota.values()) > 0
+
+
+def test_the_probe_is_not_trained_on(made):
+    checked = json.loads((made / "seed-0" / "probe" / "probe.json").read_text())
+    asked = sum(checked["quota"].values())
+    assert checked["overlap"] == {"trained": asked, "both": 0, "one": 0, "neither": 0}
+
+
+def test_stopped_anywhere_it_ends_in_the_same_bytes(tmp_path, made):
+    again = small_experiment(tmp_path / "exp")
+    before = contents(again)
+    seed = again / "seed-1"
+    half = (seed / "exams" / "hipporag-both.jsonl").read_bytes().splitlines(keepends=True)
+    (seed / "exams" / "hipporag-both.jsonl").write_bytes(b"".join(half[:3]) + half[3][:20])  # torn in the middle
+    (seed / "exams" / "trained-class@8-one.jsonl").unlink()
+    (seed / "arms" / "nostore.json").unlink()
+    trace = seed / "trained-paper" / "trace.jsonl"
+    trace.write_bytes(trace.read_bytes()[: trace.stat().st_size // 2])
+    run_seed(again, read_plan(again), 1, prepare)
+    assert contents(again) == before
+
+
+def test_what_is_there_is_kept(tmp_path, made):
+    again = small_experiment(tmp_path / "exp")
+    file = again / "seed-0" / "exams" / "flat-one.jsonl"
+    before = file.stat().st_mtime_ns
+    run_seed(again, read_plan(again), 0, prepare)
+    assert file.stat().st_mtime_ns == before
+
+
+def test_seeds_and_arms_are_added_and_the_rest_must_stay(tmp_path):
+    plan = small_plan((0,), ("flat",))
+    open_experiment(tmp_path / "exp", plan)
+    more = open_experiment(tmp_path / "exp", small_plan((2,), ("flat", "oracle")))
+    assert more.seeds == (0, 2) and more.arms == ("flat", "oracle")
+    for changed in (
+        msgspec.structs.replace(plan, n=7),
+        msgspec.structs.replace(plan, people=90),
+        msgspec.structs.replace(plan, world="other"),
+        msgspec.structs.replace(plan, trainings=trainings("paper", "", ("paper",), Settings30)),
+    ):
+        with pytest.raises(BadInput, match="another --out"):
+            open_experiment(tmp_path / "exp", changed)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("kept")
+    with pytest.raises(BadInput, match="not empty"):
+        open_experiment(tmp_path / "full", plan)
+
+
+Settings30 = msgspec.structs.replace(BASE, questions=30)
+
+
+def test_an_arm_a_world_cannot_have_is_skipped_with_its_reason(tmp_path, made):
+    def refusing(arm, world, embedder, seed):
+        if arm == "oracle":
+            raise BadInput("no facts here.")
+        return prepare(arm, world, embedder, seed)
+
+    again = small_experiment(tmp_path / "exp")
+    plan = open_experiment(again, small_plan((0,), ("flat", "oracle")))
+    run_seed(again, plan, 0, refusing)
+    assert json.loads((again / "seed-0" / "arms" / "oracle.json").read_text())["skipped"] == "no facts here."
+    assert not list((again / "seed-0" / "exams").glob("oracle-*"))
+
+
+def test_ablations_vary_one_thing():
+    budgets = trainings("ablation", "budget", ("paper",), BASE)
+    assert [one.settings.backward_budget for one in budgets] == [15, 30, 60]
+    assert len({one.name for one in budgets}) == 3
+    questions = trainings("ablation", "questions", ("paper", "class"), BASE)
+    assert [one.settings.questions for one in questions] == [25, 50, 100, 150] * 2
+    assert [one.settings.strategy for one in trainings("ablation", "strategy", ("paper", "class"), BASE)] == [
+        "paper",
+        "class",
+    ]
+    with pytest.raises(BadInput, match="varies"):
+        trainings("ablation", "colour", ("paper",), BASE)
+
+
+def test_snapshots_lie_in_the_first_epoch_and_at_epoch_ends():
+    assert snapshots(msgspec.structs.replace(BASE, questions=100, epochs=2)) == (20, 40, 60, 80, 100)
+    assert snapshots(msgspec.structs.replace(BASE, questions=100, epochs=3)) == (20, 40, 60, 80, 100, 200)
+    assert snapshots(msgspec.structs.replace(BASE, questions=3, epochs=1)) == (1, 2)
+
+
+@pytest.mark.slow
+def test_two_runs_are_the_same_bytes(tmp_path, made):
+    run(tmp_path / "other", small_plan())
+    assert contents(tmp_path / "other") == contents(made)

@@ -1,0 +1,325 @@
+"""Questions first, golds later: what is learnt, what is only counted, what the gate keeps out, what a crash leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from family import documents, family
+from serving import HASH, family_store, opened, replayed
+
+from kbgym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search
+from kbgym.agents.base import Plan, PlannedPolicy
+from kbgym.agents.base import documents as shown
+from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.canonical import read_lines
+from kbgym.policy import View
+from kbgym.serve.gate import Asking, Gate
+from kbgym.serve.measures import Row, rolling, windows
+from kbgym.serve.online import Online, Refusal
+from kbgym.serve.sessions import Session
+from kbgym.trace.events import Acted, Noted, RolledBack
+from kbgym.trace.folder import StoreFolder
+from kbgym.trace.history import log
+
+IDS = documents(family())
+QUESTION, GOLD = "Who is the baker who lives in the city of Lund?", "Ada Alm"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return family_store(tmp_path / "store")
+
+
+class Vandal(PlannedPolicy):
+    """A harmful curator: an index of the wrong documents, and a fact turned into another."""
+
+    def __init__(self) -> None:
+        super().__init__(self._plan, lambda view: Done())
+
+    def _plan(self, view: View) -> Plan:
+        made = shown((yield Add("People whose job is baker.")))
+        wrong = shown((yield Search("job is miller")))
+        yield LinkMany(made[0][0], tuple(id for id, text in wrong if "miller" in text))
+        yield Edit(IDS["Ada Alm's job is baker"], "Ada Alm's job is miller.")
+        return Done()
+
+
+def held_out(n: int = 4) -> Gate:
+    return Gate(n, [Asking("h1", QUESTION, (GOLD,))], ReferenceReader)
+
+
+def test_a_question_is_answered_then_graded_then_learnt_from(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            online.start()
+            asked = await online.ask(QUESTION, "rex")
+            assert (asked.answer, asked.state, asked.f1) == (GOLD, "answered", None)
+            links = online.owner.store.links
+            await asyncio.sleep(0.05)
+            assert online.owner.store.links == links, "nothing may be learnt before there is a gold"
+            graded = await online.gold(asked.id, (GOLD,))
+            assert (graded.f1, graded.em) == (1.0, 1.0)
+            while online.questions.to_learn:
+                await asyncio.sleep(0.01)
+            await online.owner.durable()
+            assert online.find(asked.id).state == "learnt"
+            assert online.owner.store.links > links
+            again = await online.ask(QUESTION, "rex")
+            assert again.answer == GOLD and again.actions <= asked.actions
+
+    asyncio.run(work())
+    assert replayed(place)
+    phases = [entry.agents for entry in log(StoreFolder(place).events)]
+    assert phases == [{"forward": "reference"}, {}, {"backward": "reference"}, {"forward": "reference"}]
+
+
+def test_being_told_right_makes_no_gold_of_the_stores_own_answer(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            asked = await online.ask(QUESTION, "rex")
+            judged = await online.verdict(asked.id, True, "rex")
+            assert judged.right and not judged.golds
+            await online.learn()
+            assert online.owner.store.links == 0
+            with pytest.raises(Refusal):
+                await online.verdict(asked.id, False, "rex")
+            assert not online.questions.to_learn
+            assert rolling(online.questions.rows).em == 1.0  # type: ignore[union-attr]
+
+    asyncio.run(work())
+    assert not any(isinstance(e, Noted) and e.kind == "admission" for e in StoreFolder(place).events)
+
+
+def test_a_gold_is_taken_once_and_only_for_a_question_that_was_asked(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            with pytest.raises(Refusal, match="no question"):
+                await online.gold("s99", ("x",))
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, ("Bo Alm",))
+            with pytest.raises(Refusal, match="already"):
+                await online.gold(asked.id, (GOLD,))
+            assert online.find(asked.id).golds == ("Bo Alm",)
+
+    asyncio.run(work())
+
+
+def test_what_was_graded_and_not_learnt_is_learnt_after_a_restart(place: Path) -> None:
+    async def before() -> str:
+        async with opened(place) as online:
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, (GOLD,))
+            return asked.id
+
+    async def after(id: str) -> None:
+        async with opened(place) as online:
+            assert online.questions.to_learn == [id]
+            assert online.find(id).answer == GOLD
+            assert online.questions.turns[id], "the trajectory comes back with the trace"
+            await online.learn()
+            assert online.owner.store.links > 0 and online.find(id).state == "learnt"
+
+    id = asyncio.run(before())
+    asyncio.run(after(id))
+    assert replayed(place)
+
+
+def test_a_clients_own_agent_answers_on_the_store_as_it_was(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            id, question = await online.open(QUESTION, "rex")
+            await question.act(Search("job is baker"))
+            await question.act(Read(IDS["Ada Alm's job is baker"]))
+            await online.owner.act(Session("ada"), Edit(IDS["Ada Alm's job is baker"], "Ada Alm retired."), "curator")
+            await online.owner.act(Session("ada"), Delete(IDS["Cy Alm's job is baker"]), "curator")
+            with pytest.raises(Refusal):
+                online.opened(id, "somebody else")
+            asked = await online.close(id, "rex", GOLD)
+            assert (asked.agent, asked.actions, asked.answer) == ("rex", 3, GOLD)
+
+    asyncio.run(work())
+    assert replayed(place), "a pass that began before an edit must not break the replay"
+    events = StoreFolder(place).events
+    assert [e.kind for e in events if isinstance(e, Noted)] == ["stale"], "its search found a document deleted since"
+    assert sum(isinstance(e, Acted) and e.phase == "forward" for e in events) == 2
+
+
+def test_a_reported_transcript_is_done_again_not_believed(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            calls: list[Action] = [Search("job is baker"), Read("d99999")]
+            asked = await online.report(QUESTION, "rex", calls, GOLD)
+            assert asked.actions == 3
+            observations = [turn.observation for turn in online.questions.turns[asked.id]]
+            assert "Ada Alm" in observations[0] and observations[1].startswith("Error")
+
+    asyncio.run(work())
+    assert replayed(place)
+
+
+def test_the_gate_keeps_harm_out_and_the_trace_keeps_both(place: Path) -> None:
+    async def work() -> str:
+        async with opened(place, curator=Vandal, gate=held_out()) as online:
+            before = online.owner.store.fingerprint
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, (GOLD,))
+            await online.learn()
+            assert online.owner.store.fingerprint == before
+            assert (online.admitted, online.refused) == (0, 1)
+            refused = online.find(asked.id)
+            assert refused.state == "refused" and "would fall from 1.000" in refused.note
+            assert (await online.ask(QUESTION, "rex")).answer == GOLD
+            new = await online.owner.act(Session("ada"), Add("Somebody else's sentence."), "curator")
+            assert new.step.observation.startswith("Added.\n[n2]"), "an id is never given out twice"
+            return before
+
+    before = asyncio.run(work())
+    folder = StoreFolder(place)
+    assert folder.store(at=2).fingerprint == before == folder.store(at=4).fingerprint
+    assert folder.store(at=3).links == 2, "what was refused can still be looked at"
+    assert any(isinstance(event, RolledBack) and event.to == 2 for event in folder.events)
+    entries = log(folder.events)
+    assert [entry.notes for entry in entries if entry.notes] == [("quarantined",)]
+    assert entries[2].undone and entries[3].rollback_to == 2 and "would fall" in entries[3].reason
+
+
+def test_without_a_gate_the_same_pass_does_its_harm(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place, curator=Vandal) as online:
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, (GOLD,))
+            await online.learn()
+            assert (await online.ask(QUESTION, "rex")).answer != GOLD
+
+    asyncio.run(work())
+
+
+def test_the_gate_admits_what_helps(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place, gate=held_out()) as online:
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, (GOLD,))
+            await online.learn()
+            assert (online.admitted, online.refused) == (1, 0) and online.owner.store.links > 0
+
+    asyncio.run(work())
+    assert [entry.notes for entry in log(StoreFolder(place).events) if entry.notes] == [("admitted",)]
+    assert replayed(place)
+
+
+def test_a_pass_lands_beside_what_others_did_meanwhile(place: Path) -> None:
+    """The curator plays on a copy; another client adds the very index it is building before it ends."""
+
+    async def work() -> None:
+        async with opened(place) as online:
+            ada, owner = Session("ada"), online.owner
+
+            class Slow(PlannedPolicy):
+                def __init__(self) -> None:
+                    super().__init__(self._plan, lambda view: Done())
+
+                async def act(self, view: View) -> Action:
+                    if len(view.history) == 1 and owner.iteration == 2:
+                        await owner.act(ada, Add("Nothing to do with it."), "curator")
+                        await owner.act(ada, Add("People whose job is baker."), "curator")
+                        await owner.act(ada, LinkMany("n2", (IDS["Cy Alm's job is baker"],)), "curator")
+                    return await super().act(view)
+
+                def _plan(self, view: View) -> Plan:
+                    made = shown((yield Add("People whose job is baker.")))
+                    yield Search("anything")
+                    yield Read(made[0][0])
+                    yield LinkMany(made[0][0], (IDS["Ada Alm's job is baker"],))
+                    return Done()
+
+            online.curator = Slow
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, (GOLD,))
+            await online.learn()
+            indexes = [record for record in owner.store if record.text == "People whose job is baker."]
+            assert [record.id for record in indexes] == ["n2"]
+            assert set(indexes[0].links) == {IDS["Cy Alm's job is baker"], IDS["Ada Alm's job is baker"]}
+
+    asyncio.run(work())
+    assert replayed(place)
+
+
+def test_a_pass_whose_document_changed_under_it_is_played_again(place: Path) -> None:
+    baker = IDS["Ada Alm's job is baker"]
+
+    async def work() -> None:
+        async with opened(place) as online:
+            owner, plays = online.owner, []
+
+            class Editing(PlannedPolicy):
+                def __init__(self) -> None:
+                    super().__init__(self._plan, lambda view: Done())
+
+                async def act(self, view: View) -> Action:
+                    if len(view.history) == 1 and len(plays) == 1:
+                        await owner.act(Session("bo"), Edit(baker, "Ada Alm's job is queen."), "curator")
+                    return await super().act(view)
+
+                def _plan(self, view: View) -> Plan:
+                    plays.append(1)
+                    read = shown((yield Read(baker)))
+                    yield Edit(baker, read[0][1].replace("job", "only job"))
+                    return Done()
+
+            online.curator = Editing
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, (GOLD,))
+            await online.learn()
+            assert len(plays) == 2
+            assert owner.store[baker].text == "Ada Alm's only job is queen."
+
+    asyncio.run(work())
+    assert replayed(place)
+
+
+def test_the_prequential_file_follows_the_trace(place: Path) -> None:
+    async def work(online: Online) -> None:
+        for golds in ((GOLD,), ("Bo Alm",)):
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, golds)
+
+    async def twice() -> None:
+        async with opened(place) as online:
+            await work(online)
+        (place / "prequential.jsonl").write_bytes(b"thrown away")
+        async with opened(place) as online:
+            await work(online)
+
+    asyncio.run(twice())
+    rows = list(read_lines(place / "prequential.jsonl", Row))
+    assert [row.em for row in rows] == [1.0, 0.0, 1.0, 0.0]
+    assert [(w.first, w.last, w.em) for w in windows(rows, 3)] == [(1, 3, pytest.approx(2 / 3)), (4, 4, 0.0)]
+    assert rolling(rows, 2).em == 0.5 and rolling([]) is None  # type: ignore[union-attr]
+
+
+def test_questions_of_the_gate_that_saw_the_edited_document_come_first() -> None:
+    asking = [Asking(f"h{n}", f"q{n}", ("x",)) for n in range(50)]
+    gate = Gate(4, asking, ReferenceReader)
+    gate._saw = {f"h{n}": {"d7"} if n in (11, 31) else {"d1"} for n in range(50)}
+    for n in range(20):
+        gate.answered(Asking(f"r{n}", f"r{n}", ("x",)))
+    sample = [one.id for one in gate.sample({"d7"}, 3)]
+    assert len(sample) == 4 and {"h11", "h31"} <= set(sample)
+    assert sum(id.startswith("r") for id in sample) == 2, "half of the sample are recent questions"
+    assert sample == [one.id for one in gate.sample({"d7"}, 3)]
+
+
+def test_strategy_class_learns_from_its_agenda(place: Path) -> None:
+    import msgspec
+
+    async def work(strategy: str) -> int:
+        where = place if strategy == "class" else family_store(place.parent / "paper")
+        async with opened(where, msgspec.structs.replace(HASH, strategy=strategy)) as online:
+            asked = await online.ask(QUESTION, "rex")
+            await online.gold(asked.id, (GOLD,))
+            await online.learn()
+            return online.owner.store.links
+
+    assert asyncio.run(work("class")) > asyncio.run(work("paper"))

@@ -1,0 +1,223 @@
+"""The owner of a store: durable before answered, no lost update, one index for two builders, a past that stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from family import documents, family
+from serving import family_store, opened, replayed
+
+from kbgym.actions import Add, Added, Answer, Delete, Edit, Error, Link, LinkMany, Merged, Read, Search, Unlink
+from kbgym.errors import BadInput, Failed
+from kbgym.serve.owner import Owner
+from kbgym.serve.sessions import Session, Sessions
+from kbgym.trace import log
+from kbgym.trace.folder import StoreFolder
+
+IDS = documents(family())
+BAKER, MILLER = IDS["Ada Alm's job is baker"], IDS["Bo Alm's job is miller"]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return family_store(tmp_path / "store")
+
+
+def test_an_edit_is_on_the_disk_when_it_is_answered(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            owner, ada = online.owner, Session("ada")
+            reply = await owner.act(ada, Add("People whose job is baker."), "curator")
+            assert reply.step.result == Added("n1") and reply.version == 1
+            on_disk = StoreFolder(place)
+            assert on_disk.store().fingerprint == owner.store.fingerprint
+            found = await owner.act(Session("rex"), Search("People whose job is baker."), "reader")
+            assert found.step.observation.startswith("[n1]")
+            assert owner.iteration == 1, "a search is no transaction"
+
+    asyncio.run(work())
+    entry = log_entries(place)[0]
+    assert entry.agents == {"serve": "ada"} and entry.edits == {"adds": 1}
+
+
+def log_entries(place: Path) -> list[object]:
+    from kbgym.trace.history import log as history
+
+    return list(history(StoreFolder(place).events))
+
+
+def test_a_reader_cannot_edit_whatever_it_sends(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            before = online.owner.store.fingerprint
+            for action in (Add("x y."), Edit(BAKER, "x."), Delete(BAKER), Link(BAKER, MILLER), Unlink(BAKER, MILLER)):
+                reply = await online.owner.act(Session("rex"), action, "reader")
+                assert isinstance(reply.step.result, Error)
+            assert (online.owner.store.fingerprint, online.owner.iteration) == (before, 0)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    "action",
+    [Edit(BAKER, "Ada Alm's job is judge."), Delete(BAKER), Link(BAKER, MILLER), LinkMany(BAKER, (MILLER,))],
+    ids=lambda action: type(action).__name__,
+)
+def test_a_document_that_changed_since_it_was_seen_is_shown_and_not_touched(place: Path, action: Edit) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            owner, ada, bo = online.owner, Session("ada"), Session("bo")
+            await owner.act(ada, Search("Ada Alm's job is baker."), "curator")
+            await owner.act(bo, Read(BAKER), "curator")
+            await owner.act(bo, Edit(BAKER, "Ada Alm's job is pastry cook."), "curator")
+            before = owner.store.fingerprint
+            reply = await owner.act(ada, action, "curator")
+            assert reply.conflict and "Ada Alm's job is pastry cook." in reply.step.observation
+            assert owner.store.fingerprint == before
+            again = await owner.act(ada, action, "curator")
+            assert not again.conflict and not isinstance(again.step.result, Error), "it has seen the new text now"
+
+    asyncio.run(work())
+    assert replayed(place)
+
+
+def test_links_count_for_those_who_read_them_only(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            owner, searched, read, other = online.owner, Session("a"), Session("b"), Session("c")
+            await owner.act(searched, Search("Ada Alm's job is baker."), "curator")
+            await owner.act(read, Read(BAKER), "curator")
+            await owner.act(other, Link(BAKER, MILLER), "curator")
+            stale = await owner.act(read, Unlink(BAKER, MILLER), "curator")
+            assert stale.conflict and MILLER in stale.step.observation
+            fresh = await owner.act(searched, Edit(BAKER, "Ada Alm is a baker of bread."), "curator")
+            assert not fresh.conflict
+
+    asyncio.run(work())
+
+
+def test_two_who_build_the_same_index_end_with_one(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            owner = online.owner
+
+            async def build(name: str, member: str, text: str) -> str:
+                session = Session(name)
+                result = (await owner.act(session, Add(text), "curator")).step.result
+                id = result.id if isinstance(result, Added) else result.into if isinstance(result, Merged) else ""
+                while (await owner.act(session, LinkMany(id, (member,)), "curator")).conflict:
+                    pass
+                return id
+
+            texts = ("People whose job is baker.", "people whose job is baker", "People whose job is baker.")
+            members = list(IDS.values())[:3]
+            made = await asyncio.gather(*(build(f"c{n}", members[n], texts[n]) for n in range(3)))
+            assert len(set(made)) == 1
+            assert sorted(owner.store[made[0]].links) == sorted(members)
+            assert sum(record.flag == "authored" for record in owner.store) == 1
+
+    asyncio.run(work())
+    assert replayed(place)
+
+
+def test_edits_that_wait_for_the_disk_are_flushed_together(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            owner = online.owner
+            await asyncio.gather(
+                *(owner.act(Session(f"c{n}"), Add(f"Sentence of {n} about {n}."), "curator") for n in range(40))
+            )
+            assert owner.commits == 40
+            assert owner.flushes < 20, "every edit paid for a flush of its own"
+
+    asyncio.run(work())
+    assert len(log_entries(place)) == 40, "flushed together, they are still transactions of their own"
+
+
+def test_a_reader_is_shown_nothing_that_is_not_on_the_disk_yet(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            owner = online.owner
+            edit = asyncio.create_task(owner.act(Session("ada"), Add("Nils Holm keeps geese."), "curator"))
+            while owner.iteration == 0:
+                await asyncio.sleep(0)
+            reply = await owner.act(Session("rex"), Search("Nils Holm keeps geese."), "reader")
+            assert "[n1]" in reply.step.observation
+            assert StoreFolder(place).reading.iteration == 1  # type: ignore[union-attr]
+            await edit
+
+    asyncio.run(work())
+
+
+def test_a_disk_that_refuses_leaves_the_store_as_it_was(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            owner = online.owner
+            await owner.act(Session("ada"), Add("Kept, and stays."), "curator")
+            before, iteration = owner.store.fingerprint, owner.iteration
+            real = os.fsync
+
+            def full(file: int) -> None:
+                raise OSError(28, "No space left on device")
+
+            monkeypatch.setattr(log.os, "fsync", full)
+            tries = (owner.act(Session(f"c{n}"), Add(f"Lost number {n}."), "curator") for n in range(5))
+            failures = await asyncio.gather(*tries, return_exceptions=True)
+            assert all(isinstance(failure, Failed) for failure in failures)
+            assert (owner.store.fingerprint, owner.iteration) == (before, iteration)
+            monkeypatch.setattr(log.os, "fsync", real)
+            found = await owner.act(Session("rex"), Search("Lost number 3."), "reader")
+            assert "Lost" not in found.step.observation
+            reply = await owner.act(Session("ada"), Add("Written after all."), "curator")
+            assert reply.version == iteration + 1
+
+    asyncio.run(work())
+    assert replayed(place)
+
+
+def test_a_snapshot_stays_what_it_was(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            owner, ada = online.owner, Session("ada")
+            _, question = await online.open("Who bakes?", "rex")
+            before = [await question.act(action) for action in (Search("job is baker"), Read(BAKER))]
+            await owner.act(ada, Edit(BAKER, "Ada Alm retired."), "curator")
+            await owner.act(ada, Link(BAKER, MILLER), "curator")
+            await owner.act(ada, Add("The job of Zed Zorn is baker."), "curator")
+            await owner.act(ada, Delete(IDS["Cy Alm's job is baker"]), "curator")
+            after = [await question.act(action) for action in (Search("job is baker"), Read(BAKER))]
+            assert after == before
+            live = await owner.act(ada, Search("job is baker"), "curator")
+            assert "Zed Zorn" in live.step.observation and "Cy Alm" not in live.step.observation
+
+    asyncio.run(work())
+
+
+def test_the_store_has_one_owner(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place):
+            with pytest.raises(BadInput, match="another process"):
+                Owner(place)
+
+    asyncio.run(work())
+
+
+def test_an_answer_ends_nothing_here(place: Path) -> None:
+    async def work() -> None:
+        async with opened(place) as online:
+            reply = await online.owner.act(Session("rex"), Answer("Ada"), "reader")
+            assert (reply.version, online.owner.iteration) == (0, 0)
+
+    asyncio.run(work())
+
+
+def test_old_sessions_are_forgotten_before_new_ones() -> None:
+    sessions = Sessions()
+    first = sessions.of("ada")
+    assert sessions.of("ada") is first and sessions.of("ada", "2") is not first
+    for number in range(2_000):
+        sessions.of("bo", str(number))
+    assert sessions.of("ada") is not first

@@ -1,0 +1,106 @@
+"""An overlay answers every search as an index would that was copied when it was made."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.search.index import ExactIndex
+from kbgym.serve.vectors import Embedding, LiveEngine, Overlay
+
+TEXTS = [
+    f"{who} {does} {what}" for who in ("Ada", "Bo", "Cy") for does in ("likes", "sells") for what in ("figs", "tea")
+]
+EMBEDDER = CachedEmbedder(HashEmbedder(32))
+EMBEDDING = Embedding(EMBEDDER)
+
+Change = tuple[str, int, int]
+changes = st.lists(st.tuples(st.sampled_from(["live", "own"]), st.integers(0, 9), st.integers(-1, 11)), max_size=25)
+
+
+def copied(documents: dict[str, str]) -> ExactIndex:
+    index = ExactIndex(32)
+    for id, text in documents.items():
+        index.put(id, EMBEDDER.embed([text])[0])
+    return index
+
+
+@given(before=st.dictionaries(st.integers(0, 9), st.integers(0, 11), max_size=8), after=changes)
+@settings(max_examples=150)
+def test_an_overlay_is_the_past_with_changes_of_its_own(before: dict[int, int], after: list[Change]) -> None:
+    live_texts = {f"d{id}": TEXTS[text] for id, text in before.items()}
+    own_texts = dict(live_texts)
+    live = LiveEngine(copied(live_texts), EMBEDDING)
+    overlay = live.overlay()
+    for where, number, text in after:
+        id, engine, texts = f"d{number}", *((live, live_texts) if where == "live" else (overlay, own_texts))
+        assert isinstance(engine, LiveEngine | Overlay)
+        if text < 0:
+            if texts.pop(id, None) is not None:
+                engine.remove(id)
+        else:
+            texts[id] = TEXTS[text]
+            engine.put(id, TEXTS[text])
+    for texts, engine in ((live_texts, live), (own_texts, overlay)):
+        expected = copied(texts)
+        for query in ("Ada likes tea", TEXTS[5]):
+            for offset in (0, 3, 6, 30):
+                wanted = expected.search(EMBEDDER.embed([query])[0], offset, 3) if offset < len(expected) else []
+                assert engine.search(query, offset, 3) == wanted
+        nearest = engine.nearest(TEXTS[0], 2, ("d0", "d1"))
+        assert (
+            [id for id, _ in nearest]
+            == [id for id, _ in expected.search(EMBEDDER.embed([TEXTS[0]])[0], 0, 12) if id not in ("d0", "d1")][:2]
+            if len(expected)
+            else nearest == []
+        )
+
+
+def test_what_waits_is_embedded_together_in_another_thread() -> None:
+    batches: list[tuple[int, bool]] = []
+
+    class Counting(HashEmbedder):
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            batches.append((len(texts), threading.current_thread() is threading.main_thread()))
+            return super().embed(texts)
+
+    async def ask() -> None:
+        embedding = Embedding(CachedEmbedder(Counting(32)))
+        await asyncio.gather(*(embedding.prepare([f"text {n % 20}"]) for n in range(40)))
+        before = len(batches)
+        await embedding.prepare(["text 1", "text 2"])
+        assert len(batches) == before, "a vector that is known was worked out again"
+        assert np.array_equal(embedding("text 3"), HashEmbedder(32).embed(["text 3"])[0])
+        embedding.close()
+
+    asyncio.run(ask())
+    assert sum(size for size, _ in batches) == 20
+    assert len(batches) <= 3
+    assert not any(in_main for _, in_main in batches)
+
+
+def test_an_embedder_that_fails_fails_those_who_wait_and_nobody_after() -> None:
+    class Broken(HashEmbedder):
+        works = False
+
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            if not self.works:
+                raise RuntimeError("no model")
+            return super().embed(texts)
+
+    async def ask() -> None:
+        broken = Broken(32)
+        embedding = Embedding(CachedEmbedder(broken))
+        with pytest.raises(RuntimeError, match="no model"):
+            await embedding.prepare(["a", "b"])
+        broken.works = True
+        await embedding.prepare(["a"])
+        assert len(embedding("a")) == 32
+
+    asyncio.run(ask())
