@@ -1,4 +1,5 @@
-"""The whole paper experiment, one seed, all arms, warm: python benchmarks/experiment.py [--people N] [--n N] [--times N]
+"""The whole paper experiment, one seed, all arms, warm: python benchmarks/experiment.py
+    [--people N] [--n N] [--times N]
 
 Prints what each part takes, as seconds and as a multiple of embedding the same world's documents cold (measured on a
 sample of them in the same process), and the report's time; then how two seeds in two processes compare with one.
@@ -69,9 +70,8 @@ def main() -> None:
     for name, seconds in [("one seed, all arms", one), *parts.most_common(), ("report, no map", report)]:
         print(f"| {name} | {seconds:.1f} | {seconds / cold:.2f} |")
     print(f"| two seeds, two processes | {both:.1f} | {both / cold:.2f} |")
-    print(
-        f"\none seed within {LIMIT} s: {'yes' if one < LIMIT else 'NO'}; two seeds at {2 * one / both:.2f} times the speed"
-    )
+    fine = "yes" if one < LIMIT else "NO"
+    print(f"\none seed within {LIMIT} s: {fine}; two seeds at {2 * one / both:.2f} times the speed")
 
 
 if __name__ == "__main__":

@@ -65,9 +65,12 @@ def test_offline_a_miss_is_one_clear_sentence(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     ask(numbered(), path, ["a"])
     before = path.read_bytes()
-    with pytest.raises(BadInput, match="holds no reply to this request"):
+    with pytest.raises(BadInput, match=r"c\.jsonl holds no reply to this request"):
         ask(None, path, ["other"], record=False)
     assert path.read_bytes() == before
+    Cassette(tmp_path / "empty.jsonl").close()
+    with pytest.raises(BadInput, match=r"empty\.jsonl holds no reply to this request"):
+        ask(None, tmp_path / "empty.jsonl", ["a"], record=False)
 
 
 @given(st.data())

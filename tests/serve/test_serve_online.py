@@ -18,6 +18,7 @@ from kbgym.policy import View
 from kbgym.serve.gate import Asking, Gate
 from kbgym.serve.measures import Row, rolling, windows
 from kbgym.serve.online import Online, Refusal
+from kbgym.serve.owner import ServedEnvironment
 from kbgym.serve.sessions import Session
 from kbgym.trace.events import Acted, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder
@@ -299,16 +300,26 @@ def test_the_prequential_file_follows_the_trace(place: Path) -> None:
     assert rolling(rows, 2).em == 0.5 and rolling([]) is None  # type: ignore[union-attr]
 
 
-def test_questions_of_the_gate_that_saw_the_edited_document_come_first() -> None:
-    asking = [Asking(f"h{n}", f"q{n}", ("x",)) for n in range(50)]
-    gate = Gate(4, asking, ReferenceReader)
-    gate._saw = {f"h{n}": {"d7"} if n in (11, 31) else {"d1"} for n in range(50)}
-    for n in range(20):
-        gate.answered(Asking(f"r{n}", f"r{n}", ("x",)))
-    sample = [one.id for one in gate.sample({"d7"}, 3)]
-    assert len(sample) == 4 and {"h11", "h31"} <= set(sample)
-    assert sum(id.startswith("r") for id in sample) == 2, "half of the sample are recent questions"
-    assert sample == [one.id for one in gate.sample({"d7"}, 3)]
+def test_the_gate_asks_those_an_edit_can_reach(place: Path) -> None:
+    """An index of bakers is found by the question about bakers, and by no search about Hal's birth."""
+
+    async def work() -> None:
+        panel = [Asking("baker", QUESTION, (GOLD,)), Asking("born", "When was Hal Ost born?", ("1982-01-08",))]
+        async with opened(place, gate=Gate(1, panel, ReferenceReader)) as online:
+            gate, owner = online.gate, online.owner
+            assert gate is not None
+            without = ServedEnvironment(owner.snapshot().store, owner.snapshot().engine)
+            for text, reached in (("Job is baker.", ["baker"]), ("Hal Ost was born on.", ["born"])):
+                made = ServedEnvironment(owner.store.copy(), owner.engine.overlay())
+                await made.step(Add(text), "curator")
+                for number in range(5):
+                    found = await gate.judge(without, made, {"n1"}, number)
+                    assert found.admitted and (found.asked, found.reached) == (1, 1)
+                    assert [one.id for one in gate.sample({"n1"}, [text], made, number)[0]] == reached
+            gate.evidence = 2
+            assert not (await gate.judge(without, made, {"n1"}, 1)).admitted
+
+    asyncio.run(work())
 
 
 def test_strategy_class_learns_from_its_agenda(place: Path) -> None:

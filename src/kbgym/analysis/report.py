@@ -28,6 +28,8 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
     if results.plan is not None and results.plan.kind == "ablation":
         return _report(results, _ablation(results))
     other = open_results(beside) if beside else None
+    if other is not None:
+        other.base = results.root
     snapshots = [arm for arm in results.trainings if examined(results.seeds[0], arm, results.groups)]
     found = sections(
         ("The experiment", [worlds(results), tables_store.arms(results)]),
@@ -279,7 +281,7 @@ def benchmarks(results: Results, other: Results | None) -> Table:
         "The same shape on both benchmarks?",
         heads,
         tuple(lines),
-        f"{results.caption()} {paper.NOTE}",
+        f"{results.caption()}{f' Beside it: {other.caption()}' if other else ''} {paper.NOTE}",
         " ".join(said),
         "benchmark",
     )

@@ -6,6 +6,7 @@ A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ from kbgym.protocol.experiment import FILE, LESSONS, Plan, Training, read_plan, 
 from kbgym.protocol.run import Run
 from kbgym.store import Store
 from kbgym.tools import render
-from kbgym.trace.events import Acted, Event
+from kbgym.trace.events import Acted, Committed, Ended, Event
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.world import World
 
@@ -39,6 +40,13 @@ class Spent(msgspec.Struct, frozen=True):
 
     actions: int
     characters: int
+    tokens: int = 0
+
+
+def tokens_of(event: Ended | Row) -> int:
+    """What a model used in a pass; 0 where no model ran."""
+    usage = event.usage or {}
+    return int(usage.get("prompt", 0)) + int(usage.get("completion", 0))
 
 
 class Trained:
@@ -72,14 +80,17 @@ class Trained:
     def spent(self) -> dict[int, Spent]:
         """By iteration; characters are what the agents were given to read."""
         found: dict[int, Spent] = {0: Spent(0, 0)}
-        actions = characters = 0
+        actions = characters = tokens = 0
 
         def watch(event: Event, store: Store) -> None:
-            nonlocal actions, characters
+            nonlocal actions, characters, tokens
             if isinstance(event, Acted):
                 actions += 1
                 characters += len(render(event.result, lambda id: store[id].text))
-                found[event.iteration] = Spent(actions, characters)
+            elif isinstance(event, Ended):
+                tokens += tokens_of(event)
+            elif isinstance(event, Committed):
+                found[event.iteration] = Spent(actions, characters, tokens)
 
         self.place.store(watch=watch)
         return found
@@ -150,6 +161,7 @@ class Results:
 
     def __init__(self, root: Path, plan: Plan | None, seeds: Sequence[Seed]) -> None:
         self.root = root
+        self.base = root  # what files are named from; a report's own root when these results stand beside its own
         self.plan = plan
         self.seeds = tuple(seeds)
         first = self.seeds[0]
@@ -192,13 +204,14 @@ class Results:
         """Agent, seeds and n, for under a table."""
         chosen = self.seeds if seeds is None else seeds
         numbers = ", ".join(str(seed.number) for seed in chosen)
-        per_group = {len(seed.rows("flat", group)) for seed in chosen for group in self.groups}
-        size = (
-            f" n = {' to '.join(str(one) for one in sorted({min(per_group), max(per_group)}))} a group and seed."
-            if n
-            else ""
-        )
-        return f"By {self.agent}; seed{'s' if len(chosen) > 1 else ''} {numbers}.{size}"
+        text = f"By {self.agent}; seed{'s' if len(chosen) > 1 else ''} {numbers}."
+        if not n:
+            return text
+        sizes = {len(seed.rows("flat", group)) for seed in chosen for group in self.groups}
+        text += f" n = {' to '.join(str(one) for one in sorted({min(sizes), max(sizes)}))} a group and seed."
+        if len(chosen) > 1 and self.plan is not None and self.plan.world:
+            text += " All seeds share one world and some questions, so intervals over all seeds are on the narrow side."
+        return text
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -220,7 +233,7 @@ class Results:
     ) -> list[Source]:
         names = self.groups if group == POOLED else (group,)
         return [
-            Source(str(seed.file(one, name).relative_to(self.root)), field)
+            Source(os.path.relpath(seed.file(one, name), self.base), field)
             for seed in (self.seeds if seeds is None else seeds)
             for name in names
             for one in (arm, base)

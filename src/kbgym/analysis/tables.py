@@ -75,7 +75,7 @@ def gradient(results: Results) -> Table:
         cells = [mean_cell(results, f"gradient/{arm}/{group}/f1", arm, group, "f1") for group in columns(results)]
         lines.append(Line(results.label(arm), tuple(cells)))
     lines += _paper_lines(results, paper.F1, "f1", ("flat", "graphrag", "hipporag", "trained-paper"))
-    if any(row.set_f1 != row.f1 for row in results.seeds[0].rows("flat", results.groups[0])):
+    if results.kind == "phantomwiki":
         lines.append(Line("F1 over what stands between commas (PhantomWiki's own)"))
         for arm in results.arms:
             cells = [

@@ -7,12 +7,13 @@ from statistics import fmean
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
-from kbgym.analysis.results import LABELS, POOLED, Results, Trained
+from kbgym.analysis.results import LABELS, POOLED, Results, Trained, tokens_of
 from kbgym.analysis.retention import forward_passes
 from kbgym.analysis.stats import break_even
 from kbgym.analysis.tables import flatten
 from kbgym.analysis.tables_store import over_seeds, traces
 from kbgym.analysis.trajectory import EDITS, Epoch
+from kbgym.protocol.exam import Row
 
 
 class _EpochLines:
@@ -113,7 +114,7 @@ def breaking_even(results: Results) -> Table:
     lines, said = [], []
     groups = (*results.groups, POOLED)
     for arm in results.trainings:
-        for unit in ("actions", "characters"):
+        for unit in _units(results):
             training = over_seeds(results, arm, _spent(unit))
             what = f"{unit} of all training passes, mean over seeds"
             files = traces(results, arm, "act events")
@@ -140,12 +141,22 @@ def breaking_even(results: Results) -> Table:
 
 def _break_even(results: Results, arm: str, unit: str, group: str, training: float) -> Cell:
     pairs = flatten(results.pairs(arm, group))
-    flat, mine = fmean(getattr(b, unit) for _, b in pairs), fmean(getattr(a, unit) for a, _ in pairs)
+    flat, mine = fmean(_cost(b, unit) for _, b in pairs), fmean(_cost(a, unit) for a, _ in pairs)
     found = break_even(training, flat, mine)
     id = f"break-even/{arm}/{unit}/{group}"
     formula = f"training {unit} over {unit} saved a question ({flat:.2f} - {mine:.2f})"
-    files = results.sources(arm, group, unit, "flat")
+    files = results.sources(arm, group, "usage" if unit == "tokens" else unit, "flat")
     return number(id, found, formula, files, 0) if found else Cell(id, "never", None, formula, tuple(files))
+
+
+def _units(results: Results) -> tuple[str, ...]:
+    """Tokens count where a model read."""
+    rows = results.seeds[0].rows("flat", results.groups[0])
+    return ("actions", "characters", "tokens") if any(map(tokens_of, rows)) else ("actions", "characters")
+
+
+def _cost(row: Row, unit: str) -> float:
+    return float(tokens_of(row) if unit == "tokens" else getattr(row, unit))
 
 
 def _spent(unit: str) -> Callable[[Trained], float]:

@@ -20,6 +20,7 @@ from kbgym.serve.setup import curate_idle, open_online
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="At most so many actions.")
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
 @click.option("--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate.")
+@click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--curator", help="Who edits.  [default: the run's]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
@@ -30,6 +31,7 @@ def command(
     budget: int,
     gate: int,
     margin: float,
+    evidence: int,
     held_out: Path | None,
     curator: str | None,
     embedder: str | None,
@@ -46,7 +48,7 @@ def command(
         raise BadInput("say --idle: there is no other way to curate yet.")
     settings = settings_of(place, curator=curator, embedder=embedder)
     with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
     owner = online.owner
     documents, links = len(owner.store), owner.store.links
     with progress("curating", quiet or as_json) as tick:

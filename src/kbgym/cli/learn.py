@@ -21,6 +21,7 @@ from kbgym.serve.setup import Learnt, learn_traffic, open_online, read_traffic
 @click.option("--traffic", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Questions, answers.")
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
 @click.option("--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate.")
+@click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions a window.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
@@ -33,6 +34,7 @@ def command(
     traffic: Path,
     gate: int,
     margin: float,
+    evidence: int,
     held_out: Path | None,
     window: int,
     strategy: str | None,
@@ -53,7 +55,7 @@ def command(
     rows = read_traffic(traffic)
     settings = settings_of(place, strategy=strategy, curator=curator, reader=reader, embedder=embedder)
     with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
     with progress("learning", quiet or as_json) as tick:
         learnt = asyncio.run(_learn(online, rows, tick))
     result = report(learnt, online, window)

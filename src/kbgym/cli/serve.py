@@ -35,6 +35,7 @@ TOKENS = "tokens.jsonl"
 @click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
 @click.option("--margin", type=float, help="By how much mean F1 may fall at the gate.  [default: 0.01]")
+@click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
@@ -51,6 +52,7 @@ def command(
     no_auth: bool,
     gate: int,
     margin: float | None,
+    evidence: int,
     held_out: Path | None,
     strategy: str | None,
     embedder: str | None,
@@ -91,7 +93,7 @@ def command(
     settings = settings_of(place, strategy=strategy, embedder=embedder)
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
-        online = open_online(place, settings, embedder, gate, margin, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
     if over_mcp:
         asyncio.run(_stdio(online.owner, online, role, client, question))
     else:

@@ -91,7 +91,8 @@ def train_run(
     trainer = Trainer(run, agents, engine)
     if spending is not None:
         left = len(trainer.lessons) - trainer.position
-        spending.confirm(settings.reader, {"forward": left})
+        evaluations = len(run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
+        spending.confirm(settings.reader, {"forward": left, "exam": evaluations})
         spending.confirm(settings.curator, {"backward": left})
     with progress("training", quiet) as tick:
         asyncio.run(_train(trainer, agents.judge, with_spend(tick, models)))

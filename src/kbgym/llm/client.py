@@ -104,7 +104,7 @@ class Client:
     async def ask(self, request: Request) -> Reply:
         """A reply from the cassette if it is there, else from the model; recorded before it is returned."""
         hash = request.hash
-        reply = self.cassette.play(hash) if self.cassette else None
+        reply = self.cassette.play(hash) if self.cassette is not None else None
         if reply is None:
             reply = await self._live(hash, request)
         self.usage += Usage.of(reply)
@@ -120,7 +120,7 @@ class Client:
     async def _live(self, hash: str, request: Request) -> Reply:
         provider = self.provider
         if provider is None:
-            where = self.cassette.path if self.cassette else "the cassette"
+            where = self.cassette.path if self.cassette is not None else "the cassette"
             raise BadInput(
                 f"{where} holds no reply to this request ({hash[:12]}): it was recorded with other questions, "
                 "documents, prompts or settings."

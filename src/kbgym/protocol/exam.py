@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -53,6 +54,7 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     shots: tuple[Shot, ...]
     failure: str | None = None
     set_f1: float | None = None
+    usage: dict[str, Any] | None = None
 
 
 def row_of(question: Question, transcript: Transcript) -> Row:
@@ -82,6 +84,7 @@ def row_of(question: Question, transcript: Transcript) -> Row:
         shots=tuple(Shot(step.action, step.result) for step in transcript.steps),
         failure=transcript.failure,
         set_f1=sets,
+        usage=transcript.usage,
     )
 
 

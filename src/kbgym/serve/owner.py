@@ -63,11 +63,12 @@ class ServedEnvironment(Environment):
 
     def __init__(self, store: Store, engine: LiveEngine | Overlay, judge: Judge | None = None) -> None:
         super().__init__(store, engine, judge)
-        self._embedding = engine.embedding
+        self.served = engine
+        self.embedding = engine.embedding
 
     async def step(self, action: Action, role: Role) -> Step:
         action = check(action, role)
-        await self._embedding.prepare(texts_in(action))
+        await self.embedding.prepare(texts_in(action))
         return await super().step(action, role)
 
 

@@ -71,13 +71,14 @@ def open_online(
     embedder: str | None = None,
     gate: int = 0,
     margin: float = MARGIN,
+    evidence: int = 0,
     held_out_file: Path | None = None,
     tick: Tick | None = None,
 ) -> Online:
     """A store open for questions and edits; whoever opened it closes its owner."""
     questions, desk = Questions(), Desk()
     reader, curator = make_agent(settings.reader, "reader"), make_agent(settings.curator, "curator")
-    made = Gate(gate, held_out(place, held_out_file), reader, margin) if gate else None
+    made = Gate(gate, held_out(place, held_out_file), reader, margin, evidence) if gate else None
     owner = Owner(
         place,
         [questions, desk],

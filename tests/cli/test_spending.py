@@ -1,0 +1,91 @@
+"""A model behind one flag, from the command line: forecast, caps, cassette, and the same numbers as without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fault_server import FaultServer
+from test_train_exam import kbgym
+
+from kbgym.llm.cassette import Cassette
+from kbgym.llm.retry import Retry
+from kbgym.trace.events import Ended, Genesis
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.people import generate
+
+MODEL = "llm:local/tiny"
+SMALL = ["--questions", "10", "--epochs", "1", "--embedder", "hash"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("worlds") / "w"
+    generate(people=80, seed=3).save(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def server():
+    with FaultServer() as running:
+        yield running
+
+
+def test_nothing_is_spent_without_yes(world, server, tmp_path):
+    arguments = ["exam", world, "--embedder", "hash", "--agent", MODEL, "--base-url", server.url]
+    code, _, error = kbgym(*arguments)
+    assert code == 2 and "say --yes" in error and "passes, about" in error
+    assert server.answered == 0
+
+
+def test_an_exam_by_a_model_and_again_from_its_cassette_for_nothing(world, server, tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    base = ["exam", world, "--embedder", "hash", "--set", "eval", "--json"]
+    code, first, _ = kbgym(*base, "--agent", MODEL, "--base-url", server.url, "--yes", "--out", str(rows))
+    assert code == 0
+    asked = server.answered
+    cassette = tmp_path / "rows.cassette.jsonl"
+    assert len(Cassette(cassette, record=False)) == asked > 0
+    assert all(json.loads(line)["usage"]["requests"] > 0 for line in rows.read_text().splitlines())
+    code, again, _ = kbgym(*base, "--agent", f"cassette:{cassette}")
+    assert code == 0 and json.loads(again) == json.loads(first) and server.answered == asked
+    code, reference, _ = kbgym(*base, "--agent", "reference")
+    assert json.loads(reference)["f1"] == json.loads(first)["f1"], "the server plays the reference reader"
+
+
+def test_training_by_a_model_stops_at_a_cap_and_goes_on_where_it_stopped(world, server, tmp_path):
+    out, config = tmp_path / "run", tmp_path / "run.toml"
+    config.write_text(f'eval = false\nagent = "{MODEL}"\n')
+    base = ["train", "--world", world, "--out", str(out), *SMALL, "--config", str(config), "--base-url", server.url]
+    base.append("--yes")
+    code, _, error = kbgym(*base, "--max-tokens", "30000")
+    assert code == 1 and "--max-tokens 30000 is reached" in error
+    done = StoreFolder(out).reading
+    assert done is not None and 0 < done.iteration < 10
+    code, text, _ = kbgym(*base, "--json")
+    assert code == 0 and json.loads(text)["iterations"] == 10
+    events = StoreFolder(out).events
+    assert isinstance(events[0], Genesis) and set(events[0].settings["agents"]) == {"reader", "curator"}
+    assert all(event.usage for event in events if isinstance(event, Ended))
+    assert server.answered == len(Cassette(out / "cassette.jsonl", record=False)), "nothing was paid for twice"
+
+
+def test_a_judge_that_cannot_judge_stops_the_run_before_it_begins(world, server, tmp_path):
+    out = str(tmp_path / "run")
+    server.script = lambda body: {"role": "assistant", "content": ""}
+    flags = ["--judge", MODEL, "--base-url", server.url, "--yes"]
+    code, _, error = kbgym("train", "--world", world, "--out", out, *SMALL, *flags)
+    assert code == 1 and "judge" in error
+    assert not [e for e in StoreFolder(Path(out)).events if isinstance(e, Ended)]
+
+
+def test_an_outage_is_never_scored(world, tmp_path, monkeypatch):
+    monkeypatch.setattr("kbgym.llm.connect.Retry", lambda: Retry(attempts=2, first=0.01, longest=0.02))
+    with FaultServer(rate=1.0, faults=("error",)) as broken:
+        code, _, error = kbgym(
+            "exam", world, "--embedder", "hash", "--set", "eval", "--agent", MODEL, "--base-url", broken.url,
+            "--yes", "--out", str(tmp_path / "rows.jsonl"), "--concurrency", "2",
+        )  # fmt: skip
+    assert code == 1 and error.strip()
+    assert not (tmp_path / "rows.jsonl").read_text()
