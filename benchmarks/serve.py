@@ -3,11 +3,11 @@
     python benchmarks/serve.py                       # 64 clients for 60 s, then 50 kills; prints Markdown
     python benchmarks/serve.py --seconds 8 --kills 5 --embedder hash --json
 
-Load: each client thinks for a while (0.5 s on average, less than a model takes; --think 0 for none), then searches (70%),
-reads (15%), or edits (15%): it raises a counter that all clients share by reading and editing its document, or adds a
-sentence and links it. Afterwards every acknowledged edit must be in the store, every counter must stand at the number
-of its acknowledged raises, and the store must equal the replay of its trace. Kills: the same edits, no thinking, the
-server killed at a random moment and started again on what it left.
+Load: each client thinks for a while (0.5 s on average, less than a model takes; --think 0 for none), then searches
+(70%), reads (15%), or edits (15%): it raises a counter that all clients share by reading and editing its document, or
+it adds a sentence and links it. Afterwards every acknowledged edit must be in the store, every counter must stand at
+the number of its acknowledged raises, and the store must equal the replay of its trace. Kills: the same edits, no
+thinking, the server killed at a random moment and started again on what it left.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import re
 import subprocess
@@ -89,7 +90,8 @@ class Client:
     def __init__(self, number: int, connection: Connection, queries: list[str], ids: list[str], record: Record) -> None:
         self.number, self.connection, self.queries, self.ids, self.record = number, connection, queries, ids, record
         self.dice = random.Random(number)
-        self.count = 0
+        self.count = self.searches = 0
+        self.cold = False
 
     async def ask(self, path: str, body: Any) -> tuple[int, Any]:
         started = time.perf_counter()
@@ -103,7 +105,9 @@ class Client:
                 await asyncio.sleep(self.dice.expovariate(1 / think))
             luck = 1.0 if edits_only else self.dice.random()
             if luck < 0.70:
-                await self.ask("/search", {"query": self.dice.choice(self.queries)})
+                self.searches += 1
+                query = self.dice.choice(self.queries)
+                await self.ask("/search", {"query": f"{query} {self.number}-{self.searches}" if self.cold else query})
             elif luck < 0.85:
                 await self.ask("/read", {"id": self.dice.choice(self.ids)})
             elif self.dice.random() < 0.5:
@@ -188,6 +192,8 @@ async def load(place: Path, queries: list[str], ids: list[str], arguments: argpa
         record = Record()
         connections = [Connection(server.url, token, str(n)) for n in range(arguments.clients)]
         clients = [Client(n, one, queries, ids, record) for n, one in enumerate(connections)]
+        for client in clients:
+            client.cold = arguments.cold
         until = time.monotonic() + arguments.seconds
         await asyncio.gather(*(client.work(until, arguments.think) for client in clients))
         _, stats = await connections[0].request("/store/stats")
@@ -259,6 +265,7 @@ def main() -> None:
     parser.add_argument(
         "--think", type=float, default=0.5, help="seconds a client waits between two actions, on average"
     )
+    parser.add_argument("--cold", action="store_true", help="no vector is known before: every query is embedded anew")
     parser.add_argument("--people", type=int, default=500)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--embedder", default="all-MiniLM-L6-v2")
@@ -266,6 +273,8 @@ def main() -> None:
     arguments = parser.parse_args()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
+        if arguments.cold:
+            os.environ["KBGYM_CACHE"] = str(Path(folder) / "cache")
         if arguments.seconds:
             queries, ids = make_store(Path(folder) / "load", arguments.people)
             found["load"] = asyncio.run(load(Path(folder) / "load", queries, ids, arguments))

@@ -301,23 +301,35 @@ def test_the_prequential_file_follows_the_trace(place: Path) -> None:
 
 
 def test_the_gate_asks_those_an_edit_can_reach(place: Path) -> None:
-    """An index of bakers is found by the question about bakers, and by no search about Hal's birth."""
+    """A new document reaches the question whose search would find it; an edited one the question that saw it."""
 
     async def work() -> None:
-        panel = [Asking("baker", QUESTION, (GOLD,)), Asking("born", "When was Hal Ost born?", ("1982-01-08",))]
+        panel = [Asking("baker", QUESTION, (GOLD,)), Asking("born", "Tell me when Hal Ost was born", ("1982-01-08",))]
         async with opened(place, gate=Gate(1, panel, ReferenceReader)) as online:
             gate, owner = online.gate, online.owner
             assert gate is not None
+            born = next(id for text, id in IDS.items() if text.startswith("Hal Ost was born"))
             without = ServedEnvironment(owner.snapshot().store, owner.snapshot().engine)
-            for text, reached in (("Job is baker.", ["baker"]), ("Hal Ost was born on.", ["born"])):
+
+            async def reached(*actions: Action) -> list[str]:
                 made = ServedEnvironment(owner.store.copy(), owner.engine.overlay())
-                await made.step(Add(text), "curator")
-                for number in range(5):
-                    found = await gate.judge(without, made, {"n1"}, number)
-                    assert found.admitted and (found.asked, found.reached) == (1, 1)
-                    assert [one.id for one in gate.sample({"n1"}, [text], made, number)[0]] == reached
+                for action in actions:
+                    await made.step(action, "curator")
+                touched = {getattr(action, "id", "n1") for action in actions}
+                texts = [made.store[id].text for id in touched]
+                await gate.judge(without, made, touched, 1)
+                samples = [gate.sample(touched, texts, made, number) for number in range(8)]
+                assert len({count for _, count in samples}) == 1
+                return sorted({one.id for sample, _ in samples for one in sample})
+
+            assert await reached(Add("job is baker")) == ["baker"]
+            assert await reached(Add("Zyx qvw.")) == ["baker", "born"], "where none is reached, any may be asked"
+            assert await reached(Edit(born, "Hal Ost was born.")) == ["born"]
             gate.evidence = 2
-            assert not (await gate.judge(without, made, {"n1"}, 1)).admitted
+            made = ServedEnvironment(owner.store.copy(), owner.engine.overlay())
+            await made.step(Add("job is baker"), "curator")
+            refused = await gate.judge(without, made, {"n1"}, 1)
+            assert not refused.admitted and refused.reason == "only 1 questions could tell what it does"
 
     asyncio.run(work())
 

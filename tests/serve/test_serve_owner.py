@@ -12,6 +12,7 @@ from serving import family_store, opened, replayed
 
 from kbgym.actions import Add, Added, Answer, Delete, Edit, Error, Link, LinkMany, Merged, Read, Search, Unlink
 from kbgym.errors import BadInput, Failed
+from kbgym.protocol.session import embedder_named
 from kbgym.serve.owner import Owner
 from kbgym.serve.sessions import Session, Sessions
 from kbgym.trace import log
@@ -221,3 +222,23 @@ def test_old_sessions_are_forgotten_before_new_ones() -> None:
     for number in range(2_000):
         sessions.of("bo", str(number))
     assert sessions.of("ada") is not first
+
+
+def test_one_who_only_looks_locks_nobody_out_and_sees_what_is_committed(place: Path) -> None:
+    async def work() -> None:
+        early = Owner(place, embedder=embedder_named("hash"), write=False)
+        assert not (place / "trace.jsonl").exists(), "looking leaves no trace"
+        async with opened(place) as online:
+            late = Owner(place, embedder=embedder_named("hash"), write=False)
+            await online.owner.act(Session("ada"), Add("Nils Holm keeps geese."), "curator")
+            await online.owner.act(Session("ada"), Delete(BAKER), "curator")
+            for looking in (early, late):
+                reply = await looking.act(Session("rex"), Search("Nils Holm keeps geese."), "reader")
+                assert reply.step.observation.startswith("[n1]") and reply.version == 2
+                gone = await looking.act(Session("rex"), Read(BAKER), "reader")
+                assert isinstance(gone.step.result, Error)
+                with pytest.raises(BadInput, match="looking only"):
+                    await looking.act(Session("rex"), Add("x y."), "curator")
+                await looking.close()
+
+    asyncio.run(work())

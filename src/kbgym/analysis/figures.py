@@ -209,7 +209,8 @@ def ablation_curves(results: Results) -> str:
         for axis, name, value in panels:
             spent = [point.spent for point in points]
             values = [value(p) for p in points]
-            axis.plot(spent, values, color=colour, marker=marker, ms=4, lw=1.3, label=results.label(arm))
+            look = {"lw": max(1.0, 3.6 - 0.5 * place), "ms": max(4.0, 8.5 - 0.8 * place)}
+            axis.plot(spent, values, color=colour, marker=marker, label=results.label(arm), **look)
             axis.set_ylabel(name)
             axis.set_xlabel("training actions spent")
     handles, labels = axes[0][0].get_legend_handles_labels()

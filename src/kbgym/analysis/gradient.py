@@ -75,4 +75,4 @@ def table(groups: Mapping[str, Comparison], kind: str = "people") -> str:
             theirs, before, after = PAPER[kind][name]
             paper = f"{theirs:.3f}, {before:.3f} → {after:.3f}"
         lines.append(f"{LABELS.get(name, name):12}{result.n:>4}  {rho:>22}{f1:>22}{actions:>14}   {paper:<22}")
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import sys
 from importlib.metadata import version
@@ -186,4 +187,6 @@ def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role,
     text = f"{online.owner.place} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
     emit({"url": url, "documents": len(online.owner.store), "tokens": known and len(known)}, as_json, quiet, text)
     sys.setswitchinterval(0.001)  # the embedding thread gives way to requests sooner
+    gc.collect()
+    gc.freeze()  # the store is not looked through for garbage again: that held requests up for 50 ms
     uvicorn.Server(config).run(sockets=[listening])

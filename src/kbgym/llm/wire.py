@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
@@ -98,15 +100,17 @@ class BesideSDK:
         headers = {**api.auth_headers, **api.default_headers}
         self._headers = {name: value for name, value in headers.items() if isinstance(value, str)}
 
+        self._proxy = _proxy(self._url)
+
         def session() -> aiohttp.ClientSession:
-            # Our own limiter counts the connections; proxies from the environment are used, as the SDK does.
-            return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), headers=self._headers, trust_env=True)
+            # Our own limiter counts the connections.
+            return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), headers=self._headers)
 
         self._session = PerLoop(session)
 
     async def post(self, content: bytes) -> Answer:
         session = await self._session.now()
-        async with session.post(self._url, data=content, params=self._query) as reply:
+        async with session.post(self._url, data=content, params=self._query, proxy=self._proxy) as reply:
             text = bytearray()
             async for chunk in reply.content.iter_any():
                 text += chunk
@@ -116,6 +120,12 @@ class BesideSDK:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy the environment names for an address, found once: aiohttp would look in two threads every time."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 def openai_sender(connect: Callable[[], Any], path: str, status_error: type[Exception]) -> Sender:
