@@ -3,7 +3,7 @@
     python benchmarks/serve.py                       # 64 clients for 60 s, then 50 kills; prints Markdown
     python benchmarks/serve.py --seconds 8 --kills 5 --embedder hash --json
 
-Load: each client thinks for a while (0.5 s on average, less than a model takes; --think 0 for none), then searches
+Load: each client thinks for a while (1 s on average, less than a model takes; --think 0 for none), then searches
 (70%), reads (15%), or edits (15%): it raises a counter that all clients share by reading and editing its document, or
 it adds a sentence and links it. Afterwards every acknowledged edit must be in the store, every counter must stand at
 the number of its acknowledged raises, and the store must equal the replay of its trace. Kills: the same edits, no
@@ -263,7 +263,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument(
-        "--think", type=float, default=0.5, help="seconds a client waits between two actions, on average"
+        "--think", type=float, default=1.0, help="seconds a client waits between two actions, on average"
     )
     parser.add_argument("--cold", action="store_true", help="no vector is known before: every query is embedded anew")
     parser.add_argument("--people", type=int, default=500)

@@ -23,7 +23,7 @@ from kbgym.agents.reference.questions import further_keys, named_keys, parse_que
 from kbgym.agents.reference.wording import query_for
 from kbgym.policy import Errand
 
-LENGTH = 12
+LENGTH = 16
 # Actions an index costs: about five pages, adding and linking; only the last two where everything was seen already.
 # One relation of a person saves a reader characters but no action, so it waits for whatever saves actions.
 _COST, _COST_SEEN, _COST_RELATION = 7, 2, 20
