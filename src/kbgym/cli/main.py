@@ -24,6 +24,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "baseline": ("baseline", "Build an unsupervised arm's store: flat, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
     "report": ("report", "Every table and figure of an experiment or a run, in one file."),
+    "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),
+    "transcripts": ("transcripts", "A cassette's passes as chat-format JSONL, for fine-tuning."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
     "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),

@@ -121,7 +121,8 @@ class ExactIndex:
 
     def vector(self, id: str) -> NDArray[np.float32]:
         """A copy of what is under an id; KeyError where it is unknown."""
-        return self._matrix[self._rows[id]].copy()
+        row: NDArray[np.float32] = self._matrix[self._rows[id]].copy()
+        return row
 
     def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
         query: NDArray[np.float32] = np.asarray(vector, dtype=np.float32)
