@@ -45,6 +45,7 @@ class Agenda:
         self._pages: Counter[str] = Counter()
         self._index: dict[Key, str] = {}
         self._linked: dict[str, set[str]] = {}
+        self._folded: set[Key] = set()  # keys whose index the guard took for another one: not worth trying again
 
     # -- feeding ------------------------------------------------------------------------------------------------------
 
@@ -67,9 +68,12 @@ class Agenda:
             self._see(id, text)
         if isinstance(action, Search) and shown and action.page == self._pages[action.query] + 1:
             self._pages[action.query] = action.page
-        if isinstance(action, Add) and shown and (key := index_key(shown[0][1])) is not None:
-            self._index[key] = shown[0][0]
-            self._linked.setdefault(shown[0][0], set())
+        if isinstance(action, Add) and shown and (key := index_key(action.text)) is not None:
+            if index_key(shown[0][1]) == key:
+                self._index[key] = shown[0][0]
+                self._linked.setdefault(shown[0][0], set())
+            else:
+                self._folded.add(key)
         if isinstance(action, LinkMany) and action.source in self._linked:
             self._linked[action.source].update(action.targets)
 
@@ -148,7 +152,7 @@ class Agenda:
     def _is_ready(self, key: Key) -> bool:
         """Whether everything under a narrower key has been seen: its people are known, and what is asked of each."""
         base = key.base if key.kind in ATTRIBUTES else Key("person", key.value)
-        if base not in self._index:
+        if base not in self._index or key in self._folded:
             return False
         if not key.then:
             return len(self._under(key)) > 1

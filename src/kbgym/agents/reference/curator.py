@@ -116,7 +116,7 @@ class ReferenceCurator(PlannedPolicy):
         if self._remaining <= 2:
             return
         shown = documents((yield Add(index_text(key))))
-        if shown:
+        if shown and is_index(shown[0][1], key):  # the guard may have taken it for another index
             yield from self._link(shown[0][0], members)
 
     def _mend(self, index: str, members: dict[str, None], key: Key) -> Working:
