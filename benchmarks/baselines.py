@@ -17,9 +17,9 @@ from kbgym.agents.registry import make_agent
 from kbgym.analysis.coverage import coverage
 from kbgym.baselines import ARMS, build_arm, engine_for_arm
 from kbgym.protocol.exam import examine, summarise
+from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Settings
-from kbgym.protocol.train import schedule
 from kbgym.search.embed import CachedEmbedder, default_embedder
 from kbgym.worlds import people
 from kbgym.worlds.paper import read

@@ -6,7 +6,7 @@ Forward passes, exams and backward passes are this same code; only role, task an
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -51,13 +51,15 @@ async def play(
     budget: int,
     memory: int = MEMORY,
     on_step: Callable[[int, Step], None] | None = None,
+    past: Sequence[Step] = (),
 ) -> Transcript:
     """Ask the policy for one action at a time until it ends the pass or the budget does.
 
     `on_step` hears of every step as it happens, so that passes side by side are traced in the order they took effect.
+    `past` are the steps of a pass that was cut short: they are spent, and the policy sees them.
     """
-    steps: list[Step] = []
-    recent: deque[Turn] = deque(maxlen=memory)
+    steps: list[Step] = list(past)
+    recent: deque[Turn] = deque((Turn(step.action, step.observation) for step in past), maxlen=memory)
     outcome: Outcome = "out_of_budget"
     answer = failure = None
     while outcome == "out_of_budget" and len(steps) < budget:

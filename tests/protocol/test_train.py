@@ -17,11 +17,13 @@ from kbgym.actions import Answer, Done, Search
 from kbgym.analysis.coverage import coverage
 from kbgym.errors import BadInput
 from kbgym.policy import AgentFailed
+from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.session import agents_named
-from kbgym.protocol.train import Agents, schedule
-from kbgym.trace.events import Began, Committed, Ended, Graded, Noted
+from kbgym.protocol.train import Agents
+from kbgym.trace.events import Acted, Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
+from kbgym.trace.history import log
 
 SMALL = Settings(questions=20, epochs=2, embedder="hash")
 
@@ -170,13 +172,84 @@ def test_the_backward_pass_is_told_one_of_three_outcomes(tmp_path, start):
     assert ("wrong", 0.0, 1, 30) in told
 
 
-def test_a_batch_is_one_transaction_and_replays(tmp_path, start):
-    settings = Settings(questions=20, epochs=1, batch_size=8, embedder="hash")
-    trainer = start(tmp_path / "run", settings)
+BATCH = Settings(questions=20, epochs=2, batch_size=8, embedder="hash", eval=False)
+
+
+def slow(agent, shortest=0.001):
+    """The same agent with a pause before every action, as a model has; passes then overtake one another."""
+
+    class Slow:
+        def __init__(self):
+            self.policy = agent()
+
+        async def act(self, view):
+            await asyncio.sleep(shortest * (1 + len(view.task.question) % 7))
+            return await self.policy.act(view)
+
+    return Slow
+
+
+def slowed(trainer):
+    trainer.agents = Agents(slow(trainer.agents.reader), slow(trainer.agents.curator))
+    return trainer
+
+
+def commits_of(folder: Path) -> list[Committed]:
+    return [event for event in StoreFolder(folder).events if isinstance(event, Committed)]
+
+
+def test_lessons_side_by_side_end_in_commits_of_their_own_and_replay(tmp_path, start):
+    trainer = slowed(start(tmp_path / "run", BATCH))
     asyncio.run(trainer.train())
     folder = StoreFolder(tmp_path / "run")
-    assert [e.iteration for e in folder.events if isinstance(e, Committed)] == [8, 16, 20]
+    assert [e.iteration for e in commits_of(tmp_path / "run")] == list(range(1, 41))
     assert folder.store().fingerprint == trainer.store.fingerprint
+    graded = [event.iteration for event in folder.events if isinstance(event, Graded)]
+    assert sorted(graded) == list(range(1, 41))
+    assert graded != sorted(graded), "no lesson overtook another: nothing was side by side"
+    first = [e.epoch for e in folder.events if isinstance(e, Began)]
+    assert first == sorted(first), "a lesson of the second epoch began before the first was over"
+
+
+def test_a_lesson_cut_short_goes_on_from_its_last_committed_step(tmp_path, start):
+    """Kill at every commit: each lesson is graded once, no step is lost or done twice, and the trace replays."""
+
+    class Stop(Exception):
+        pass
+
+    def stop(done: int, total: int, note: str) -> None:
+        if done % 3 == 0:
+            raise Stop
+
+    folder, stops, carried = tmp_path / "run", 0, 0
+    while True:
+        trainer = slowed(start(folder, BATCH))
+        carried += sum(bool(lesson.forward or lesson.backward) for lesson in trainer._cut_short.values())
+        try:
+            asyncio.run(trainer.train(stop))
+            break
+        except Stop:
+            stops += 1
+    assert stops > 5 and carried > 20
+    events = StoreFolder(folder).events
+    for phase, budget in (("forward", 15), ("backward", 30)):
+        for iteration in range(1, 41):
+            steps = [e.step for e in events if isinstance(e, Acted) and (e.iteration, e.phase) == (iteration, phase)]
+            assert steps == list(range(1, len(steps) + 1)) and 0 < len(steps) <= budget
+    assert sorted(e.iteration for e in events if isinstance(e, Graded)) == list(range(1, 41))
+    assert len({(e.epoch, e.question) for e in events if isinstance(e, Began) and e.phase == "forward"}) == 40
+    assert sum(isinstance(e, Ended) for e in events) == 80
+    assert len({entry.iteration for entry in log(events)}) == len(log(events)) == 40
+
+
+def test_a_rollback_while_lessons_were_under_way_returns_to_where_they_were(tmp_path, start):
+    asyncio.run(slowed(start(tmp_path / "run", BATCH)).train())
+    StoreFolder(tmp_path / "run").rollback(10)
+    trainer = start(tmp_path / "run", BATCH)
+    assert trainer.position == 10 and trainer._cut_short
+    asyncio.run(trainer.train())
+    assert trainer.position == 40
+    assert StoreFolder(tmp_path / "run").store().fingerprint == trainer.store.fingerprint
 
 
 _TRAIN = """

@@ -16,10 +16,10 @@ from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import examine, summarise
+from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import Probe, gradient
 from kbgym.protocol.run import Run
 from kbgym.protocol.session import embedder_named, question_set
-from kbgym.protocol.train import schedule
 from kbgym.trace.events import Genesis
 from kbgym.trace.folder import open_folder
 from kbgym.worlds.world import World

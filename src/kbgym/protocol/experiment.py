@@ -29,10 +29,11 @@ from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_line
 from kbgym.environment import Engine
 from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
+from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.session import agents_named, embedder_named, engine_for
-from kbgym.protocol.train import Trainer, schedule
+from kbgym.protocol.train import Trainer
 from kbgym.store import Store
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people

@@ -11,8 +11,9 @@ from kbgym.agents.registry import make_agent, make_judge
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
+from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import STRATEGIES, Agents, schedule
+from kbgym.protocol.train import STRATEGIES, Agents
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store

@@ -5,7 +5,7 @@ All three are folds over events or comparisons of stores; none keeps state of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -160,10 +160,14 @@ def _change(event: Acted, id: str, before: Record | None, after: Record | None, 
 # -- log --------------------------------------------------------------------------------------------------------------
 
 
+OF_A_PASS = (Began, Acted, Ended, Graded)
+
+
 class Entry(msgspec.Struct, frozen=True):
     """One iteration: what was asked, how it went, what it did to the store. `undone` by a later rollback, perhaps.
 
-    Iterations of one batch were committed together, at `commit`; the store's size is the size then.
+    Lessons under way side by side may end in another order than they began: `commit` is the state of the store in which
+    this one is whole (`RUN@commit`), and the store's size is the size then.
     """
 
     iteration: int
@@ -188,27 +192,35 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def log(events: Sequence[Event]) -> list[Entry]:
-    """An entry an iteration, oldest first."""
+    """An entry an iteration, oldest first, where its last event was committed."""
     alive = {event.iteration for event in effective(events) if isinstance(event, Committed)}
+    transactions = list(_transactions(events))
+    ends = {e.iteration: number for number, some in enumerate(transactions) for e in some if isinstance(e, OF_A_PASS)}
     entries: list[Entry] = []
-    transaction: list[Event] = []
-    for event in events:
-        transaction.append(event)
-        if isinstance(event, Genesis):
-            transaction = []
-        elif isinstance(event, Committed):
-            begun = sorted({other.iteration for other in transaction if isinstance(other, Began)})
-            for iteration in begun[:-1]:
-                own = [other for other in transaction if _iteration(other) == iteration]
-                entries.append(_entry(iteration, own, event, event.iteration not in alive))
-            rest = [other for other in transaction if _iteration(other) not in begun[:-1]]
-            entries.append(_entry(event.iteration, rest, event, event.iteration not in alive))
-            transaction = []
+    passes: dict[int, list[Event]] = {}
+    for number, (*some, commit) in enumerate(transactions):
+        assert isinstance(commit, Committed)
+        for event in some:
+            if isinstance(event, OF_A_PASS):
+                passes.setdefault(event.iteration, []).append(event)
+        over = sorted(iteration for iteration in passes if ends[iteration] == number)
+        # What belongs to no pass (a rollback, a note, an import) stands with the last one, or for itself.
+        rest = [event for event in some if not isinstance(event, OF_A_PASS)]
+        for iteration in over or [commit.iteration]:
+            own = passes.pop(iteration, []) + (rest if iteration == (over or [iteration])[-1] else [])
+            entries.append(_entry(iteration, own, commit, commit.iteration not in alive))
     return entries
 
 
-def _iteration(event: Event) -> int:
-    return 0 if isinstance(event, Genesis) else event.iteration
+def _transactions(events: Sequence[Event]) -> Iterator[list[Event]]:
+    """The events of each commit, the commit last."""
+    some: list[Event] = []
+    for event in events:
+        if not isinstance(event, Genesis):
+            some.append(event)
+        if isinstance(event, Committed):
+            yield some
+            some = []
 
 
 def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: bool) -> Entry:

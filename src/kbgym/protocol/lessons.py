@@ -1,0 +1,91 @@
+"""The lessons of a training: which there are, in what order, and how far each has come as the trace tells it.
+
+A lesson is one question in one epoch: a forward pass, its grade, a backward pass. Several may be under way at once, and
+a commit made when one of them ends keeps what the others have done so far; so a lesson may have to be gone on with
+after an interruption. Nothing here plays or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+
+from kbgym.environment import Step
+from kbgym.protocol.run import Settings
+from kbgym.store import Store
+from kbgym.tools import render
+from kbgym.trace.events import Acted, Began, Ended, Event, Genesis, Graded
+from kbgym.trace.replay import effective
+from kbgym.worlds.people import training_subset
+from kbgym.worlds.world import Question, World
+
+Key = tuple[int, str]
+
+
+class Lesson(NamedTuple):
+    """One question in one epoch."""
+
+    epoch: int
+    question: Question
+
+    @property
+    def key(self) -> Key:
+        return self.epoch, self.question.id
+
+
+class Underway(msgspec.Struct):
+    """What a lesson that was begun has in the trace: its iteration, its steps, and its grade if it came so far."""
+
+    iteration: int
+    forward: list[Step] = []
+    backward: list[Step] = []
+    grade: Graded | None = None
+    finished: bool = False
+
+
+def schedule(world: World, settings: Settings) -> list[Lesson]:
+    """Every lesson in order: the same questions each epoch, in an order of that epoch's own."""
+    questions = training_subset(world.split("train"), settings.questions)
+    lessons: list[Lesson] = []
+    for epoch in range(1, settings.epochs + 1):
+        order = list(questions)
+        Random(f"{settings.seed}:epoch:{epoch}").shuffle(order)
+        lessons += [Lesson(epoch, question) for question in order]
+    return lessons
+
+
+class Progress:
+    """Follows a replay and says what became of each lesson; what a rollback undid does not count."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, str] = {}
+
+    def __call__(self, event: Event, store: Store) -> None:
+        """Keep what an agent read while the store still is as the agent saw it."""
+        if isinstance(event, Acted) and event.phase in ("forward", "backward"):
+            self._read[id(event)] = render(event.result, lambda id: store[id].text)
+
+    def lessons(self, events: Sequence[Event]) -> dict[Key, Underway]:
+        """Every lesson of the replayed events by (epoch, question), finished or not."""
+        found: dict[Key, Underway] = {}
+        of: dict[int, Underway] = {}
+        for event in effective(events):
+            match event:
+                case Began(iteration, "forward", _, question, _, epoch):
+                    of[iteration] = found[epoch, question] = Underway(iteration)
+                case Acted(iteration, "forward" | "backward" as phase, _, action, result, verdict) if iteration in of:
+                    steps = of[iteration].forward if phase == "forward" else of[iteration].backward
+                    steps.append(Step(action, result, self._read[id(event)], verdict))
+                case Graded(iteration) if iteration in of:
+                    of[iteration].grade = event
+                case Ended(iteration, phase, outcome) if iteration in of:
+                    of[iteration].finished = phase == "backward" or outcome == "agent_failed"
+        return found
+
+
+def last_iteration(events: Sequence[Event]) -> int:
+    """The highest iteration anything in a trace was given, so that none is given twice."""
+    return max((event.iteration for event in events if not isinstance(event, Genesis)), default=0)
