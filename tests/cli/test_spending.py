@@ -71,7 +71,13 @@ def test_training_by_a_model_stops_at_a_cap_and_goes_on_where_it_stopped(world, 
     events = StoreFolder(out).events
     assert isinstance(events[0], Genesis) and set(events[0].settings["agents"]) == {"reader", "curator"}
     assert all(event.usage for event in events if isinstance(event, Ended))
-    assert server.answered == len(Cassette(out / "cassette.jsonl", record=False)), "nothing was paid for twice"
+    answered = server.answered
+    assert answered == len(Cassette(out / "cassette.jsonl", record=False)), "nothing was paid for twice"
+    config.write_text(f'eval = false\nagent = "cassette:{out / "cassette.jsonl"}"\n')
+    code, _, _ = kbgym("train", "--world", world, "--out", str(tmp_path / "again"), *SMALL, "--config", str(config))
+    again = StoreFolder(tmp_path / "again").events
+    assert code == 0 and server.answered == answered
+    assert again[1:] == events[1:], "a cassette plays what was recorded, under the recorded model's name"
 
 
 def test_a_judge_that_cannot_judge_stops_the_run_before_it_begins(world, server, tmp_path):

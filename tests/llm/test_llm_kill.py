@@ -11,6 +11,8 @@ from fault_server import FaultServer
 from llm_fixtures import direct_rows, events, exam, train_over, train_reference, world
 
 from kbgym.llm.cassette import Cassette
+from kbgym.trace.events import Acted, Graded
+from kbgym.trace.folder import StoreFolder
 
 CONCURRENCY = 4
 TESTS = Path(__file__).parent.parent
@@ -25,14 +27,14 @@ TRAIN = """
 import sys; sys.path.insert(0, {tests!r})
 from pathlib import Path
 from llm_fixtures import train_over
-train_over({url!r}, Path({out!r}), Path({cassette!r}))
+train_over({url!r}, Path({out!r}), Path({cassette!r}), batch_size={batch})
 """
 
 
-def killed(code: str, server: FaultServer, out: Path, cassette: Path, after: int) -> None:
+def killed(code: str, server: FaultServer, out: Path, cassette: Path, after: int, batch: int = 1) -> None:
     """Run the code in a process of its own and kill it once the server has answered so many requests."""
     values = {"tests": str(TESTS), "url": server.url, "out": str(out), "cassette": str(cassette)}
-    process = subprocess.Popen([sys.executable, "-c", code.format(concurrency=CONCURRENCY, **values)])
+    process = subprocess.Popen([sys.executable, "-c", code.format(concurrency=CONCURRENCY, batch=batch, **values)])
     try:
         while server.answered < after:
             assert process.poll() is None, "it ended before it could be killed"
@@ -74,3 +76,19 @@ def test_training(tmp_path: Path) -> None:
     assert events(over) == events(direct)
     recorded = len(Cassette(cassette, record=False))
     assert recorded <= first + second <= recorded + 1
+
+
+def test_training_side_by_side(tmp_path: Path) -> None:
+    """What lessons under way had committed is gone on with; of the rest the cassette has every reply that came."""
+    cassette, out = tmp_path / "c.jsonl", tmp_path / "run"
+    with FaultServer(latency=0.01) as server:
+        killed(TRAIN, server, out, cassette, after=90, batch=4)
+        carried = [event for event in StoreFolder(out).events if isinstance(event, Acted)]
+        first = server.answered
+        train_over(server.url, out, cassette, batch_size=4)
+        second = server.answered - first
+    everything = StoreFolder(out).events
+    assert carried and [event for event in everything if isinstance(event, Acted)][: len(carried)] == carried
+    assert sorted(event.iteration for event in everything if isinstance(event, Graded)) == list(range(1, 9))
+    recorded = len(Cassette(cassette, record=False))
+    assert recorded <= first + second <= recorded + 4

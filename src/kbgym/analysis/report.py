@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kbgym.analysis import figures, network, tables, tables_groups, tables_store, tables_training
+from kbgym.analysis import figures, network, tables, tables_groups, tables_store, tables_training, tables_usage
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, Line, Source, Table, number, published, shown
 from kbgym.analysis.curves import curve, examined, learning
@@ -70,6 +70,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 tables_store.store_audit(results),
                 *(tables_store.index_quality(results, arm) for arm in results.trainings),
                 tables_training.breaking_even(results),
+                tables_usage.model_usage(results),
                 tables_training.timing(results),
             ],
         ),
@@ -111,14 +112,21 @@ def _ablation(results: Results) -> tuple[Section, ...]:
         _figure(
             "ablation",
             "What training buys for the actions it spends",
-            f"{results.caption()} Questions drawn for the largest training set, so that none saw an unseen one.",
+            f"{results.caption()} {_drawn(results)}",
             _ablation_sentence(results),
             lambda: figures.ablation_curves(results),
         ),
         tables_store.arms(results),
+        tables.gradient(results),
         *(learning(results, arm) for arm in results.trainings),
     ]
     return sections((f"Ablation: {results.plan.vary if results.plan else ''}", parts))
+
+
+def _drawn(results: Results) -> str:
+    by = results.plan.touched if results.plan else 0
+    which = f"the keys of {by} training questions decide the groups" if by else "drawn for the largest training set"
+    return f"The same questions for all: {which}, and no training saw one of the unseen."
 
 
 def _ablation_sentence(results: Results) -> str:

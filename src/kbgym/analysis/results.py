@@ -26,7 +26,7 @@ from kbgym.protocol.experiment import FILE, LESSONS, Plan, Training, read_plan, 
 from kbgym.protocol.run import Run
 from kbgym.store import Store
 from kbgym.tools import render
-from kbgym.trace.events import Acted, Committed, Ended, Event
+from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.world import World
 
@@ -195,9 +195,14 @@ class Results:
     @property
     def agent(self) -> str:
         """Who produced the numbers, in words that cannot be mistaken for a model's."""
-        reader, curator = self.settings.reader, self.settings.curator
         if self.reference:
             return "the reference agents (deterministic rules, no language model)"
+        # A cassette is called what was recorded in it.
+        genesis = self.seeds[0].trained[self.trainings[0]].place.events[0]
+        known = genesis.settings.get("agents", {}) if isinstance(genesis, Genesis) else {}
+        reader, curator = (
+            known.get(role, {}).get("agent", getattr(self.settings, role)) for role in ("reader", "curator")
+        )
         return f"reader {reader}, curator {curator}"
 
     def caption(self, seeds: Sequence[Seed] | None = None, n: bool = True) -> str:
