@@ -9,7 +9,7 @@ import pytest
 from playing import engine_of, records
 
 from kbgym.actions import Action, Add, Answer, Done, Invalid, Read, Search
-from kbgym.environment import Environment, Step
+from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.policy import AgentFailed, Forward, View
 from kbgym.store import Store
@@ -86,12 +86,12 @@ def test_memory_is_first_in_first_out_and_the_budget_counts_down() -> None:
     assert all(view.task == Forward("Where does Anna Berg live?") for view in policy.views)
 
 
-def test_steps_are_told_as_they_happen() -> None:
-    heard: list[tuple[int, Step]] = []
+def test_a_pass_cut_short_goes_on_with_what_is_left() -> None:
     store = Store(records())
     environment = Environment(store, engine_of(store))
-    policy = Script([Read("d0"), Answer("x")])
-    transcript = asyncio.run(
-        play(policy, environment, "reader", Forward("?"), 5, on_step=lambda number, step: heard.append((number, step)))
-    )
-    assert heard == list(enumerate(transcript.steps, 1))
+    past = asyncio.run(play(Script([Read("d0"), Read("d1")]), environment, "reader", Forward("?"), 2)).steps
+    policy = Script([Read("d2"), Answer("x")])
+    transcript = asyncio.run(play(policy, environment, "reader", Forward("?"), 5, past=past))
+    assert transcript.steps[:2] == past and len(transcript.steps) == 4 and transcript.answer == "x"
+    assert [view.remaining for view in policy.views] == [3, 2]
+    assert [turn.action for turn in policy.views[0].history] == [Read("d0"), Read("d1")]

@@ -6,13 +6,13 @@ Forward passes, exams and backward passes are this same code; only role, task an
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
 
-from kbgym.actions import Answer, Done
-from kbgym.environment import Environment, Step
+from kbgym.actions import Action, Answer, Done
+from kbgym.environment import Step
 from kbgym.policy import AgentFailed, Policy, Task, Turn, View
 from kbgym.tools import Role
 
@@ -21,6 +21,12 @@ BACKWARD_BUDGET = 30
 MEMORY = 30
 
 Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
+
+
+class Acting(Protocol):
+    """What a pass acts on: an environment, or something that stands before one."""
+
+    async def step(self, action: Action, role: Role) -> Step: ...
 
 
 class Transcript(msgspec.Struct, frozen=True):
@@ -45,17 +51,15 @@ class Transcript(msgspec.Struct, frozen=True):
 
 async def play(
     policy: Policy,
-    environment: Environment,
+    environment: Acting,
     role: Role,
     task: Task,
     budget: int,
     memory: int = MEMORY,
-    on_step: Callable[[int, Step], None] | None = None,
     past: Sequence[Step] = (),
 ) -> Transcript:
     """Ask the policy for one action at a time until it ends the pass or the budget does.
 
-    `on_step` hears of every step as it happens, so that passes side by side are traced in the order they took effect.
     `past` are the steps of a pass that was cut short: they are spent, and the policy sees them.
     """
     steps: list[Step] = list(past)
@@ -70,8 +74,6 @@ async def play(
             break
         step = await environment.step(action, role)
         steps.append(step)
-        if on_step:
-            on_step(len(steps), step)
         recent.append(Turn(step.action, step.observation))
         if isinstance(step.action, Answer):
             outcome, answer = "answered", step.action.text

@@ -224,7 +224,7 @@ def test_a_lesson_cut_short_goes_on_from_its_last_committed_step(tmp_path, start
     folder, stops, carried = tmp_path / "run", 0, 0
     while True:
         trainer = slowed(start(folder, BATCH))
-        carried += sum(bool(lesson.forward or lesson.backward) for lesson in trainer._cut_short.values())
+        carried += sum(not lesson.finished and bool(lesson.forward) for lesson in trainer.progress.begun.values())
         try:
             asyncio.run(trainer.train(stop))
             break
@@ -246,7 +246,7 @@ def test_a_rollback_while_lessons_were_under_way_returns_to_where_they_were(tmp_
     asyncio.run(slowed(start(tmp_path / "run", BATCH)).train())
     StoreFolder(tmp_path / "run").rollback(10)
     trainer = start(tmp_path / "run", BATCH)
-    assert trainer.position == 10 and trainer._cut_short
+    assert trainer.position == 10 and len(trainer.progress.begun) > 10
     asyncio.run(trainer.train())
     assert trainer.position == 40
     assert StoreFolder(tmp_path / "run").store().fingerprint == trainer.store.fingerprint

@@ -7,7 +7,6 @@ after an interruption. Nothing here plays or writes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from kbgym.environment import Step
 from kbgym.protocol.run import Settings
 from kbgym.store import Store
 from kbgym.tools import render
-from kbgym.trace.events import Acted, Began, Ended, Event, Genesis, Graded
+from kbgym.trace.events import Acted, Began, Ended, Event, Genesis, Graded, RolledBack
 from kbgym.trace.replay import effective
 from kbgym.worlds.people import training_subset
 from kbgym.worlds.world import Question, World
@@ -58,34 +57,45 @@ def schedule(world: World, settings: Settings) -> list[Lesson]:
 
 
 class Progress:
-    """Follows a replay and says what became of each lesson; what a rollback undid does not count."""
+    """Follows a trace, as it was and as it goes on, and knows what became of each lesson.
+
+    What a rollback undid does not count.
+    """
 
     def __init__(self) -> None:
-        self._read: dict[int, str] = {}
+        self.begun: dict[Key, Underway] = {}
+        self.last = 0  # the highest iteration anything was given
+        self._of: dict[int, Underway] = {}
+        self._heard: list[Event] = []
+        self._read: dict[int, str] = {}  # by the identity of an event in `_heard`
 
     def __call__(self, event: Event, store: Store) -> None:
-        """Keep what an agent read while the store still is as the agent saw it."""
+        self._heard.append(event)
         if isinstance(event, Acted) and event.phase in ("forward", "backward"):
+            # What an agent read, while the store still is as the agent saw it.
             self._read[id(event)] = render(event.result, lambda id: store[id].text)
+        if not isinstance(event, Genesis):
+            self.last = max(self.last, event.iteration)
+        if isinstance(event, RolledBack):
+            self.begun, self._of = {}, {}
+            for kept in effective(self._heard):
+                self._fold(kept)
+        else:
+            self._fold(event)
 
-    def lessons(self, events: Sequence[Event]) -> dict[Key, Underway]:
-        """Every lesson of the replayed events by (epoch, question), finished or not."""
-        found: dict[Key, Underway] = {}
-        of: dict[int, Underway] = {}
-        for event in effective(events):
-            match event:
-                case Began(iteration, "forward", _, question, _, epoch):
-                    of[iteration] = found[epoch, question] = Underway(iteration)
-                case Acted(iteration, "forward" | "backward" as phase, _, action, result, verdict) if iteration in of:
-                    steps = of[iteration].forward if phase == "forward" else of[iteration].backward
-                    steps.append(Step(action, result, self._read[id(event)], verdict))
-                case Graded(iteration) if iteration in of:
-                    of[iteration].grade = event
-                case Ended(iteration, phase, outcome) if iteration in of:
-                    of[iteration].finished = phase == "backward" or outcome == "agent_failed"
-        return found
+    def _fold(self, event: Event) -> None:
+        of = self._of
+        match event:
+            case Began(iteration, "forward", _, question, _, epoch):
+                of[iteration] = self.begun[epoch, question] = Underway(iteration)
+            case Acted(iteration, "forward" | "backward" as phase, _, action, result, verdict) if iteration in of:
+                steps = of[iteration].forward if phase == "forward" else of[iteration].backward
+                steps.append(Step(action, result, self._read[id(event)], verdict))
+            case Graded(iteration) if iteration in of:
+                of[iteration].grade = event
+            case Ended(iteration, phase, outcome) if iteration in of:
+                of[iteration].finished = phase == "backward" or outcome == "agent_failed"
 
-
-def last_iteration(events: Sequence[Event]) -> int:
-    """The highest iteration anything in a trace was given, so that none is given twice."""
-    return max((event.iteration for event in events if not isinstance(event, Genesis)), default=0)
+    def is_over(self, lesson: Lesson) -> bool:
+        found = self.begun.get(lesson.key)
+        return found is not None and found.finished

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import read_lines, whole_folder, write_lines
+from kbgym.canonical import decode, read_lines, whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
@@ -21,7 +21,9 @@ from kbgym.trace.log import Reading, Writer, has_begun, read_trace
 from kbgym.trace.replay import Watcher, effective, replay, rolled_back
 from kbgym.worlds.world import Document, Source
 
+RECORDS = "records.jsonl"
 TRACE = "trace.jsonl"
+ARM = "arm.json"
 
 
 class StoreFolder:
@@ -35,8 +37,32 @@ class StoreFolder:
         self.reading: Reading | None = read_trace(self.trace) if has_begun(self.trace) else None
 
     @property
+    def name(self) -> str:
+        return str(self.folder)
+
+    @property
     def events(self) -> tuple[Event, ...]:
         return self.reading.events if self.reading else ()
+
+    @property
+    def genesis(self) -> Genesis | None:
+        first = self.events[0] if self.events else None
+        return first if isinstance(first, Genesis) else None
+
+    @property
+    def iteration(self) -> int:
+        return self.reading.iteration if self.reading else 0
+
+    @property
+    def position(self) -> int:
+        last = self.events[-1] if self.events else None
+        return last.position if isinstance(last, Committed) else 0
+
+    @property
+    def arm(self) -> str:
+        """A baseline's store says which arm it is, and with that how it is searched."""
+        file = self.folder / ARM
+        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else "flat"
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
         """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""
@@ -54,16 +80,37 @@ class StoreFolder:
 
     def rollback(self, to: int, reason: str = "") -> Store:
         """Return to an earlier iteration by adding to the history."""
-        if self.reading is None or not any(isinstance(event, Committed) for event in self.events):
-            raise BadInput(f"{self.folder} has no history to roll back.")
-        store = rolled_back(self.store(self.reading.iteration), self.store(to))
-        iteration = self.reading.iteration + 1
-        position = next((e.position for e in self.events if isinstance(e, Committed) and e.iteration == to), 0)
-        commit = Committed(iteration, position, store.fingerprint, len(store), store.links)
+        store, events = returning(self.name, self.initial, self.events, to, reason)
         with self.resume() as writer:
-            writer.commit([RolledBack(iteration, to, reason), commit])
+            writer.commit(events)
         self.reading = read_trace(self.trace)
         return store
+
+    def verify(self) -> None:
+        """There is nothing beside the trace but snapshots, which `snapshots.py` compares."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def originals(self) -> dict[str, Document]:
+        return originals(self.folder, self.events)
+
+    def sources(self, origins: Collection[str]) -> dict[str, Source]:
+        return sources(self.folder, origins)
+
+
+def returning(
+    name: str, initial: Store, events: tuple[Event, ...], to: int, reason: str
+) -> tuple[Store, tuple[Event, ...]]:
+    """The store an iteration ended with, and the transaction that returns to it."""
+    last = events[-1] if events else None
+    if not isinstance(last, Committed):
+        raise BadInput(f"{name} has no history to roll back.")
+    store = rolled_back(replay(initial.copy, events), replay(initial.copy, events, to).copy())
+    iteration = last.iteration + 1
+    position = next((e.position for e in events if isinstance(e, Committed) and e.iteration == to), 0)
+    commit = Committed(iteration, position, store.fingerprint, len(store), store.links)
+    return store, (RolledBack(iteration, to, reason), commit)
 
 
 def open_folder(place: str | Path) -> StoreFolder:
@@ -76,12 +123,18 @@ def open_folder(place: str | Path) -> StoreFolder:
 
 
 def read_records(folder: Path) -> Iterable[Record]:
-    if (folder / "records.jsonl").is_file():
-        return read_lines(folder / "records.jsonl", Record)
-    documents = world_documents(folder)
-    if documents is not None:
-        return (Record(d.id, d.text, d.links, origin=d.id) for d in read_lines(documents, _Sentence))
-    raise BadInput(f"{folder} is no store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
+    file = initial_file(folder)
+    if file.name == RECORDS:
+        return read_lines(file, Record)
+    return (d.record for d in read_lines(file, Sentence))
+
+
+def initial_file(folder: Path) -> Path:
+    """The file with what a store began with: records, or a world's sentences."""
+    found = folder / RECORDS if (folder / RECORDS).is_file() else world_documents(folder)
+    if found is None:
+        raise BadInput(f"{folder} is no store: it has no records.jsonl, documents.jsonl or world/documents.jsonl.")
+    return found
 
 
 def world_documents(folder: Path) -> Path | None:
@@ -90,12 +143,16 @@ def world_documents(folder: Path) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-class _Sentence(msgspec.Struct):
+class Sentence(msgspec.Struct):
     """What of a world's document an initial store keeps."""
 
     id: str
     text: str
     links: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> Record:
+        return Record(self.id, self.text, self.links, origin=self.id)
 
 
 def sources(folder: Path, origins: Collection[str]) -> dict[str, Source]:
@@ -108,9 +165,15 @@ def sources(folder: Path, origins: Collection[str]) -> dict[str, Source]:
 def originals(folder: Path, events: Iterable[Event] | None = None) -> dict[str, Document]:
     """The user's sentences a store stands for: those it began with, as later imports changed them."""
     place = world_documents(folder)
-    known = {d.id: d for d in read_lines(place, Document)} if place else {}
+    known = read_lines(place, Document) if place else ()
     if events is None:
         events = read_trace(folder / TRACE).events if has_begun(folder / TRACE) else ()
+    return imported(known, events)
+
+
+def imported(documents: Iterable[Document], events: Iterable[Event]) -> dict[str, Document]:
+    """Documents by id, as the imports of a trace changed them."""
+    known = {document.id: document for document in documents}
     for event in effective(tuple(events)):
         if isinstance(event, Imported):
             for id in event.removed:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -24,7 +25,7 @@ from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 _LINK = b',"chain":"'
 _TAIL = len(_LINK) + 64 + len(b'"}')
 _decoder = msgspec.json.Decoder(Event)
-_START = "0" * 64
+START = "0" * 64
 _BEGINNING = b'{"documents":'
 
 
@@ -70,13 +71,18 @@ def read_trace(path: Path) -> Reading:
         data = path.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}.") from error
+    return reading_of(data, path)
+
+
+def reading_of(data: bytes, path: Path | str) -> Reading:
+    """The bytes of a trace, verified; `path` is what messages call it."""
     events: list[Event] = []
-    committed, length, chain_there = 0, 0, _START
-    chain, position = _START, 0
+    committed, length, chain_there = 0, 0, START
+    chain, position = START, 0
     lines = data.split(b"\n")
     torn = lines.pop()
     for number, line in enumerate(lines, 1):
-        event, chain = _verified(path, number, line, chain)
+        event, chain = verified(path, number, line, chain)
         position += len(line) + 1
         events.append(event)
         if number == 1:
@@ -104,7 +110,7 @@ def _holds(line: bytes, chain: str) -> bool:
     return line[-_TAIL:] == _LINK + hashlib.sha256(chain.encode() + body).hexdigest().encode() + b'"}'
 
 
-def _verified(path: Path, number: int, line: bytes, chain: str) -> tuple[Event, str]:
+def verified(path: Path | str, number: int, line: bytes, chain: str) -> tuple[Event, str]:
     if not _holds(line, chain):
         raise Damaged(f"{path}, line {number}: the hash chain breaks here; the line was changed, moved or lost bytes.")
     try:
@@ -113,7 +119,7 @@ def _verified(path: Path, number: int, line: bytes, chain: str) -> tuple[Event, 
         raise Damaged(f"{path}, line {number}: {error}") from error
 
 
-def _check_genesis(path: Path, event: Event) -> None:
+def _check_genesis(path: Path | str, event: Event) -> None:
     if not isinstance(event, Genesis):
         raise Damaged(f"{path}, line 1: a trace starts with a genesis line.")
     if event.schema != SCHEMA:
@@ -121,7 +127,9 @@ def _check_genesis(path: Path, event: Event) -> None:
 
 
 class Writer:
-    """Appends whole transactions. One writer a trace: a second process is refused."""
+    """Appends whole transactions. One writer a trace: a second process is refused. It fits `place.Appender`."""
+
+    shared = False
 
     def __init__(self, path: Path, reading: Reading | None) -> None:
         """Go on after what was read, cutting off whatever was never committed; with no reading, start a new file."""
@@ -132,7 +140,7 @@ class Writer:
             self._file = os.open(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if reading is None else 0), 0o644)
         except OSError as error:
             raise BadInput(f"cannot write {path}: {error.strerror}.") from error
-        self._chain, self._length = (reading.chain, reading.length) if reading else (_START, 0)
+        self._chain, self._length = (reading.chain, reading.length) if reading else (START, 0)
         try:
             self._claim(reading)
         except BaseException:
@@ -170,6 +178,25 @@ class Writer:
             os.ftruncate(self._file, self._length)
             raise Failed(f"cannot write {self._path}: {error.strerror}; what was committed before is kept.") from error
         self._chain, self._length = chain, self._length + len(block)
+
+    def news(self) -> tuple[Event, ...]:
+        """What others committed: nothing, there are no others."""
+        return ()
+
+    @contextmanager
+    def turn(self) -> Iterator[tuple[Event, ...]]:
+        """It is always this writer's turn."""
+        yield ()
+
+    def rejoin(self, place: object) -> None:
+        """Nobody else can have written: what was committed here is where it goes on."""
+
+    def claim(self, name: str) -> bool:
+        """Whether this writer may do the named piece of work: it is the only one."""
+        return True
+
+    def release(self, name: str) -> None:
+        """Give a claim back."""
 
     def close(self) -> None:
         os.close(self._file)

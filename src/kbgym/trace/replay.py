@@ -35,30 +35,63 @@ def replay(
     for number, event in enumerate(events, 1):
         if at is not None and iteration >= at and not isinstance(event, Genesis):
             break
-        match event:
-            case Genesis(_, documents, fingerprint):
-                if (len(store), store.fingerprint) != (documents, fingerprint):
-                    raise Damaged("the initial documents are not those this trace was written over.")
-            case Acted():
-                _act(store, event, number)
-            case Imported():
-                _import(store, event, number)
-            case RolledBack(_, to):
-                if to not in kept:
-                    raise Damaged(f"trace line {number}: it returns to iteration {to}, which is not before it.")
-                store = rolled_back(store, kept[to].copy())
-            case Committed():
-                iteration = event.iteration
-                if (store.fingerprint, len(store), store.links) != (event.store, event.documents, event.links):
-                    raise Damaged(
-                        f"trace line {number}: the store after iteration {iteration} is not the one recorded."
-                    )
-                if wanted.get(iteration, 0) > number:
-                    kept[iteration] = store.copy()
-                kept = {to: state for to, state in kept.items() if wanted[to] > number}
+        if isinstance(event, RolledBack):
+            if event.to not in kept:
+                raise Damaged(f"trace line {number}: it returns to iteration {event.to}, which is not before it.")
+            store = rolled_back(store, kept[event.to].copy())
+        else:
+            redo(store, event, number)
+        if isinstance(event, Committed):
+            iteration = event.iteration
+            if wanted.get(iteration, 0) > number:
+                kept[iteration] = store.copy()
+            kept = {to: state for to, state in kept.items() if wanted[to] > number}
         if watch:
             watch(event, store)
     return store
+
+
+def catch_up(
+    store: Store,
+    events: Sequence[Event],
+    iteration: int,
+    earlier: Callable[[int], Store],
+    watch: Watcher | None = None,
+    first: int = 1,
+) -> Store:
+    """A store after `iteration`, brought up to date in place with whole transactions that came since.
+
+    It is another object after a rollback: `earlier` gives the store after an iteration that lies before the events.
+    `first` is the number of the first event in its trace, for messages.
+    """
+    wanted = {event.to for event in events if isinstance(event, RolledBack)}
+    kept = {iteration: store.copy()} if iteration in wanted else {}
+    for number, event in enumerate(events, first):
+        if isinstance(event, RolledBack):
+            then = kept[event.to] if event.to in kept else earlier(event.to)
+            store = rolled_back(store, then.copy())
+        else:
+            redo(store, event, number)
+        if isinstance(event, Committed) and event.iteration in wanted:
+            kept[event.iteration] = store.copy()
+        if watch:
+            watch(event, store)
+    return store
+
+
+def redo(store: Store, event: Event, number: int) -> None:
+    """Do to a store what one event did, and see that it comes out as recorded; a rollback is the caller's."""
+    match event:
+        case Genesis(_, documents, fingerprint):
+            if (len(store), store.fingerprint) != (documents, fingerprint):
+                raise Damaged("the initial documents are not those this trace was written over.")
+        case Acted():
+            _act(store, event, number)
+        case Imported():
+            _import(store, event, number)
+        case Committed(iteration):
+            if (store.fingerprint, len(store), store.links) != (event.store, event.documents, event.links):
+                raise Damaged(f"trace line {number}: the store after iteration {iteration} is not the one recorded.")
 
 
 def _check_committed(events: Sequence[Event], at: int) -> None:

@@ -17,8 +17,8 @@ from kbgym.trace.events import Committed, Event, Genesis
 class SnapshotCheck:
     """A replay's watcher that compares the store with the snapshot of every iteration that has one."""
 
-    def __init__(self, folder: Path) -> None:
-        files = sorted((folder / "snapshots").glob("*.jsonl"))
+    def __init__(self, folder: Path | None) -> None:
+        files = sorted((folder / "snapshots").glob("*.jsonl")) if folder else []
         self._files = {int(file.stem): file for file in files if file.stem.isascii() and file.stem.isdecimal()}
         self.checked = 0
 

@@ -1,0 +1,117 @@
+"""Copy a store with its whole history from place to place: the same initial lines, the same trace, the same hashes.
+
+Only the store is copied. What else lies in a run's folder (questions, exams, snapshots, tokens) stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from kbgym.canonical import encode, whole_folder
+from kbgym.errors import BadInput
+from kbgym.store import Store
+from kbgym.trace.events import Committed, Event
+from kbgym.trace.folder import ARM, RECORDS, TRACE, StoreFolder, initial_file
+from kbgym.trace.place import Place, is_url, open_place
+
+# Tick(done, total, note): told how far the work has come.
+Tick = Callable[[int, int, str], None]
+
+
+class Lines(msgspec.Struct, frozen=True):
+    """A store as the lines of its files; `kind` is the name of the initial one, `arm` what an arm said of itself."""
+
+    kind: str
+    initial: list[str]
+    trace: list[str]
+    events: tuple[Event, ...]
+    arm: str | None = None
+
+
+class Copied(msgspec.Struct, frozen=True):
+    """What was copied."""
+
+    documents: int
+    links: int
+    events: int
+    iteration: int
+    hash: str
+
+
+def copy_store(source: str, target: str, tick: Tick | None = None) -> Copied:
+    """Copy a store, up to an iteration where `source` names one; a target that holds anything is refused."""
+    note = tick or (lambda done, total, what: None)
+    if not is_url(target) and Path(target).is_dir() and any(Path(target).iterdir()):
+        raise BadInput(f"{target} is not empty; a store is never written over.")
+    place = open_place(source)
+    note(0, 3, "reading")
+    lines = _cut(lines_of(place), place)
+    note(1, 3, "writing")
+    written = write(lines, target, note)
+    store = written.store()
+    expected = place.store()
+    note(3, 3, "done")
+    if store.fingerprint != expected.fingerprint:
+        raise BadInput(f"{source} changed while it was copied to {target}; remove the copy and try again.")
+    copied = Copied(len(store), store.links, len(lines.events), written.iteration, store.fingerprint)
+    for opened in (place, written):
+        opened.close()
+    return copied
+
+
+def lines_of(place: Place) -> Lines:
+    """The lines of a store as they stand."""
+    if isinstance(place, StoreFolder):
+        file = initial_file(place.folder)
+        trace = place.trace.read_bytes()[: place.reading.length] if place.reading else b""
+        about = place.folder / ARM
+        arm = about.read_text(encoding="utf-8") if about.is_file() else None
+        return Lines(file.name, _split(file.read_bytes()), _split(trace), place.events, arm)
+    from kbgym.trace.postgres import PostgresStore, stored_lines
+
+    if not isinstance(place, PostgresStore):
+        raise TypeError(f"cannot copy {place.name}")
+    initial, traced = stored_lines(place)
+    return Lines(place.meta.initial, initial, traced, place.events, place.meta.arm)
+
+
+def _split(data: bytes) -> list[str]:
+    return data.decode("utf-8").removesuffix("\n").split("\n") if data else []
+
+
+def _cut(lines: Lines, place: Place) -> Lines:
+    """Only up to the iteration that was asked for."""
+    if place.at is None:
+        return lines
+    place.store()  # says so when there is no such iteration
+    numbered = ((number, event) for number, event in enumerate(lines.events, 1) if isinstance(event, Committed))
+    end = next((number for number, event in numbered if event.iteration == place.at), min(1, len(lines.events)))
+    return msgspec.structs.replace(lines, trace=lines.trace[:end], events=lines.events[:end])
+
+
+def write(lines: Lines, target: str, tick: Tick | None = None) -> Place:
+    """A new store of these lines, all or nothing."""
+    if is_url(target):
+        from kbgym.trace.postgres import create
+
+        return create(target, lines.kind, lines.initial, lines.trace, lines.events, lines.arm, tick)
+    with whole_folder(Path(target)) as folder:
+        _write(folder / lines.kind, lines.initial)
+        if lines.trace:
+            _write(folder / TRACE, lines.trace)
+        if lines.arm is not None:
+            (folder / ARM).write_text(lines.arm, encoding="utf-8")
+    return open_place(target)
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as out:
+        out.writelines(f"{line}\n" for line in lines)
+
+
+def save_store(store: Store, target: str, arm: str | None = None) -> None:
+    """Write a store without history, with what its arm says of itself."""
+    write(Lines(RECORDS, [encode(record).decode() for record in store], [], (), arm), target).close()

@@ -1,0 +1,97 @@
+"""A store that notes what changes in it, so that a copy elsewhere can be changed in the same way.
+
+It does what a store does; what the notes are written to, it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kbgym.store import Record, Store
+
+
+class Journal(Store):
+    """Since `clear`: the documents put or dropped (`before` is what they were), those that are new, and the links
+    that came or went; all in the order in which it happened."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.clear()
+        super().__init__(records)
+        self.clear()
+
+    def clear(self) -> None:
+        self.before: dict[str, Record | None] = {}
+        self.added: dict[str, None] = {}
+        self.linked: dict[tuple[str, str], None] = {}
+        self.unlinked: dict[tuple[str, str], None] = {}
+        self.whole = False  # everything may have changed, its order too
+
+    @classmethod
+    def of(cls, store: Store) -> Journal:
+        """A journal that goes on from a store; the records are shared, nothing else is."""
+        made = cls()
+        made._take(store)
+        return made
+
+    def become(self, store: Store) -> None:
+        """Take on another state. Unless it is the same in every respect, all of it counts as changed."""
+        alike = store.fingerprint == self.fingerprint and list(store._records) == list(self._records)
+        if not alike or any(self.inbound(id) != store.inbound(id) for id in self._inbound):
+            self.whole = True
+        self._take(store)
+
+    def _take(self, store: Store) -> None:
+        twin, texts = store.copy(), store._by_text
+        self._records, self._inbound = twin._records, twin._inbound
+        # Which of two equal texts came first is not in the records.
+        self._by_text = None if texts is None else {text: dict(ids) for text, ids in texts.items()}
+        self._issued, self._sum = twin._issued, twin._sum
+        self.origins, self.links, self.merges = twin.origins, twin.links, twin.merges
+
+    @property
+    def issued(self) -> int:
+        """The number of the last id given out."""
+        return self._issued
+
+    def inbound_order(self) -> Mapping[tuple[str, str], int]:
+        """Every link with its place among all, such that the documents linking to one come in the order they did."""
+        numbers: dict[tuple[str, str], int] = {}
+        for target, sources in self._inbound.items():
+            for source in sources:
+                numbers[source, target] = len(numbers)
+        return numbers
+
+    def restore(self, issued: int, merges: int, origins: int, links: Iterable[tuple[str, str]]) -> None:
+        """What records alone do not say: counters, and the order in which links came."""
+        self._issued, self.merges, self.origins = issued, merges, origins
+        self._inbound = {}
+        for source, target in links:
+            self._inbound.setdefault(target, {})[source] = None
+
+    def _put(self, record: Record) -> None:
+        old = self._records.get(record.id)
+        self.before.setdefault(record.id, old)
+        if old is None:
+            self.added.pop(record.id, None)
+            self.added[record.id] = None
+        before = () if old is None else old.links
+        if before is not record.links:
+            had, has = set(before), set(record.links)
+            for target in before:
+                if target not in has:
+                    self._unlinking(record.id, target)
+            for target in record.links:
+                if target not in had:
+                    self.linked[record.id, target] = None
+        super()._put(record)
+
+    def _drop(self, id: str) -> None:
+        self.before.setdefault(id, self._records[id])
+        self.added.pop(id, None)
+        super()._drop(id)
+
+    def _unlinking(self, source: str, target: str) -> None:
+        if (source, target) in self.linked:
+            del self.linked[source, target]
+        else:
+            self.unlinked[source, target] = None

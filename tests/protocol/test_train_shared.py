@@ -1,0 +1,139 @@
+"""Several trainers on one store in PostgreSQL: every lesson taught once, in one order, whoever dies on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from postgres import MISSING, Cluster, installed
+
+from kbgym.errors import BadInput
+from kbgym.protocol.bench import join
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.protocol.train import Trainer, remembered
+from kbgym.trace.copying import copy_store
+from kbgym.trace.events import Acted, Began, Ended, Graded
+from kbgym.trace.folder import StoreFolder
+from kbgym.trace.place import open_place
+from kbgym.worlds.people import generate
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason=MISSING)]
+
+SETTINGS = Settings(questions=20, epochs=2, embedder="hash", eval=False, strategy="class", batch_size=2)
+
+_TRAIN = """
+import sys; sys.path.insert(0, {tests!r} + "/protocol")
+from test_train_shared import train
+print("ready", flush=True)
+train(sys.argv[1], sys.argv[2])
+print("finished", flush=True)
+"""
+
+
+def run_in(folder: str) -> Run:
+    return Run.open_or_create(Path(folder), generate(people=80, seed=3), SETTINGS)
+
+
+def train(folder: str, url: str, settings: Settings = SETTINGS) -> Trainer:
+    run, agents = run_in(folder), agents_named(settings)
+    place = join(url, StoreFolder(Path(folder)).initial, "hash", remembered(settings, agents))
+    trainer = Trainer(run, agents, engine_for(place.store(), embedder_named("hash")), place)
+    asyncio.run(trainer.train())
+    return trainer
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    made = Cluster()
+    yield made
+    made.remove()
+
+
+def whole(url: str) -> None:
+    """Everything the trace must say once all lessons are over."""
+    place = open_place(url)
+    place.verify()
+    events = place.events
+    assert sorted(e.iteration for e in events if isinstance(e, Graded)) == sorted(
+        e.iteration for e in events if isinstance(e, Began) and e.phase == "forward"
+    )
+    lessons = [(e.epoch, e.question) for e in events if isinstance(e, Began) and e.phase == "forward"]
+    assert len(lessons) == len(set(lessons)) == 40
+    assert sum(isinstance(e, Ended) for e in events) == 80
+    epochs = [e.epoch for e in events if isinstance(e, Began)]
+    assert epochs == sorted(epochs), "a lesson of the second epoch began before the first was over"
+    for passed in {(e.iteration, e.phase) for e in events if isinstance(e, Acted)}:
+        steps = [e.step for e in events if isinstance(e, Acted) and (e.iteration, e.phase) == passed]
+        assert steps == list(range(1, len(steps) + 1)), passed
+    assert place.position == 40
+    place.close()
+
+
+def test_one_trainer_learns_there_what_it_learns_in_a_folder(cluster: Cluster, tmp_path: Path) -> None:
+    url = cluster.url("alone")
+    run = run_in(str(tmp_path / "there"))
+    copy_store(str(run.folder / "world"), url)
+    alone = Settings(questions=20, epochs=2, embedder="hash", eval=False, strategy="class")
+    here = Run.open_or_create(tmp_path / "here", run.world, alone)
+    engine = engine_for(StoreFolder(here.folder).store(), embedder_named("hash"))
+    asyncio.run(Trainer(here, agents_named(alone), engine).train())
+    there = Run.open_or_create(tmp_path / "one", run.world, alone)
+    agents = agents_named(alone)
+    place = join(url, StoreFolder(there.folder).initial, "hash", remembered(alone, agents))
+    trainer = Trainer(there, agents, engine_for(place.store(), embedder_named("hash")), place)
+    asyncio.run(trainer.train())
+    assert trainer.store.fingerprint == StoreFolder(here.folder).store().fingerprint
+    whole(url)
+
+
+def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Path) -> None:
+    url = cluster.url("refused")
+    run = run_in(str(tmp_path / "a"))
+    copy_store(str(run.folder / "world"), url)
+    initial, agents = StoreFolder(run.folder).initial, agents_named(SETTINGS)
+    join(url, initial, "hash", remembered(SETTINGS, agents)).close()
+    with pytest.raises(BadInput, match="strategy 'class', not 'paper'"):
+        join(url, initial, "hash", remembered(Settings(questions=20, embedder="hash", eval=False), agents))
+    other = generate(people=40, seed=1)
+    other.save(tmp_path / "other")
+    with pytest.raises(BadInput, match="other documents"):
+        join(url, StoreFolder(tmp_path / "other").initial, "hash", remembered(SETTINGS, agents))
+
+
+def test_three_trainers_of_which_two_are_killed_again_and_again(cluster: Cluster, tmp_path: Path) -> None:
+    url = cluster.url("three")
+    copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
+    code = _TRAIN.format(tests=str(Path(__file__).parent.parent))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+
+    def start(name: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", code, str(tmp_path / name), url]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+    running = {name: start(name) for name in ("a", "b", "c")}
+    kills = 0
+    try:
+        for number in range(4):
+            victim = ("b", "c")[number % 2]
+            assert running[victim].stdout is not None
+            running[victim].stdout.readline()
+            time.sleep(0.7)
+            if running[victim].poll() is None:
+                os.kill(running[victim].pid, signal.SIGKILL)
+                kills += 1
+            running[victim].wait()
+            running[victim] = start(victim)
+        said = {name: process.communicate(timeout=200)[0] for name, process in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+    assert kills >= 2 and all("finished" in text for text in said.values())
+    whole(url)

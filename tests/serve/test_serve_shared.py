@@ -1,0 +1,197 @@
+"""Two owners of one store in PostgreSQL: each sees what the other did, nothing is lost, one history."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+
+import postgres
+import pytest
+from family import documents, family
+
+from kbgym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
+from kbgym.errors import BadInput, Failed
+from kbgym.protocol.session import embedder_named
+from kbgym.serve.owner import Owner
+from kbgym.serve.sessions import Session
+from kbgym.store import Store, source
+from kbgym.trace.copying import save_store
+from kbgym.trace.events import Event
+from kbgym.trace.place import open_place
+from kbgym.trace.postgres_server import Batch
+
+IDS = documents(family())
+NUMBERS = itertools.count()
+BAKER = IDS["Ada Alm's job is baker"]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[postgres.Cluster]:
+    if postgres.installed() is None:
+        pytest.skip(postgres.MISSING)
+    made = postgres.Cluster("fsync = off")
+    try:
+        yield made
+    finally:
+        made.remove()
+
+
+@pytest.fixture
+def url(cluster: postgres.Cluster) -> str:
+    place = cluster.url(f"s{next(NUMBERS)}")
+    save_store(Store(source(d.id, d.text) for d in family().documents), place)
+    return place
+
+
+class Heard:
+    """A follower that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event, store: Store) -> None:
+        self.events.append(event)
+
+    def clear(self) -> None:
+        self.events = []
+
+
+def owners(url: str, count: int = 2, **more: object) -> list[Owner]:
+    return [Owner(url, [Heard()], embedder_named("hash"), **more) for _ in range(count)]  # type: ignore[arg-type]
+
+
+def settled(url: str, *opened: Owner) -> None:
+    """All agree with each other, with the tables and with the replay; everybody heard the same."""
+    place = open_place(url)
+    place.verify()
+    for owner in opened:
+        assert owner.store.fingerprint == place.store().fingerprint and owner.iteration == place.iteration
+        assert owner.followers[0].events == list(place.events)  # type: ignore[attr-defined]
+        ids = [id for id, _ in owner.engine.search("job", 0, 10_000)]
+        assert sorted(ids) == sorted(record.id for record in owner.store)
+
+
+def test_each_sees_what_the_other_did(url: str) -> None:
+    async def work() -> None:
+        one, other = owners(url)
+        assert (await one.act(Session("ada"), Add("Nils Holm keeps geese."), "curator")).step.result == Added("n1")
+        found = await other.act(Session("bo"), Search("Nils Holm keeps geese."), "reader")
+        assert found.step.observation.startswith("[n1]")
+        assert (await other.act(Session("bo"), Add("nils holm keeps geese"), "curator")).step.result == Merged("n1")
+        await other.act(Session("bo"), Delete(BAKER), "curator")
+        gone = await one.act(Session("ada"), Read(BAKER), "curator")
+        assert isinstance(gone.step.result, Error)
+        settled(url, one, other)
+        await one.close()
+        await other.close()
+
+    asyncio.run(work())
+
+
+def test_a_document_the_other_changed_is_shown_and_not_touched(url: str) -> None:
+    async def work() -> None:
+        one, other = owners(url)
+        ada, bo = Session("ada"), Session("bo")
+        await one.act(ada, Read(BAKER), "curator")
+        await other.act(bo, Edit(BAKER, "Ada Alm's job is pastry cook."), "curator")
+        reply = await one.act(ada, Edit(BAKER, "Ada Alm's job is judge."), "curator")
+        assert reply.conflict and "pastry cook" in reply.step.observation
+        again = await one.act(ada, Edit(BAKER, "Ada Alm's job is judge."), "curator")
+        assert not again.conflict and one.store[BAKER].text == "Ada Alm's job is judge."
+        await other.act(bo, Read(BAKER), "curator")
+        settled(url, one, other)
+        await one.close()
+        await other.close()
+
+    asyncio.run(work())
+
+
+def test_many_at_once_end_with_one_history(url: str) -> None:
+    async def work() -> None:
+        opened = owners(url, 3)
+        members = list(IDS.values())[:6]
+
+        async def build(number: int) -> str:
+            owner, session = opened[number % 3], Session(f"c{number}")
+            result = (await owner.act(session, Add("People whose job is baker."), "curator")).step.result
+            id = result.id if isinstance(result, Added) else result.into if isinstance(result, Merged) else ""
+            while (await owner.act(session, LinkMany(id, (members[number],)), "curator")).conflict:
+                pass
+            return id
+
+        made = await asyncio.gather(*(build(number) for number in range(6)))
+        for owner in opened:
+            await owner.act(Session("rex"), Read(made[0]), "reader")
+            assert sorted(owner.store[made[0]].links) == sorted(members)
+        assert len(set(made)) == 1
+        settled(url, *opened)
+        for owner in opened:
+            await owner.close()
+
+    asyncio.run(work())
+
+
+def test_what_could_not_be_committed_is_undone_here_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        one, other = owners(url)
+        await one.act(Session("ada"), Add("Kept, and stays."), "curator")
+        real, broken = Batch.send, []
+
+        def send(batch: Batch, connection: object) -> object:
+            if batch._statements[-1] == "COMMIT" and not broken:
+                broken.append(connection.close())  # type: ignore[attr-defined]
+            return real(batch, connection)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Batch, "send", send)
+        with pytest.raises(Failed, match="not committed"):
+            await one.act(Session("ada"), Add("Lost for now."), "curator")
+        assert one.iteration == 1
+        await other.act(Session("bo"), Add("Written by another."), "curator")
+        found = await one.act(Session("ada"), Search("Lost for now."), "curator")
+        assert "Lost" not in found.step.observation
+        assert (await one.act(Session("ada"), Add("Lost for now."), "curator")).version == 3
+        await other.act(Session("bo"), Read(BAKER), "reader")
+        settled(url, one, other)
+        await one.close()
+        await other.close()
+
+    asyncio.run(work())
+
+
+def test_a_caller_that_goes_away_keeps_nobody_waiting(url: str) -> None:
+    async def work() -> None:
+        one, other = owners(url)
+        async with other.turn:
+            waiting = asyncio.create_task(one.act(Session("ada"), Add("Given up."), "curator"))
+            await asyncio.sleep(0.2)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        reply = await asyncio.wait_for(other.act(Session("bo"), Add("After all."), "curator"), 20)
+        assert reply.step.result == Added("n1")
+        assert (await one.act(Session("ada"), Add("Later."), "curator")).step.result == Added("n2")
+        await one.close()
+        await other.close()
+
+    asyncio.run(work())
+
+
+def test_one_who_only_looks(url: str) -> None:
+    async def work() -> None:
+        (writing,), (looking,) = owners(url, 1), owners(url, 1, write=False)
+        await writing.act(Session("ada"), Add("Nils Holm keeps geese."), "curator")
+        reply = await looking.act(Session("rex"), Search("Nils Holm keeps geese."), "reader")
+        assert reply.step.observation.startswith("[n1]") and reply.version == 1
+        with pytest.raises(BadInput, match="looking only"):
+            await looking.act(Session("rex"), Add("x y."), "curator")
+        await writing.close()
+        await looking.close()
+
+    asyncio.run(work())
+
+
+def test_the_password_is_not_in_the_owners_name(url: str) -> None:
+    owner = Owner(url.replace("kbgym@", "kbgym:s3cretword@"), embedder=embedder_named("hash"), write=False)
+    assert "s3cretword" not in owner.name and "s3cretword" not in str(owner.place)
+    asyncio.run(owner.close())

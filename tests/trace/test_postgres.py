@@ -1,0 +1,410 @@
+"""What is PostgreSQL's own: URLs, troubles in a sentence, connections that break at the worst moment, vectors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import postgres
+import pytest
+from playing import records
+
+from kbgym.actions import Add, Added, Link
+from kbgym.cli.main import run
+from kbgym.errors import BadInput, Damaged, Failed, Missing
+from kbgym.search.index import ExactIndex
+from kbgym.store import Record, Store, source
+from kbgym.trace import postgres_server
+from kbgym.trace.copying import copy_store, save_store
+from kbgym.trace.events import Acted
+from kbgym.trace.place import Lost, open_place, shown
+from kbgym.trace.postgres_server import Batch
+from kbgym.trace.postgres_url import parse
+from kbgym.trace.shared import SharedStore
+
+
+@pytest.fixture
+def url(cluster: postgres.Cluster, numbers: Iterator[int]) -> str:
+    place = cluster.url(f"own{next(numbers)}")
+    save_store(Store(records()), place)
+    return place
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("text", "schema", "at"),
+        [
+            ("postgresql://ada:pw@db:5433/k", "kbgym", None),
+            ("postgresql://ada:pw@db:5433/k?store=cities", "kbgym_cities", None),
+            ("postgresql://ada:pw@db:5433/k?store=cities&sslmode=require#57", "kbgym_cities", 57),
+            ("postgres://ada:pw@db:5433/k?at=57&sslmode=require", "kbgym", 57),
+            ("postgresql://ada:pw@db:5433/k@57", "kbgym", 57),
+            ("postgresql://ada:pw@db:5433/k?store=cities@57", "kbgym_cities", 57),
+        ],
+    )
+    def test_a_url_names_a_store_and_an_iteration(self, text: str, schema: str, at: int | None) -> None:
+        address = parse(text)
+        assert (address.schema, address.at) == (schema, at)
+        assert "store=" not in address.server and "at=" not in address.server and "#" not in address.server
+        assert address.server.startswith("postgresql://ada:pw@db:5433/k") and "@57" not in address.server
+        assert ("sslmode" in text) == ("sslmode" in address.server)
+
+    def test_a_number_behind_the_user_is_a_host(self) -> None:
+        address = parse("postgresql://ada@57")
+        assert address.at is None and address.server == "postgresql://ada@57"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "postgresql://ada:s3cret%2Fx@db/k#3",
+            "postgresql://db/k?user=ada&password=s3cret/x",
+        ],
+    )
+    def test_a_password_is_never_shown(self, text: str) -> None:
+        assert "s3cret" not in shown(text)
+        assert "s3cret" not in parse(text).redact("no entry with s3cret/x, s3cret%2Fx")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "postgresql://db/k?store=No-Name",
+            "postgresql://db/k#abc",
+            "postgresql://[db/k",
+            "postgresql://a:s3cret/x@db",
+            "postgresql://a:12/s3cret@db/k",
+            "postgresql://a:s3#cret@db/k",
+        ],
+    )
+    def test_what_is_no_address_is_said(self, text: str) -> None:
+        with pytest.raises(BadInput) as caught:
+            parse(text)
+        assert "s3" not in str(caught.value) and "cret" not in str(caught.value)
+
+
+class TestTroubles:
+    def test_nobody_there(self, capfd: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            run(["store", "stats", "postgresql://ada:s3cretword@127.0.0.1:1/k"])
+        said = capfd.readouterr().err
+        assert stopped.value.code == 1 and "cannot connect to postgresql://ada@127.0.0.1:1/k" in said
+        assert "s3cretword" not in said and said.count("\n") == 1
+
+    def test_no_such_database_and_no_such_store(self, cluster: postgres.Cluster) -> None:
+        with pytest.raises(BadInput, match='database "nowhere" does not exist'):
+            open_place(cluster.url(database="nowhere"))
+        with pytest.raises(BadInput, match=r"there is no store at .*store=nothing"):
+            open_place(cluster.url("nothing"))
+
+    def test_a_wrong_password(self, cluster: postgres.Cluster) -> None:
+        import psycopg
+
+        rules = cluster.data / "pg_hba.conf"
+        before = rules.read_text()
+        with psycopg.connect(cluster.url(), autocommit=True) as connection:
+            connection.execute("CREATE ROLE guarded LOGIN PASSWORD 'right'")
+            rules.write_text("local all guarded scram-sha-256\n" + before)
+            connection.execute("SELECT pg_reload_conf()")
+            try:
+                wrong = cluster.url().replace(f"{postgres.USER}@", "guarded:s3cretword@")
+                with pytest.raises(BadInput, match="password authentication failed") as caught:
+                    for _ in range(100):  # the server reads its rules a moment later
+                        open_place(wrong)
+                assert "s3cretword" not in str(caught.value)
+            finally:
+                rules.write_text(before)
+                connection.execute("SELECT pg_reload_conf()")
+
+    def test_the_driver_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "psycopg", None)
+        with pytest.raises(Missing, match=r"kbgym\[postgres\]"):
+            open_place("postgresql://db/k")
+
+    def test_what_postgresql_cannot_hold(self, cluster: postgres.Cluster) -> None:
+        with pytest.raises(BadInput, match="NUL"):
+            save_store(Store([source("a", "x\0y")]), cluster.url("nul"))
+        with pytest.raises(BadInput, match="no store"):
+            open_place(cluster.url("nul"))
+
+    def test_a_folder_needs_none_of_this(self, tmp_path: Path) -> None:
+        save_store(Store(records()), str(tmp_path / "s"))
+        code = (
+            "import sys; from kbgym.cli.main import run\n"
+            f"try: run(['store', 'stats', {str(tmp_path / 's')!r}, '--quiet'])\n"
+            "finally: print([name for name in ('psycopg', 'kbgym.trace.postgres') if name in sys.modules])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout.strip() == "[]"
+
+
+class TestTampering:
+    def test_a_dangling_link_cannot_be_made(self, url: str) -> None:
+        connection = open_place(url).server.connection  # type: ignore[attr-defined]
+        for statement in (
+            "INSERT INTO links VALUES ('d0', 'nobody', 99, 99)",
+            "DELETE FROM documents WHERE id = 'd0'",
+        ):
+            with pytest.raises(Exception, match="foreign key"):
+                connection.execute(statement)
+
+    def test_tables_changed_from_outside_are_found(self, url: str) -> None:
+        open_place(url).start("none", {}).close()
+        place = open_place(url)
+        place.server.connection.execute("UPDATE documents SET text = 'Lies.' WHERE id = 'd1'")  # type: ignore[attr-defined]
+        with pytest.raises(Damaged, match="not what the trace says"):
+            place.verify()
+        with pytest.raises(Damaged, match="not what the trace says"):
+            place.store()
+
+    def test_a_trace_changed_from_outside_is_found(self, url: str) -> None:
+        shared = SharedStore(url, "ada")
+        shared.act(Add("One."))
+        shared.close()
+        place = open_place(url)
+        place.server.connection.execute(  # type: ignore[attr-defined]
+            "UPDATE trace SET line = replace(line, 'One.', 'Two.') WHERE seq = 3"
+        )
+        with pytest.raises(Damaged, match="line 3: the hash chain breaks"):
+            assert place.events
+
+
+def backends(cluster: postgres.Cluster) -> None:
+    """End every other connection, as a restart of the server would."""
+    import psycopg
+
+    with psycopg.connect(cluster.url(), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+
+
+class TestBrokenConnections:
+    def test_between_two_actions_nobody_notices(self, url: str, cluster: postgres.Cluster) -> None:
+        shared = SharedStore(url, "ada")
+        shared.act(Add("One."))
+        backends(cluster)
+        assert shared.act(Add("Two.")) == Added("n4")
+        backends(cluster)
+        assert shared.writer.news() == ()
+        assert shared.writer.claim("x")
+        open_place(url).verify()
+
+    def test_in_a_turn_nothing_is_kept_and_it_is_said(self, url: str, cluster: postgres.Cluster) -> None:
+        shared = SharedStore(url, "ada")
+        shared.act(Add("One."))
+        events = open_place(url).events[1:]
+        with pytest.raises(Lost, match="not committed"), shared.writer.turn():
+            backends(cluster)
+            first = [e for e in events if not isinstance(e, Acted)]
+            shared.writer.commit([*(_again(event) for event in first)])
+        assert open_place(url).iteration == 1
+        assert shared.act(Add("Two.")) == Added("n4")
+
+    @pytest.mark.parametrize("after", [False, True], ids=["before the commit", "after the commit"])
+    def test_an_unknown_outcome_is_looked_up(self, url: str, after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        import psycopg
+
+        shared = SharedStore(url, "ada")
+        shared.act(Add("One."))
+        real, broken = Batch.send, []
+
+        def send(batch: Batch, connection: psycopg.Connection) -> list[list[tuple[object, ...]]]:
+            commits = batch._statements[-1] == "COMMIT"
+            if commits and not broken and not after:
+                broken.append(connection.close())
+            rows = real(batch, connection)
+            if commits and not broken:
+                broken.append(connection.close())
+                raise psycopg.OperationalError("the connection was lost")
+            return rows
+
+        monkeypatch.setattr(Batch, "send", send)
+        assert shared.act(Add("Two.")) == Added("n4")
+        assert broken
+        acted = [event.action for event in open_place(url).events if isinstance(event, Acted)]
+        assert acted == [Add("One."), Add("Two.")], "once, whatever the client was told"
+        assert shared.act(Link("n3", "n4")) and shared.iteration == 3
+        open_place(url).verify()
+
+    def test_a_server_that_stays_away_is_said(
+        self, url: str, cluster: postgres.Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(postgres_server, "PATIENCE", 0.3)
+        shared = SharedStore(url, "ada")
+        cluster.stop("immediate")
+        try:
+            with pytest.raises(Failed, match="cannot connect"):
+                shared.writer.news()
+        finally:
+            cluster.start()
+        assert shared.act(Add("One.")) == Added("n3")
+
+    def test_a_turn_is_not_kept_by_the_dead(self, url: str) -> None:
+        code = (
+            f"from kbgym.trace.shared import SharedStore\nimport os\nshared = SharedStore({url!r}, 'ada')\n"
+            "assert shared.writer.claim('x')\n"
+            "with shared.writer.turn():\n    print('held', flush=True)\n    os.kill(os.getpid(), 9)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout == "held\n" and done.returncode == -9
+        shared = SharedStore(url, "bo")
+        assert shared.act(Add("One.")) == Added("n3")
+        assert shared.writer.claim("x")
+
+
+def _again(event: object) -> object:
+    import msgspec
+
+    return msgspec.structs.replace(event, iteration=2)  # type: ignore[type-var]
+
+
+def unit(count: int, seed: int, width: int = 24) -> np.ndarray:
+    rows = np.random.default_rng(seed).standard_normal((count, width))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+class TestVectors:
+    def test_every_page_is_the_exact_one(self, url: str) -> None:
+        from kbgym.search.pgvector import PgVectorIndex
+
+        rows = unit(500, 1)
+        rows[100:140] = rows[7]  # ties, more than a page of them
+        index, model = PgVectorIndex(open_place(url).server.connection, 24), ExactIndex(24)  # type: ignore[attr-defined]
+        for one in (index, model):
+            one.put_many([f"d{n}" for n in range(500)], rows)
+            one.put("d3", rows[9])
+            for gone in range(0, 500, 7):
+                one.remove(f"d{gone}")
+        with pytest.raises(KeyError):
+            index.remove("d0")
+        for query in (*unit(5, 2), rows[7]):
+            for offset, limit in ((0, 5), (5, 5), (0, 60), (20, 30), (200, 10), (420, 50), (0, 1000), (9999, 5)):
+                assert index.search(query, offset, limit) == model.search(query, offset, limit)
+        again = PgVectorIndex(open_place(url).server.connection, 24)  # type: ignore[attr-defined]
+        assert again.search(rows[9], 0, 9) == model.search(rows[9], 0, 9), "it is still there for the next process"
+
+    def test_a_graph_finds_nearly_all_with_exact_scores(self, url: str) -> None:
+        from kbgym.search.pgvector import PgVectorIndex
+
+        rows, queries = unit(3000, 1), unit(20, 2)
+        index = PgVectorIndex(open_place(url).server.connection, 24, exact_up_to=1000)  # type: ignore[attr-defined]
+        model = ExactIndex(24)
+        for one in (index, model):
+            one.put_many([f"d{n}" for n in range(3000)], rows)
+        found = right = 0
+        for query in queries:
+            there, truth = index.search(query, 0, 60), dict(model.search(query, 0, 3000))
+            assert len(there) == 60 and all(truth[id] == score for id, score in there)
+            right += len({id for id, _ in there} & set(list(truth)[:60]))
+            found += 60
+        assert right / found > 0.95
+        deep = index.search(queries[0], 2000, 10)
+        assert deep == model.search(queries[0], 2000, 10), "deep pages are exact"
+
+    def test_one_that_lags_behind_overwrites_nothing(self, url: str) -> None:
+        from kbgym.search.pgvector import PgVectorIndex
+
+        early, late = (PgVectorIndex(open_place(url).server.connection, 24) for _ in "ab")  # type: ignore[attr-defined]
+        early.iteration, late.iteration = 3, 5
+        rows = unit(2, 1)
+        late.put("d0", rows[0])
+        early.put("d0", rows[1])
+        assert late.search(rows[0], 0, 1) == [("d0", pytest.approx(1.0))]
+        early.remove("d0")
+        assert len(late.search(rows[0], 0, 1)) == 1
+
+    def test_searching_from_the_command_line(self, url: str, capfd: pytest.CaptureFixture[str]) -> None:
+        open_place(url).start("hash", {}).close()
+
+        def search(query: str) -> list[str]:
+            with pytest.raises(SystemExit) as stopped:
+                run(["store", "search", url, query, "--json"])
+            printed = capfd.readouterr()
+            assert (stopped.value.code, printed.err) == (0, "")
+            return [row["id"] for row in json.loads(printed.out)["results"]]
+
+        assert search("Bo Ek works as a baker.")[0] == "d4"
+        shared = SharedStore(url, "ada")
+        shared.act(Add("Nils Holm keeps geese."))
+        assert search("Nils Holm keeps geese.")[0] == "n3"
+        from kbgym.actions import Delete, Edit
+
+        shared.act(Edit("n3", "Nils Holm keeps ducks."))
+        shared.act(Delete("d4"))
+        assert search("Nils Holm keeps ducks.")[0] == "n3"
+        assert "d4" not in search("Bo Ek works as a baker.")
+
+    def test_a_server_without_pgvector_is_searched_all_the_same(
+        self, cluster: postgres.Cluster, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        import psycopg
+
+        with psycopg.connect(cluster.url(), autocommit=True) as connection:
+            connection.execute("CREATE ROLE humble LOGIN")
+            connection.execute("CREATE DATABASE plain OWNER humble")
+        place = cluster.url("s", "plain", "humble")
+        save_store(Store([Record("a", "Anna Berg lives in Lund.", origin="a")]), place)
+        open_place(place).start("hash", {}).close()
+        with pytest.raises(SystemExit) as stopped:
+            run(["store", "search", place, "Lund", "--json"])
+        assert stopped.value.code == 0 and '"a"' in capfd.readouterr().out
+        from kbgym.search.pgvector import PgVectorIndex
+
+        with pytest.raises(Missing, match="no pgvector extension"):
+            PgVectorIndex(open_place(place).server.connection, 24)  # type: ignore[attr-defined]
+
+
+def test_a_world_keeps_its_sources(cluster: postgres.Cluster, tmp_path: Path) -> None:
+    from kbgym.canonical import write_lines
+    from kbgym.worlds.world import Document, Source
+
+    world = tmp_path / "run" / "world"
+    world.mkdir(parents=True)
+    write_lines(world / "documents.jsonl", [Document("a", "A.", "kind", ("p",), Source("notes.md", 3, 9))])
+    place = cluster.url("world")
+    copy_store(str(tmp_path / "run"), place)
+    assert open_place(place).sources(["a"]) == {"a": Source("notes.md", 3, 9)}
+    copy_store(place, str(tmp_path / "again"))
+    assert (tmp_path / "again" / "documents.jsonl").read_bytes() == (world / "documents.jsonl").read_bytes()
+
+
+def test_a_trained_run_and_its_copy_give_the_same_exam(
+    cluster: postgres.Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def kbgym(*words: object) -> dict[str, object]:
+        with pytest.raises(SystemExit) as stopped:
+            run([*(str(word) for word in words), "--json"])
+        printed = capfd.readouterr()
+        assert stopped.value.code == 0, printed.err
+        found: dict[str, object] = json.loads(printed.out)
+        return found
+
+    world, trained, place = tmp_path / "world", tmp_path / "run", cluster.url("trained")
+    kbgym("generate", "--people", 60, "--seed", 0, "--out", world)
+    kbgym("train", "--world", world, "--out", trained, "--embedder", "hash", "--questions", 4, "--epochs", 1)
+    copied = kbgym("store", "copy", trained, place)
+    assert copied["hash"] == kbgym("replay", trained)["hash"] == kbgym("replay", place)["hash"]
+    here = kbgym("exam", trained, "--set", "eval", "--out", tmp_path / "a.jsonl")
+    there = kbgym("exam", place, "--world", world, "--set", "eval", "--out", tmp_path / "b.jsonl")
+    assert here == there
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    assert kbgym("audit", place, "--world", world)["coverage"] == kbgym("audit", trained)["coverage"]
+
+
+def test_a_baseline_is_written_to_a_database(
+    cluster: postgres.Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from family import family
+
+    family().save(tmp_path / "world")
+    place = cluster.url("arm")
+    with pytest.raises(SystemExit) as stopped:
+        run(["baseline", "hipporag", "--world", str(tmp_path / "world"), "--out", place, "--quiet"])
+    assert stopped.value.code == 0, capfd.readouterr().err
+    assert open_place(place).arm == "hipporag" and open_place(place).store().links > 0
+    copy_store(place, str(tmp_path / "again"))
+    assert open_place(tmp_path / "again").arm == "hipporag"
