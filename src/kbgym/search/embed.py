@@ -5,6 +5,7 @@ It knows nothing of documents, indexes or what a vector is used for.
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ Tick = Callable[[int, int, str], None]
 
 Places = dict[bytes, int]  # cache key to the first text that has it
 
+_SAVED_AT_ONCE = 256  # vectors of single queries written to the cache together
 _AT_ONCE = 1024  # texts embedded between two commits to the cache: what an interrupted cold start can lose
 
 
@@ -48,6 +50,8 @@ class CachedEmbedder:
         self._cache = cache
         self._remember = remember
         self._recent: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._unsaved: dict[bytes, Vectors] = {}
+        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -57,16 +61,16 @@ class CachedEmbedder:
     def dimensions(self) -> int:
         return self.embedder.dimensions
 
-    def embed(self, texts: Sequence[str], tick: Tick | None = None) -> Vectors:
+    def embed(self, texts: Sequence[str], tick: Tick | None = None, behind: bool = False) -> Vectors:
+        """The vectors, in order. With `behind`, new ones come to the disk many at a time, or with `save`: a query need
+        not wait for a transaction of its own. Several threads may ask at once."""
         names = keys(self.name, texts)
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
         places: Places = {}
         repeated = [place for place, key in enumerate(names) if places.setdefault(key, place) != place]
-        unknown = self._recall(places, out)
-        if self._cache is not None and unknown:
-            unknown = self._cache.get(unknown, out)
+        unknown = self._look_up(places, out)
         if unknown:
-            self._compute(texts, unknown, out, tick)
+            self._compute(texts, unknown, out, tick, behind)
         if repeated:
             out[repeated] = out[[places[names[place]] for place in repeated]]
         if tick is not None:
@@ -76,7 +80,35 @@ class CachedEmbedder:
             self._store(places, out)
         return out
 
-    def _compute(self, texts: Sequence[str], unknown: Places, out: Vectors, tick: Tick | None) -> None:
+    def choose(self, texts: Sequence[str], most: int) -> list[int]:
+        """Which of these texts can be had soonest: those that are known, else the first and others of its batch."""
+        names = keys(self.name, texts)
+        out = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        places = {key: place for place, key in reversed([*enumerate(names)])}
+        unknown = self._look_up(places, out)
+        known = {key: place for key, place in places.items() if key not in unknown}
+        if known:
+            self._store(known, out)
+            return sorted(known.values())
+        first, *others = sorted(unknown.values())
+        if (length := getattr(self.embedder, "length", None)) is not None:
+            others = [place for place in others if length(texts[place]) == length(texts[first])]
+        return [first, *others][:most]
+
+    def save(self) -> None:
+        """Bring to the disk what was embedded `behind`."""
+        with self._lock:
+            unsaved, self._unsaved = self._unsaved, {}
+        if self._cache is not None and unsaved:
+            self._cache.put(list(unsaved), np.stack(list(unsaved.values())))
+
+    def _look_up(self, places: Places, out: Vectors) -> Places:
+        """Fill in what memory and disk hold; what is left is what they do not."""
+        with self._lock:
+            unknown = self._recall(places, out)
+        return self._cache.get(unknown, out) if self._cache is not None and unknown else unknown
+
+    def _compute(self, texts: Sequence[str], unknown: Places, out: Vectors, tick: Tick | None, behind: bool) -> None:
         new = list(unknown)
         known = len(texts) - len(new)
         for start in range(0, len(new), _AT_ONCE):
@@ -85,8 +117,13 @@ class CachedEmbedder:
             if tick is not None:
                 tick(known + start, len(texts), "embedding")
             vectors = out[rows] = self.embedder.embed([texts[row] for row in rows])
-            if self._cache is not None:
+            if self._cache is not None and not behind:
                 self._cache.put(some, vectors)
+            elif self._cache is not None:
+                with self._lock:
+                    self._unsaved.update(zip(some, vectors, strict=True))
+                if len(self._unsaved) >= _SAVED_AT_ONCE:
+                    self.save()
 
     def _recall(self, places: Places, out: Vectors) -> Places:
         """Fill in what memory holds; what is left is what it does not."""
@@ -96,13 +133,14 @@ class CachedEmbedder:
         return {key: place for key, place in places.items() if key not in recent} if recent else places
 
     def _store(self, places: Places, out: Vectors) -> None:
-        for key, place in places.items():
-            if key in self._recent:
-                self._recent.move_to_end(key)
-            else:
-                self._recent[key] = out[place].copy()
-            if len(self._recent) > self._remember:
-                self._recent.popitem(last=False)
+        with self._lock:
+            for key, place in places.items():
+                if key in self._recent:
+                    self._recent.move_to_end(key)
+                else:
+                    self._recent[key] = out[place].copy()
+                if len(self._recent) > self._remember:
+                    self._recent.popitem(last=False)
 
 
 class HashEmbedder:

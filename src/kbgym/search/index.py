@@ -39,6 +39,13 @@ class VectorIndex(Protocol):
     def __contains__(self, id: object) -> bool: ...
 
 
+class KeptIndex(VectorIndex, Protocol):
+    """An index that can also say what it holds."""
+
+    def vector(self, id: str) -> NDArray[np.float32]:
+        """A copy of what is under an id; KeyError where it is unknown."""
+
+
 class TextIndex(Protocol):
     """Texts by id and a ranking of them for a query, by whatever means: an engine over vectors, or BM25."""
 
@@ -89,7 +96,7 @@ class ExactIndex:
             return
         if self._matrix.shape[1] not in (0, rows.shape[1]):
             raise BadInput(f"a vector of {rows.shape[1]} dimensions does not fit an index of {self._matrix.shape[1]}.")
-        self._longest = max(self._longest, _checked(float(np.einsum("ij,ij->i", rows, rows).max())))
+        self._longest = max(self._longest, length_of(float(np.einsum("ij,ij->i", rows, rows).max())))
         if (
             own
             and not self._ids
@@ -140,15 +147,14 @@ class ExactIndex:
         rough = np.empty(groups * _GROUP, dtype=np.float32)
         rough[count:] = -np.inf
         np.matmul(self._matrix[:count], query, out=rough[:count])
-        # Twice the most by which float32 can be off: two rows further apart are in their true order.
-        slack = 2 * (len(query) + 2) * 2.0**-24 * _checked(float(query.dot(query))) * self._longest + 1e-30
+        slack = rounding(query, self._longest)
         if end * 4 <= groups:
             # As many group maxima as results wanted reach `low`, so at least as many rows do; few others will.
             best = rough.reshape(_GROUP, groups).max(axis=0)
             best.partition(groups - end)
             above, places = 0, (rough >= best[groups - end] - np.float32(slack)).nonzero()[0]
         else:
-            above, places = _near_page(rough[:count], offset, end, slack)
+            above, places = near_page(rough[:count], offset, end, slack)
         # Products of float32 numbers are exact in float64 and every row is summed alone in the same order, so a score
         # depends on nothing but its two vectors.
         exact = (self._matrix[places] * query.astype(np.float64)).sum(axis=1)
@@ -161,7 +167,7 @@ class ExactIndex:
             self.reserve(max(needed, len(self._matrix) * 3 // 2, 64), width)
 
 
-def _near_page(rough: NDArray[np.float32], offset: int, end: int, slack: float) -> tuple[int, NDArray[np.intp]]:
+def near_page(rough: NDArray[np.float32], offset: int, end: int, slack: float) -> tuple[int, NDArray[np.intp]]:
     """How many rows certainly lie before the page, and which others may lie on it or at its edges."""
     count = len(rough)
     cuts = rough.copy()
@@ -174,7 +180,12 @@ def _near_page(rough: NDArray[np.float32], offset: int, end: int, slack: float) 
     return int(np.count_nonzero(rough > high)), (near & (rough <= high)).nonzero()[0]
 
 
-def _checked(square: float) -> float:
+def rounding(query: NDArray[np.float32], longest: float) -> float:
+    """Twice the most by which float32 products with rows can be off: two rows further apart are in their true order."""
+    return 2 * (len(query) + 2) * 2.0**-24 * length_of(float(query.dot(query))) * longest + 1e-30
+
+
+def length_of(square: float) -> float:
     """The length behind a squared length; refused where float32 products could overflow."""
     if not square < 1e18:
         raise BadInput("a vector is not finite, or too long to compare.")

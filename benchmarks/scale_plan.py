@@ -1,0 +1,271 @@
+"""What kbgym would need past one machine: a simulation from constants measured here, and where each seam breaks first.
+
+    python benchmarks/scale_plan.py [--price DOLLARS] [--seed N]
+
+Prints the three tables of docs/scale.md, to the byte for the same flags. `--price` is dollars a million tokens. Two
+things are simulated, because queues do not add up: curators who take turns at one commit order, and searches that come
+in bursts. The rest is multiplication. Nothing here was run at these sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import math
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+DAY = 86_400
+GB = 1e9
+
+
+class Constant(NamedTuple):
+    """A number everything is computed from. `kind` is measured (on two shared cores), paper or assumed."""
+
+    value: float
+    unit: str
+    kind: str
+    where: str
+
+
+CONSTANTS = {
+    "exact search": Constant(15.0, "ms at 100,000", "measured", "RESULTS.md, search; grows with the documents"),
+    "graph search": Constant(0.75, "ms at 100,000", "measured", "usearch; grows with their logarithm"),
+    "pgvector search": Constant(1.7, "ms at 100,000", "measured", "HNSW, PostgreSQL 16.2, pgvector 0.6.2"),
+    "graph build": Constant(350, "vectors a second", "measured", "two cores, others on them: a lower bound"),
+    "embedding": Constant(666, "sentences a second a core", "measured", "RESULTS.md, search"),
+    "new query": Constant(5.5, "ms of one core", "measured", "RESULTS.md, search"),
+    "store in memory": Constant(573, "bytes a document", "measured", "RESULTS.md, store: 0.32 GiB at 600,000"),
+    "opening a store": Constant(7.4, "µs a document", "measured", "RESULTS.md, store: 4.42 s at 600,000"),
+    "vector": Constant(1_536, "bytes a document", "measured", "384 float32 numbers"),
+    "graph": Constant(600, "bytes a document", "measured", "0.6 GB at 1,000,000"),
+    "commit": Constant(6.9, "ms of the turn", "measured", "one action, flushed to this disk, best tenth of 200"),
+    "trace": Constant(227, "bytes an event", "measured", "RESULTS.md, replay: 1.0 MB for 4,401"),
+    "replay": Constant(43_600, "events a second", "measured", "RESULTS.md, replay: 0.101 s for 4,401"),
+    "lesson": Constant(20, "actions", "measured", "RESULTS.md, train: 4,018 in 200"),
+    "exam question": Constant(4.9, "ms of one core", "measured", "reference reader, queries cached, 2,000 questions"),
+    "new queries": Constant(2.5, "a question", "measured", "reference reader, flat store; pages share a ranking"),
+    "lesson of a model": Constant(123, "s", "paper", "200 lessons in 6.8 h"),
+    "question of a model": Constant(37, "s", "assumed", "nine of a lesson's thirty turns"),
+    "tokens a lesson": Constant(94_000, "tokens", "paper", "18.8 million in 200"),
+    "tokens a question": Constant(27_500, "tokens", "assumed", "of the paper's 94,000 a lesson"),
+    "price": Constant(0.69, "$ a million tokens", "paper", "18.8 million for $13"),
+    "peak": Constant(2.5, "times the mean", "assumed", "the busiest minute of a day"),
+    "machine": Constant(256, "GB", "assumed", "memory of one server"),
+}
+
+
+def value(name: str) -> float:
+    return CONSTANTS[name].value
+
+
+class Size(NamedTuple):
+    """What is asked of a deployment; `asked` is questions a day."""
+
+    name: str
+    documents: int
+    curators: int
+    asked: int
+
+
+SIZES = (
+    Size("a laptop", 6_000, 1, 1_000),
+    Size("a team", 1_000_000, 16, 10_000),
+    Size("internet", 100_000_000, 1_000, 1_000_000),
+)
+
+
+# -- two queues -------------------------------------------------------------------------------------------------------
+
+
+def turns(curators: int, shards: int, seed: int, commits: int = 40_000) -> tuple[float, float]:
+    """Commits a second, and the wait for a turn that 19 in 20 stay below, in ms: curators think, then queue.
+
+    Each commit goes to one of `shards` commit orders; a turn takes as long as it takes, one after the other.
+    """
+    draw = random.Random(seed)
+    service = value("commit") / 1000
+    think = value("lesson of a model") / value("lesson") - service
+    ready = [(draw.expovariate(1 / think), curator) for curator in range(curators)]
+    heapq.heapify(ready)
+    free = [0.0] * shards
+    waits, last = [], 0.0
+    for _ in range(commits):
+        now, curator = heapq.heappop(ready)
+        shard = draw.randrange(shards)
+        begin = max(now, free[shard])
+        free[shard] = last = begin + service
+        waits.append(begin - now)
+        heapq.heappush(ready, (free[shard] + draw.expovariate(1 / think), curator))
+    return commits / last, percentile(waits[commits // 10 :], 0.95) * 1000
+
+
+def shards_needed(curators: int, seed: int) -> int:
+    """The fewest commit orders at which 19 of 20 turns come within 50 ms."""
+    return first(lambda shards: turns(curators, shards, seed)[1] <= 50)
+
+
+def busiest(seed: int, shards: int = 1) -> int:
+    """How many curators one commit order takes before a turn is waited for longer than that."""
+    return max(count for count in range(50, 2_001, 50) if turns(count, shards, seed)[1] <= 50)
+
+
+def search_cores(size: Size, seed: int, searches: int = 40_000) -> int:
+    """The fewest cores on which 99 of 100 searches of the busiest minute wait less than 50 ms."""
+    rate = size.asked * value("new queries") * value("peak") / DAY
+    service = (value("new query") + search_ms(size.documents)) / 1000
+
+    def fine(cores: int) -> bool:
+        draw, now, waits = random.Random(seed), 0.0, []
+        free = [0.0] * cores
+        for _ in range(searches):
+            now += draw.expovariate(rate)
+            begin = max(now, heapq.heappop(free))
+            heapq.heappush(free, begin + service)
+            waits.append(begin - now)
+        return percentile(waits, 0.99) <= 0.05
+
+    return first(fine, int(rate * service) + 1)  # with fewer the queue only grows
+
+
+def first(fine: Callable[[int], bool], least: int = 1) -> int:
+    return next(count for count in range(least, 10_000) if fine(count))
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+# -- multiplication ---------------------------------------------------------------------------------------------------
+
+
+def search_ms(documents: int) -> float:
+    """Exact below 100,000 documents, by the graph from there on."""
+    if documents < 100_000:
+        return value("exact search") * documents / 100_000
+    return value("graph search") * math.log(documents) / math.log(100_000)
+
+
+def pgvector_ms(documents: int) -> float:
+    return value("pgvector search") * math.log(documents) / math.log(100_000)
+
+
+def lessons_a_day(size: Size) -> float:
+    return size.curators * DAY / value("lesson of a model")
+
+
+def rows(size: Size, seed: int, price: float) -> Iterator[tuple[str, str]]:
+    documents, lessons = size.documents, lessons_a_day(size)
+    events = lessons * value("lesson")
+    shards = shards_needed(size.curators, seed)
+    rate, wait = turns(size.curators, 1, seed)
+    tokens = lessons * value("tokens a lesson"), size.asked * value("tokens a question")
+    memory = documents * value("store in memory")
+    yield "documents", f"{documents:,}"
+    yield "curators, without pause", f"{size.curators:,}"
+    yield "questions a day", f"{size.asked:,}"
+    yield "embedding every document once", hours(documents / value("embedding"), "core")
+    yield (
+        "building the graph once, on this machine",
+        (hours(documents / value("graph build"), "") if documents >= 100_000 else "none"),
+    )
+    yield (
+        "vectors and graph, mapped",
+        amount(documents * (value("vector") + (value("graph") if documents >= 100_000 else 0))),
+    )
+    yield "one process's store", amount(memory)
+    yield "opening it", hours(documents * value("opening a store") / 1e6, "")
+    yield "all curators' stores, one process each", amount(memory * size.curators)
+    yield "one search", f"{search_ms(documents):.1f} ms, and {value('new query'):.1f} ms for a new query"
+    yield "one search in PostgreSQL", f"{pgvector_ms(documents):.1f} ms" if documents >= 100_000 else "exact"
+    yield "cores for searches, at the peak", f"{search_cores(size, seed):,}"
+    yield "commits a second, one order", f"{rate:,.1f}"
+    yield "wait for a turn, 19 of 20 below", f"{wait:,.0f} ms"
+    yield "commit orders for 50 ms", f"{shards:,}"
+    yield "following one another, all processes", f"{amount(rate * size.curators * value('trace'))} a second"
+    yield "trace a day", amount(events * value("trace"))
+    yield "replaying a year of it", hours(365 * events / value("replay"), "")
+    under_way = size.curators + size.asked * value("question of a model") / DAY
+    yield "requests to models under way", f"{under_way:,.0f}"
+    yield "tokens a day, curators", f"{tokens[0] / 1e6:,.0f} million"
+    yield "tokens a day, readers", f"{tokens[1] / 1e6:,.0f} million"
+    yield "models, a day", f"${sum(tokens) / 1e6 * price:,.0f}"
+    yield "an exam of as many questions, reference reader", hours(size.asked * value("exam question") / 1000, "core")
+
+
+def breaks(seed: int) -> Iterator[tuple[str, str, str]]:
+    """Where each seam ends: what, at which size, and what comes next."""
+    one = busiest(seed)
+    roomy = value("machine") * GB
+    exact = 100_000 * 10 / value("exact search")
+    snapshot = 60 * value("replay")
+    yield "exact index", f"{exact:,.0f} documents: 10 ms a search", "the graph, chosen by itself from 100,000 on"
+    yield (
+        "one process's store",
+        f"{16 * GB / value('store in memory') / 1e6:,.0f} million documents in 16 GB",
+        "documents read from PostgreSQL when asked for, not held",
+    )
+    yield (
+        "one machine's vectors",
+        f"{roomy / (value('vector') + value('graph')) / 1e6:,.0f} million documents in {value('machine'):.0f} GB",
+        "shards by document, each asked, results merged: scores are exact, so the order is",
+    )
+    yield (
+        "building the graph",
+        f"{DAY * value('graph build') / 1e6:,.0f} million documents a day on this machine",
+        "shards build side by side; a set grows from an older one instead of starting over",
+    )
+    yield "one head row", f"{one:,} curators: a turn waits 50 ms", "a commit order for each shard of keys"
+    yield (
+        "replay",
+        f"{snapshot / 1e6:,.1f} million events: one minute",
+        "snapshots, from which only the rest is replayed",
+    )
+    yield (
+        "one exam process",
+        f"{3600 * 1000 / value('exam question'):,.0f} questions an hour",
+        "`--engine ray`: by the number of cores",
+    )
+
+
+def hours(seconds: float, of: str) -> str:
+    for unit, length in (("days", DAY), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {of}{'-' if of else ''}{unit}"
+    return f"{seconds:,.1f} {of}{'-' if of else ''}seconds"
+
+
+def amount(size: float) -> str:
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if size >= length:
+            return f"{size / length:,.1f} {unit}"
+    return f"{size / 1e3:,.1f} KB"
+
+
+def tables(price: float | None = None, seed: int = 0) -> str:
+    """The three tables, as Markdown."""
+    lines = ["| constant | value | | where from |", "| --- | ---: | --- | --- |"]
+    for name, known in CONSTANTS.items():
+        shown = known.value if name != "price" or price is None else price
+        lines.append(f"| {name} | {shown:,g} {known.unit} | {known.kind} | {known.where} |")
+    columns = [list(rows(size, seed, value("price") if price is None else price)) for size in SIZES]
+    lines += ["", "| | " + " | ".join(size.name for size in SIZES) + " |", "| --- " + "| ---: " * len(SIZES) + "|"]
+    lines += [
+        "| " + " | ".join([what[0][0], *(cell for _, cell in what)]) + " |" for what in zip(*columns, strict=True)
+    ]
+    lines += ["", "| seam | breaks at | next |", "| --- | --- | --- |"]
+    lines += ["| " + " | ".join(line) + " |" for line in breaks(seed)]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--price", type=float)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    print(tables(chosen.price, chosen.seed), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Pages of a ranking in which some documents may not push others out.
+
+A page has its full number of plain documents, whatever else is ranked among them. Those set apart (indexes, say) come
+in addition, where they rank above the page's last plain document: a few a page, the others wait for the next. So every
+document stands on exactly one page, a plain one on the page it would have if nothing were set apart. It knows ids and
+their order; what is set apart, and why, it is told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+Rank = tuple[int, str]
+
+_FIRST = 50
+
+
+def page_apart(ranked: Iterable[str], is_apart: Callable[[str], bool], page: int, size: int, most: int) -> list[str]:
+    """One page, best first; [] past the last one."""
+    return next(islice(_pages(ranked, is_apart, size, most), page - 1, page), [])
+
+
+def _pages(ranked: Iterable[str], is_apart: Callable[[str], bool], size: int, most: int) -> Iterator[list[str]]:
+    waiting: deque[Rank] = deque()
+    plain: list[Rank] = []
+    for rank, id in enumerate(ranked):
+        (waiting if is_apart(id) else plain).append((rank, id))
+        if len(plain) == size:
+            yield _page(plain, waiting, most)
+            plain = []
+    while plain or waiting:
+        yield _page(plain, waiting, most)
+        plain = []
+
+
+def _page(plain: list[Rank], waiting: deque[Rank], most: int) -> list[str]:
+    added = [waiting.popleft() for _ in range(min(most, len(waiting)))]
+    return [id for _, id in sorted(plain + added)]
+
+
+def whole_ranking(search: Callable[[int, int], list[tuple[str, float]]]) -> Iterator[str]:
+    """Every id of a ranking, fetched in stretches that double: few pages are asked for, so little is fetched."""
+    offset, limit = 0, _FIRST
+    while hits := search(offset, limit):
+        yield from (id for id, _ in hits)
+        offset, limit = offset + len(hits), 2 * limit
