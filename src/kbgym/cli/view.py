@@ -1,0 +1,74 @@
+"""`kbgym view`: runs, experiments and stores as a page on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import webbrowser
+from pathlib import Path
+
+import click
+
+from kbgym.cli.common import emit, output_options
+from kbgym.errors import BadInput, Missing
+
+HOST = "127.0.0.1"
+
+
+@click.command("view")
+@click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen.  [default: a free port]")
+@click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
+@click.option("--world", type=click.Path(path_type=Path), help="The world of a store that does not hold its own.")
+@output_options
+def command(
+    folders: tuple[Path, ...], port: int, open_browser: bool, world: Path | None, as_json: bool, quiet: bool
+) -> None:
+    """Look at a RUN: what training did, the store, its map, every question, two arms side by side, a run in progress.
+
+    RUN is a run, an experiment or a store; several may be given. The page is served to this machine only, needs no
+    network and changes nothing. It ends with Ctrl-C.
+
+    \b
+    Examples:
+      kbgym view runs/demo
+      kbgym view runs/demo runs/other stores/b3 --open
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"{folder} is no folder.")
+    try:
+        import uvicorn
+
+        from kbgym.serve.guarding import patient
+        from kbgym.serve.viewer.app import guarded, make_viewer, warm
+        from kbgym.serve.viewer.places import Places
+    except ImportError as error:
+        name = error.name or "a package"
+        raise Missing(f"the viewer needs {name}, which is not installed; run `pip install 'kbgym[serve]'`.") from None
+    places = Places(folders, world)
+    app = guarded(make_viewer(places))
+    listening = socket.socket(socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+        listening.listen(128)
+    except OSError as error:
+        raise BadInput(f"cannot listen on {HOST}:{port}: {error.strerror}.") from error
+    url = f"http://{HOST}:{listening.getsockname()[1]}/"
+    emit({"url": url}, as_json, quiet, f"Look at {url} (Ctrl-C ends it).")
+    warm(places)
+    if open_browser:
+        webbrowser.open(url)
+    config = uvicorn.Config(
+        app,
+        http=patient(),
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how one leaves
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,134 @@
+"""A pass as a conversation: every action in plain words, every answer of the store line by line.
+
+What the agent read is what `tools.render` wrote for it; documents are kept apart from the words around them, so that a
+page can make them links and mark the evidence. Exams keep ids only: the frozen store gives the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from kbgym.actions import (
+    Action,
+    Add,
+    Added,
+    Answer,
+    Delete,
+    Done,
+    Edit,
+    Edited,
+    Error,
+    Found,
+    Invalid,
+    Link,
+    Linked,
+    LinkMany,
+    Merged,
+    Opened,
+    Read,
+    Result,
+    Search,
+    Unlink,
+    Unlinked,
+)
+from kbgym.canonical import encode
+from kbgym.tools import render
+
+TextOf = Callable[[str], str]
+
+
+def said(action: Action) -> dict[str, Any]:
+    """An action in words: the verb, what it was about, and the document it names."""
+    match action:
+        case Search(query, page):
+            return {"tool": "search", "text": query, "note": f"page {page}" if page > 1 else ""}
+        case Read(id):
+            return {"tool": "read", "id": id}
+        case Answer(text):
+            return {"tool": "answer", "text": text}
+        case Add(text):
+            return {"tool": "add", "text": text}
+        case Edit(id, text):
+            return {"tool": "edit", "id": id, "text": text}
+        case Delete(id):
+            return {"tool": "delete", "id": id}
+        case Link(source, target):
+            return {"tool": "link", "id": source, "targets": [target]}
+        case LinkMany(source, targets):
+            return {"tool": "link_many", "id": source, "targets": list(targets)}
+        case Unlink(source, target):
+            return {"tool": "unlink", "id": source, "targets": [target]}
+        case Done():
+            return {"tool": "done"}
+        case Invalid(name, reason):
+            return {"tool": name or "invalid", "text": reason}
+
+
+def heard(result: Result, text_of: TextOf) -> dict[str, Any]:
+    """A result: a sentence, and the documents it shows with their texts."""
+    match result:
+        case Found(ids):
+            return {"kind": "found", "say": "" if ids else "Nothing found.", "lines": _lines(ids, text_of)}
+        case Opened(id, links):
+            many = f"It links to {len(links)}:" if links else "It links to nothing."
+            return {"kind": "opened", "say": many, "head": _lines([id], text_of), "lines": _lines(links, text_of)}
+        case Added(id) | Edited(id):
+            say = "Added." if isinstance(result, Added) else "Edited."
+            return {"kind": "edit", "say": say, "lines": _lines([id], text_of)}
+        case Merged(into):
+            return {"kind": "edit", "say": render(result, text_of).partition("\n")[0], "lines": _lines([into], text_of)}
+        case Linked(source, linked):
+            return {
+                "kind": "edit",
+                "say": render(result, text_of),
+                "head": _lines([source], text_of),
+                "lines": _lines(linked, text_of),
+            }
+        case Error():
+            return {"kind": "error", "say": render(result, text_of), "lines": []}
+    return {"kind": "plain", "say": render(result, text_of), "lines": []}
+
+
+def _lines(ids: Sequence[str], text_of: TextOf) -> list[dict[str, str]]:
+    return [{"id": id, "text": text_of(id)} for id in ids]
+
+
+def step(number: int, action: Action, result: Result, text_of: TextOf) -> dict[str, Any]:
+    return {"n": number, **said(action), "result": heard(result, text_of)}
+
+
+def mark_evidence(steps: Sequence[dict[str, Any]], support: Callable[[str], Collection[str]], wanted: int) -> None:
+    """Mark the lines that show a fact the answer depends on, and count at each step how many were seen by then."""
+    seen: set[str] = set()
+    for one in steps:
+        result = one["result"]
+        for line in (*result.get("head", ()), *result["lines"]):
+            if found := support(line["id"]):
+                line["evidence"] = True
+                line["first"] = not seen.issuperset(found)
+                seen.update(found)
+        one["evidence"] = [len(seen), wanted]
+
+
+def mark_shared(left: Sequence[tuple[Action, dict[str, Any]]], right: Sequence[tuple[Action, dict[str, Any]]]) -> None:
+    """Mark the steps that both passes took: what is left is where actions were saved, or spent."""
+    before, after = ([encode(action) for action, _ in side] for side in (left, right))
+    for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            left[block.a + offset][1]["shared"] = right[block.b + offset][1]["shared"] = True
+
+
+def edited_id(result: Result) -> str | None:
+    """The document an edit was about."""
+    match result:
+        case Added(id) | Edited(id):
+            return id
+        case Merged(into):
+            return into
+        case Linked(source, linked) if linked:
+            return source
+        case Unlinked(source):
+            return source
+    return None
