@@ -7,7 +7,7 @@ by the trace when replayed. Both go through this one function, so a replay canno
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 import msgspec
 
@@ -37,6 +37,7 @@ from kbgym.actions import (
     Unlink,
     Unlinked,
 )
+from kbgym.search.apart import page_apart, whole_ranking
 from kbgym.store import Refused, Store
 from kbgym.store.guard import NEIGHBOURS, Judge, RuleJudge, Verdict, verdict
 from kbgym.tools import PAGE_SIZE, Role, check, render
@@ -49,6 +50,12 @@ class Nearest(msgspec.Struct, frozen=True):
 
 
 Advice = Nearest | Verdict | None
+
+# How a page of results is filled. `paper`: the five best. `apart`: the five best that nobody authored, and in addition
+# the authored ones ranked among them, at most so many a page: an index can then push no document out.
+Ranking = Literal["paper", "apart"]
+RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
+MOST_APART = 5
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -136,17 +143,18 @@ def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str |
 class Environment:
     """A live store: actions in, observations out, and the search engine kept in step with every change."""
 
-    def __init__(self, store: Store, engine: Engine, judge: Judge | None = None) -> None:
+    def __init__(self, store: Store, engine: Engine, judge: Judge | None = None, ranking: Ranking = "paper") -> None:
         self.store = store
         self.engine = engine
         self.judge = judge or RuleJudge()
+        self.ranking = ranking
 
     async def step(self, action: Action, role: Role) -> Step:
         """Check, advise, apply. A new or edited document is searchable by the very next action."""
         action = check(action, role)
         advice = await self._advise(action)
         result = apply(self.store, action, advice)
-        self._follow(result)
+        self.follow(result)
         judged = advice if isinstance(advice, Verdict) and advice.checks else None
         return Step(action, result, render(result, self.text_of), judged)
 
@@ -156,18 +164,37 @@ class Environment:
     async def _advise(self, action: Action) -> Advice:
         match action:
             case Search(query, page):
-                hits = self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)
-                return Nearest(tuple(id for id, _ in hits))
+                return Nearest(tuple(self._page(query, page)))
             case Add(text) if not self.store.frozen and self.store.same_text(text) is None:
                 return await self._judged(text, ())
             case Edit(id, text) if not self.store.frozen and self.store.same_text(text, other_than=id) is None:
                 return await self._judged(text, (id,))
         return None
 
+    def _page(self, query: str, page: int) -> list[str]:
+        if self.ranking == "paper":
+            return [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
+        ranked = whole_ranking(lambda offset, limit: self.engine.search(query, offset, limit))
+        return page_apart(ranked, self._is_authored, page, PAGE_SIZE, MOST_APART)
+
+    def _is_authored(self, id: str) -> bool:
+        return self.store[id].flag == "authored"
+
     async def _judged(self, text: str, exclude: tuple[str, ...]) -> Verdict:
         return await verdict(text, self.engine.nearest(text, NEIGHBOURS, exclude), self.text_of, self.judge)
 
-    def _follow(self, result: Result) -> None:
+    def become(self, store: Store) -> None:
+        """Take on another state of the store and bring the search into step."""
+        before, self.store = self.store, store
+        for record in before:
+            if record.id not in store:
+                self.engine.remove(record.id)
+        for record in store:
+            if record.id not in before or before[record.id].text != record.text:
+                self.engine.put(record.id, record.text)
+
+    def follow(self, result: Result) -> None:
+        """Bring the search into step with what an action did to the store."""
         match result:
             case Added(id) | Edited(id):
                 self.engine.put(id, self.text_of(id))

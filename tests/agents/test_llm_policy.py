@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from llm_fixtures import SETTINGS, Told, called, client_for
 
 from kbgym.actions import Action, Add, Answer, Delete, Done, Invalid, LinkMany, Read, Search
-from kbgym.agents.llm import LLMPolicy, Malformed, read, request_for
-from kbgym.agents.prompting import as_data, prompt, prompt_hash
+from kbgym.agents.llm import LLMAgent, LLMPolicy, Malformed, read, request_for
+from kbgym.agents.prompting import as_data, prompt, prompt_hash, skill_of
+from kbgym.agents.registry import make_agent
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.grade import grade
@@ -169,6 +170,20 @@ def test_each_role_sees_its_own_tools_and_skill() -> None:
     assert reader.system == prompt("retrieval")
     assert curator.system == prompt("curation")
     assert prompt_hash("retrieval") != prompt_hash("curation")
+
+
+def test_the_strategy_picks_the_curators_prompt_and_the_run_remembers_which() -> None:
+    paper, by_class = skill_of("curator", "paper"), skill_of("curator", "class")
+    assert paper.text == prompt("curation") and by_class.text == prompt("curation_class")
+    assert paper.hashes == {"curation": prompt_hash("curation")} != by_class.hashes
+    split = skill_of("curator", "class", levels=40)
+    assert split.text.startswith(by_class.text) and "more than 40 documents" in split.text
+    assert list(split.hashes) == ["curation_class", "levels"]
+    assert skill_of("reader", "class", levels=40) == skill_of("reader")
+    view = View("curator", BACKWARD, (), 30)
+    assert request_for(view, SETTINGS, by_class).system == by_class.text
+    agent = make_agent("llm:local/m", "curator", strategy="class")
+    assert isinstance(agent, LLMAgent) and agent.description["prompts"] == by_class.hashes
 
 
 def test_the_backward_task_carries_the_whole_forward_pass() -> None:

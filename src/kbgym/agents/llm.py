@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action, Invalid
-from kbgym.agents.prompting import SKILLS, messages, prompt, prompt_hash, tail
+from kbgym.agents.prompting import Skill, messages, skill_of, tail
 from kbgym.llm.client import Client
 from kbgym.llm.connect import Models, Settings, described
 from kbgym.llm.errors import TooLong
@@ -34,14 +34,17 @@ class Malformed(msgspec.Struct, frozen=True):
 class LLMPolicy:
     """One pass of one model. `usage` is what this pass has used so far."""
 
-    def __init__(self, client: Client, settings: Settings, allowance: int = ALLOWANCE) -> None:
+    def __init__(
+        self, client: Client, settings: Settings, allowance: int = ALLOWANCE, skill: Skill | None = None
+    ) -> None:
         self.usage = Usage()
         self._client = client
         self._settings = settings
         self._left = allowance
+        self._skill = skill
 
     async def act(self, view: View) -> Action:
-        request = request_for(view, self._settings)
+        request = request_for(view, self._settings, self._skill)
         while True:
             reply = await self._ask(request)
             action = read(reply, view.role)
@@ -67,13 +70,15 @@ class LLMPolicy:
 class LLMAgent:
     """Makes a policy for every pass of one role; all of them share a client."""
 
-    def __init__(self, models: Models, name: str, role: Role, allowance: int = ALLOWANCE) -> None:
+    def __init__(
+        self, models: Models, name: str, role: Role, allowance: int = ALLOWANCE, skill: Skill | None = None
+    ) -> None:
         self.client, self.settings = models.client(name, role)
-        self.role = role
+        self.skill = skill or skill_of(role)
         self.allowance = allowance
 
     def __call__(self) -> LLMPolicy:
-        return LLMPolicy(self.client, self.settings, self.allowance)
+        return LLMPolicy(self.client, self.settings, self.allowance, self.skill)
 
     @property
     def name(self) -> str:
@@ -81,15 +86,14 @@ class LLMAgent:
 
     @property
     def description(self) -> dict[str, Any]:
-        """For a run's settings and its trace: the model, what it is asked with, and the hash of its prompt."""
-        skill = SKILLS[self.role]
-        return described(self.client, self.settings, {skill: prompt_hash(skill)})
+        """For a run's settings and its trace: the model, what it is asked with, and the hashes of its prompts."""
+        return described(self.client, self.settings, self.skill.hashes)
 
 
-def request_for(view: View, settings: Settings) -> Request:
+def request_for(view: View, settings: Settings, skill: Skill | None = None) -> Request:
     return Request(
         model=settings.model,
-        system=prompt(SKILLS[view.role]),
+        system=(skill or skill_of(view.role)).text,
         messages=messages(view),
         tools=tuple(openai_tools(view.role)),
         tail=tail(view.remaining),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import partial
 
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
+from kbgym.agents.prompting import skill_of
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.errors import BadInput
@@ -19,12 +21,15 @@ from kbgym.policy import Agent
 from kbgym.tools import Role
 
 
-def make_agent(name: str, role: Role, models: Models | None = None) -> Agent:
-    """What plays a role under this name; the models of one run share `models`."""
+def make_agent(name: str, role: Role, models: Models | None = None, strategy: str = "paper", levels: int = 0) -> Agent:
+    """What plays a role under this name; the models of one run share `models`.
+
+    The strategy decides which prompt a model curates by, `levels` from how many documents on an index is split.
+    """
     if name == "reference":
-        return ReferenceReader if role == "reader" else ReferenceCurator
+        return ReferenceReader if role == "reader" else partial(ReferenceCurator, levels)
     if is_model(name):
-        return LLMAgent(models or Models(), name, role)
+        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, levels))
     if ":" in name:
         return _imported(name)
     raise BadInput(

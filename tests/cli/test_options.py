@@ -1,0 +1,108 @@
+"""The options that are off in the paper's protocol, as a user turns them on: ranking, levels, admission."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from test_train_exam import kbgym
+
+from kbgym.actions import Found
+from kbgym.agents.reference.language import index_key
+from kbgym.tools import PAGE_SIZE
+from kbgym.trace.events import Acted, Genesis, Noted
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.people import generate
+
+SMALL = ("--questions", "20", "--epochs", "1", "--embedder", "hash", "--strategy", "class")
+OPTIONS = {
+    "ranking": ("--ranking", "apart"),
+    "levels": ("--levels", "4"),
+    "admission": ("--admission", "3"),
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("worlds") / "w"
+    generate(people=120, seed=2).save(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module", params=OPTIONS)
+def trained(request, world, tmp_path_factory) -> tuple[str, Path]:
+    out = tmp_path_factory.mktemp("runs") / request.param
+    code, _, error = kbgym("train", "--world", world, "--out", str(out), *SMALL, *OPTIONS[request.param])
+    assert code == 0, error
+    return request.param, out
+
+
+def test_the_run_and_its_trace_say_so_and_it_does_something(trained):
+    name, out = trained
+    value = {"ranking": "apart", "levels": 4, "admission": 3}[name]
+    folder = StoreFolder(out)
+    genesis = folder.events[0]
+    assert isinstance(genesis, Genesis) and genesis.settings[name] == value
+    assert json.loads((out / "run.json").read_text())["settings"][name] == value
+    if name == "ranking":
+        pages = [len(e.result.ids) for e in folder.events if isinstance(e, Acted) and isinstance(e.result, Found)]
+        assert max(pages) > PAGE_SIZE
+    elif name == "levels":
+        keys = [index_key(record.text) for record in folder.store() if record.flag == "authored"]
+        assert any(key is not None and key.part is not None for key in keys)
+    else:
+        assert [e for e in folder.events if isinstance(e, Noted) and e.kind == "admission"]
+
+
+def test_it_replays_and_a_cut_trace_comes_to_the_same_bytes(trained, world, tmp_path):
+    name, out = trained
+    code, text, error = kbgym("replay", str(out), "--json")
+    assert code == 0 and json.loads(text)["identical"], error
+    whole = (out / "trace.jsonl").read_bytes()
+    other = tmp_path / "again"
+    arguments = ("train", "--world", world, "--out", str(other), *SMALL, *OPTIONS[name])
+    assert kbgym(*arguments)[0] == 0
+    assert (other / "trace.jsonl").read_bytes() == whole
+    (other / "trace.jsonl").write_bytes(whole[: len(whole) // 2])
+    assert kbgym(*arguments)[0] == 0
+    assert (other / "trace.jsonl").read_bytes() == whole
+
+
+def test_an_exam_pages_as_the_run_did_unless_told(trained, tmp_path):
+    name, out = trained
+    expected = "apart" if name == "ranking" else "paper"
+    rows = tmp_path / "rows.jsonl"
+    code, text, error = kbgym("exam", str(out), "--set", "eval", "--out", str(rows), "--json")
+    assert code == 0 and json.loads(text)["ranking"] == expected, error
+    assert {json.loads(line).get("ranking", "paper") for line in rows.read_text().splitlines()} == {expected}
+    other = "paper" if expected == "apart" else "apart"
+    code, text, _ = kbgym("exam", str(out), "--set", "eval", "--ranking", other, "--json")
+    assert code == 0 and json.loads(text)["ranking"] == other
+    code, _, error = kbgym("exam", str(out), "--set", "eval", "--ranking", other, "--out", str(rows))
+    assert code == 2 and f"ranking {expected}, not {other}" in error
+
+
+def test_an_old_run_without_these_settings_is_read(world, tmp_path):
+    out = tmp_path / "run"
+    arguments = ("train", "--world", world, "--out", str(out), *SMALL)
+    assert kbgym(*arguments)[0] == 0
+    header = json.loads((out / "run.json").read_text())
+    for name in OPTIONS:
+        del header["settings"][name]
+    (out / "run.json").write_text(json.dumps(header))
+    assert kbgym(*arguments)[0] == 0 and kbgym("exam", str(out), "--set", "eval")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--ranking", "best"), "'best' is not one of"),
+        (("--levels", "1"), "x>=2"),
+        (("--strategy", "paper", "--levels", "9"), "only the strategy class"),
+        (("--admission", "3", "--batch-size", "2"), "one lesson at a time"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(world, tmp_path, arguments, words):
+    code, _, error = kbgym("train", "--world", world, "--out", str(tmp_path / "run"), *SMALL, *arguments)
+    assert code == 2 and words in error and not (tmp_path / "run").exists()

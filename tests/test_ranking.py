@@ -1,0 +1,67 @@
+"""The ranking `apart`: an index pushes no document out of a page, and paging stays whole while the store changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playing import SENTENCES, engine_of, records, step
+
+from kbgym.actions import Add, Delete, Error, Found, Link, Search
+from kbgym.environment import MOST_APART, Environment
+from kbgym.store import Store
+from kbgym.tools import PAGE_SIZE
+
+ORIGINALS = {f"d{number}" for number in range(len(SENTENCES))}
+
+
+def environment_of(ranking: str = "apart") -> Environment:
+    store = Store(records())
+    return Environment(store, engine_of(store), ranking=ranking)
+
+
+def pages(environment: Environment, query: str) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    while isinstance(result := step(environment, Search(query, len(found) + 1), "reader").result, Found) and result.ids:
+        found.append(result.ids)
+    assert isinstance(result, Error) and "no page" in result.message
+    return found
+
+
+def test_an_index_pushes_no_document_out():
+    flat, crowded = environment_of(), environment_of()
+    for number in range(12):  # indexes that are nearer to the query than the documents
+        made = step(crowded, Add(f"Lund lives in number {number}."))
+        step(crowded, Link(made.result.id, "d0"))
+    (first, *_), (page, *_) = pages(flat, "lives in Lund"), pages(crowded, "lives in Lund")
+    assert [id for id in first if id in ORIGINALS] == [id for id in page if id in ORIGINALS]
+    assert len([id for id in page if id in ORIGINALS]) == PAGE_SIZE
+    assert 0 < len(page) - PAGE_SIZE <= MOST_APART
+    paper = environment_of("paper")
+    for number in range(12):
+        step(paper, Add(f"Lund lives in number {number}."))
+    (worse, *_) = pages(paper, "lives in Lund")
+    assert len(worse) == PAGE_SIZE > len(ORIGINALS & set(worse)), "in the paper's ranking they do"
+
+
+words = st.sampled_from("Lund lives baker Anna Bo friend child city works people".split())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(words, min_size=1, max_size=4), max_size=25), st.lists(words, min_size=1, max_size=3))
+def test_paging_shows_every_document_once_whatever_was_added_and_deleted(texts, query):
+    environment = environment_of()
+    for number, text in enumerate(texts):
+        result = step(environment, Add(" ".join([*text, str(number)]))).result
+        if number % 3 == 0 and hasattr(result, "id"):
+            step(environment, Delete(result.id))
+    shown = [id for page in pages(environment, " ".join(query)) for id in page]
+    assert len(shown) == len(set(shown)) and set(shown) == {record.id for record in environment.store}
+
+
+@pytest.mark.parametrize("ranking", ["paper", "apart"])
+def test_without_indexes_the_rankings_are_one(ranking):
+    store = Store(record for record in records() if record.flag != "authored")
+    environment = Environment(store, engine_of(store), ranking=ranking)
+    expected = [id for id, _ in environment.engine.search("lives in Lund", 0, len(store))]
+    assert [id for page in pages(environment, "lives in Lund") for id in page] == expected
