@@ -24,6 +24,7 @@ GROUP_STYLE = {
     "both": (GREEN, "s"),
     "one": (ORANGE, "^"),
     "neither": (RED, "D"),
+    "unseen": (ORANGE, "^"),
     POOLED: (BLACK, "o"),
 }
 ARM_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, "#8A7A00")

@@ -9,7 +9,7 @@ import msgspec
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
 from kbgym.protocol.exam import Row
 
-LABELS = {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither"}
+LABELS = {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither", "unseen": "never asked"}
 
 # The paper's trained store by kind of world: rho, F1 flat, F1 trained; gpt-5-mini as reader and curator, one seed.
 PAPER = {

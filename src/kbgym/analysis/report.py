@@ -13,6 +13,7 @@ from kbgym.analysis import figures, network, tables, tables_groups, tables_store
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, Line, Source, Table, number, published, shown
 from kbgym.analysis.curves import curve, examined, learning
+from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
 from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
@@ -20,6 +21,7 @@ from kbgym.errors import Missing
 from kbgym.search.embed import Embedder
 
 Embedders = Callable[[str], Embedder]
+BENCHMARKS = ("people", "phantomwiki")  # the kinds of world the paper has figures for
 
 
 def make_report(place: Path, embedder: Embedders | None = None, beside: Path | None = None) -> Report:
@@ -54,7 +56,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 tables.by_seed(results),
                 tables_groups.non_inferiority(results),
                 tables_groups.budget_split(results),
-                benchmarks(results, other),
+                benchmarks(results, other) if results.kind in BENCHMARKS else None,
             ],
         ),
         (
@@ -98,6 +100,7 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
         f"{settings.embedder}. Intervals are 95%.",
         "Every number has an id (hover over it): `kbgym report FOLDER --explain ID` prints its formula and its rows.",
     ]
+    notes += no_store_note(results)
     if results.missing:
         notes.append(f"Not here: {'; '.join(f'{arm} ({_why(results, arm)})' for arm in results.missing)}.")
     return Report("kbgym: report of an experiment", statement, tuple(notes), found)

@@ -30,7 +30,7 @@ from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.world import World
 
-ORDER = ("trained", "both", "one", "neither")
+ORDER = ("trained", "both", "one", "neither", "unseen")
 POOLED = "pooled"
 Pair = tuple[Row, Row]
 

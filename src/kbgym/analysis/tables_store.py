@@ -139,28 +139,35 @@ def index_quality(results: Results, arm: str) -> Table | None:
                 number(f"{id}/precision", found.precision, "right links over links, pooled", files, 3, True),
                 number(f"{id}/recall", found.recall, "members led to over members, pooled", files, 3, True),
             ]
-        n, degree, precision, recall = paper.QUALITY[group]
-        cells += [
-            published(f"index-quality/{group}/n", n, 0),
-            published(f"index-quality/{group}/degree", degree, 1),
-            published(f"index-quality/{group}/precision", precision, 2, True),
-            published(f"index-quality/{group}/recall", recall, 2, True),
-        ]
+        theirs = paper.QUALITY.get(group) if results.kind == "people" else None
+        if found is None and theirs is None:
+            continue  # a kind of key that only another kind of world has
+        if theirs is not None:
+            n, degree, precision, recall = theirs
+            cells += [
+                published(f"index-quality/{group}/n", n, 0),
+                published(f"index-quality/{group}/degree", degree, 1),
+                published(f"index-quality/{group}/precision", precision, 2, True),
+                published(f"index-quality/{group}/recall", recall, 2, True),
+            ]
         lines.append(Line(group, tuple(cells)))
-    heads = ("n", "links", "precision", "recall", "paper: n", "paper: links", "paper: precision", "paper: recall")
+    heads: tuple[str, ...] = ("n", "links", "precision", "recall")
+    if results.kind == "people":
+        heads += tuple(f"paper: {head}" for head in heads)
     unscored = sum(audit.count("other") for audit in audits) / len(audits)
-    sentence = _quality_sentence(quality("all", scored), len(audits), unscored)
-    caption = f"{results.caption(n=False)} {paper.NOTE}"
+    beside = " (the paper: 94% and 91%)" if results.kind == "people" else ""
+    sentence = _quality_sentence(quality("all", scored), len(audits), unscored, beside)
+    caption = f"{results.caption(n=False)} {paper.NOTE if beside else ''}".strip()
     title = f"Index quality by kind of key: {results.label(arm)}"
     return Table(f"index-quality-{arm}", title, heads, tuple(lines), caption, sentence, "key")
 
 
-def _quality_sentence(total: Quality | None, seeds: int, unscored: float) -> str:
+def _quality_sentence(total: Quality | None, seeds: int, unscored: float, beside: str) -> str:
     if total is None:
         return "There is no index to score."
     sentence = (
         f"{total.n / seeds:,.0f} scored indexes a seed: {total.precision:.1%} of their links are right and they lead "
-        f"to {total.recall:.1%} of their keys' members (the paper: 94% and 91%)."
+        f"to {total.recall:.1%} of their keys' members{beside}."
     )
     if unscored:
         sentence += f" {unscored:,.0f} more indexes a seed name no single key and are not scored."

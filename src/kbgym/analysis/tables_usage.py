@@ -1,4 +1,4 @@
-"""What models used: requests, malformed replies, retries, tokens of every kind and money, pass by pass from the records.
+"""What models used, pass by pass from the records: requests, malformed replies, retries, tokens and money.
 
 Only where a model played; the reference agents use nothing of this. A malformed reply cost a request, never an action.
 """

@@ -17,6 +17,7 @@ from kbgym.errors import BadInput
 @click.command("generate")
 @click.option("--people", default=500, show_default=True, help="How many people; a tenth more are distractors.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same bytes.")
+@click.option("--jobs", type=int, help="How many jobs they share; few make large indexes.  [default: a tenth of them]")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
 @click.option("--train", default=150, show_default=True, help="Training questions.")
@@ -28,6 +29,7 @@ from kbgym.errors import BadInput
 def command(
     people: int,
     seed: int,
+    jobs: int | None,
     out: Path | None,
     template: str | None,
     train: int,
@@ -53,12 +55,12 @@ def command(
         if out is not None:
             raise BadInput("--pool prints to stdout and takes no --out.")
         universe.template_named(template)
-        world = universe.generate(people, seed, universe.NO_QUESTIONS)
+        world = universe.generate(people, seed, universe.NO_QUESTIONS, jobs)
         _print_lines(universe.pool(world, template))
         return
     if out is None:
         raise BadInput("say where to write the world with --out DIR.")
-    world = universe.generate(people, seed, universe.Sizes(train, test_in, test_out, eval_in, eval_out))
+    world = universe.generate(people, seed, universe.Sizes(train, test_in, test_out, eval_in, eval_out), jobs)
     world.save(out)
     result = {
         "documents": len(world.documents),

@@ -9,10 +9,14 @@ import click
 import msgspec
 
 from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.errors import BadInput
+from kbgym.llm.connect import is_model
 from kbgym.protocol.reimport import Reimport, reimport
+from kbgym.protocol.rewrite import COMPLETION, Rewriter
 from kbgym.worlds.corpus.build import Options
 from kbgym.worlds.corpus.make import Made, load_old, make, repeated, replace_world
+from kbgym.worlds.world import World
 
 SHOWN = 10
 
@@ -36,6 +40,8 @@ SHOWN = 10
 @click.option("--seed", default=0, show_default=True, help="Decides the splits where the questions give none.")
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
 @click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
+@click.option("--rewrite", help="A model that makes every sentence stand alone: llm:PROVIDER/MODEL or cassette:FILE.")
+@spending_options
 @output_options
 def command(
     paths: tuple[Path, ...],
@@ -48,30 +54,70 @@ def command(
     seed: int,
     update: bool,
     store: Path | None,
+    rewrite: str | None,
     as_json: bool,
     quiet: bool,
+    **flags: Any,
 ) -> None:
     """Make a world from your own documents: PATHS are files, or folders of Markdown, text, HTML, JSONL and CSV files.
 
     Every document is one sentence with the title and section it needs; file and place are kept as its source. A table's
     row is one sentence. Writes the whole world or nothing.
 
+    With --rewrite a model says every sentence so that it stands alone ("She was built in 1994." names the boat). Its
+    replies are kept beside the world, so that an interrupted import goes on where it was and unchanged files cost
+    nothing again; what fails the checks stays as it was.
+
     \b
     Example:
       kbgym import corpus examples/harbour/notes --questions examples/harbour/questions.csv --out worlds/harbour
       kbgym import corpus examples/harbour/notes --out worlds/harbour --update --store runs/harbour
+      kbgym import corpus examples/harbour/notes --out worlds/alone --rewrite llm:openai/gpt-5-mini --max-cost 1
     """
+    spending = Spending(flags)
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")
     old = load_old(out) if update else None
-    with progress("reading", quiet or as_json) as tick:
-        made = make(paths, questions, Options(language, links, code, on_error), seed, old, tick)
+    options = Options(language, links, code, on_error)
+    if rewrite is None:
+        with progress("reading", quiet or as_json) as tick:
+            made = make(paths, questions, options, seed, old, tick)
+    else:
+        made = _rewritten(paths, questions, options, seed, old, out, rewrite, spending, quiet or as_json)
     if old is None:
         made.world.save(out)
     else:
         replace_world(old, made.world, out)
     followed = reimport(store, made.world) if store else None
     emit(_result(made, followed), as_json, quiet, "\n".join(_text(out, made, store, followed)))
+
+
+def _rewritten(
+    paths: tuple[Path, ...],
+    questions: Path | None,
+    options: Options,
+    seed: int,
+    old: World | None,
+    out: Path,
+    name: str,
+    spending: Spending,
+    quiet: bool,
+) -> Made:
+    """The same with a model's help. Its cassette lies beside the world: a world holds three files and no other."""
+    if not is_model(name):
+        raise BadInput(f"--rewrite takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {name!r}.")
+    cassette = out.with_name(f"{out.name}.rewrite.cassette.jsonl") if name.startswith("llm:") else None
+    with spending.models([name], cassette) as models, progress("rewriting", quiet) as tick:
+        assert models is not None
+        rewriter = Rewriter(
+            models,
+            name,
+            spending.concurrency,
+            lambda requests: spending.confirm_requests(name, requests, COMPLETION),
+            with_spend(tick, models),
+        )
+        options = msgspec.structs.replace(options, rewriter=rewriter.name)
+        return make(paths, questions, options, seed, old, rewrite=rewriter)
 
 
 def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
@@ -91,7 +137,10 @@ def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
         "dead_links": corpus.dead_links,
         "duplicates": made.questions.duplicates,
         "leaks": made.questions.leaks,
+        "unapproved": made.questions.unapproved,
     }
+    if corpus.asked:
+        result["rewrite"] = _counts(made)
     if made.changed is not None:
         changed = made.changed
         result["changes"] = {
@@ -105,6 +154,13 @@ def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
     if followed is not None:
         result["store"] = msgspec.to_builtins(followed)
     return result
+
+
+def _counts(made: Made) -> dict[str, int]:
+    corpus = made.corpus
+    rewritten = len(corpus.originals)
+    kept = corpus.asked - rewritten - corpus.not_rewritten
+    return {"asked": corpus.asked, "rewritten": rewritten, "kept": kept, "failed": corpus.not_rewritten}
 
 
 def _text(out: Path, made: Made, store: Path | None, followed: Reimport | None) -> list[str]:
@@ -122,7 +178,15 @@ def _text(out: Path, made: Made, store: Path | None, followed: Reimport | None) 
         "documents that repeat another word for word": repeated(world.documents),
         "links to pages that are not here": corpus.dead_links,
         "supports dropped because their documents are gone": made.lost_supports,
+        "drafted questions left out because nobody approved them": made.questions.unapproved,
     }
+    if corpus.asked:
+        counts = _counts(made)
+        lines.append(
+            f"  {counts['rewritten']:,} of {counts['asked']:,} sentences rewritten by {world.facts['rewrite']}, "
+            f"{counts['kept']:,} stand alone as they are, {counts['failed']:,} stay as they are because no rewriting "
+            "passed the checks"
+        )
     lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
     lines += _some([f"  left out: {problem.file} ({problem.reason})" for problem in corpus.skipped])
     lines += _some(

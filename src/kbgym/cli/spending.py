@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from kbgym.canonical import encode
 from kbgym.cli.common import Tick
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.prices import Prices, forecast
+from kbgym.llm.values import Reply, Request
 
 F = TypeVar("F", bound=Callable[..., Any])
+CHARACTERS = 4  # a token, roughly
 
 
 def spending_options(command: F) -> F:
@@ -62,14 +65,35 @@ class Spending:
         """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""
         if not name.startswith("llm:") or not sum(passes.values()):
             return
+        self._go_on(name, str(forecast(self._prices(name), passes)))
+
+    def confirm_requests(self, name: str, requests: Sequence[Request], completion: int) -> None:
+        """The same for single requests that are known beforehand, each answered in about so many tokens."""
+        if not name.startswith("llm:") or not requests:
+            return
+        prices = self._prices(name)
+        prompts = [_size(request) // CHARACTERS for request in requests]
+        costs = [prices.cost(Reply(prompt=prompt, completion=completion)) or 0.0 for prompt in prompts]
+        money = f"about ${sum(costs):,.2f}" if prices.known else "price unknown"
+        tokens = sum(prompts) + completion * len(prompts)
+        basis = f"{CHARACTERS} characters a token, no corrections"
+        self._go_on(name, f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})")
+
+    def _prices(self, name: str) -> Prices:
         provider, _, model = name.removeprefix("llm:").partition("/")
-        prices = Prices(provider, model, self._options["base_url"])
-        click.echo(f"{name}: {forecast(prices, passes)}", err=True)
+        return Prices(provider, model, self._options["base_url"])
+
+    def _go_on(self, name: str, cost: str) -> None:
+        click.echo(f"{name}: {cost}", err=True)
         if self._yes:
             return
         if not sys.stdin.isatty():
             raise BadInput("this would spend money; say --yes to go on without being asked.")
         click.confirm("Go on?", abort=True, err=True)
+
+
+def _size(request: Request) -> int:
+    return len(encode((request.system, request.messages, request.tools)))
 
 
 def with_spend(tick: Tick, models: Models | None) -> Tick:

@@ -25,7 +25,7 @@ from kbgym.llm.redact import Redactor
 from kbgym.llm.values import Message, Reply, Request, Usage
 
 SCHEMA = 1
-Role = Literal["reader", "curator", "judge"]
+Role = Literal["reader", "curator", "judge", "writer"]
 
 
 class _Header(msgspec.Struct, frozen=True, tag_field="kind", tag="cassette"):
@@ -100,6 +100,10 @@ class Cassette:
         self._next[request] = turn + 1
         self.replayed += 1
         return replies[turn]
+
+    def holds(self, request: str) -> bool:
+        """Whether a reply to a request, by its hash, would come from here and not from the model."""
+        return self._next.get(request, 0) < len(self._by_request.get(request, ()))
 
     def agent(self, role: Role) -> Recorded:
         """Who played a role when this was recorded: the last one, if there were several."""

@@ -11,7 +11,8 @@ So a birth date does not belong under a city, whoever's it is; "P is the father 
 grandchildren, since it is about no grandchild. Under a person any document that names the person belongs, but only the
 person's own documents (those it is the subject of) must be there: the same relation is told again from the other end.
 
-It knows nothing of stores, links and indexes. A world without facts of a kind known here has no truth.
+That is the people universe; `phantomwiki/truth.py` says the same of a PhantomWiki, whose documents are lists. Neither
+knows anything of stores, links and indexes. A world without facts of a kind known here has no truth.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from typing import Protocol
 from kbgym.worlds.people.graph import Fact, Graph
 from kbgym.worlds.people.population import Person
 from kbgym.worlds.people.sentences import fact_ids
+from kbgym.worlds.phantomwiki.truth import WikiTruth
 from kbgym.worlds.world import Key, World
 
-GROUPS = ("city", "job or hobby", "person", "one-hop relation", "two-hop relation")
+GROUPS = ("city", "job or hobby", "birth date", "person", "one-hop relation", "two-hop relation")
 ATTRIBUTES = ("city", "job", "hobby")
 
 # What a relation is called when the gender of its far end is known.
@@ -71,7 +73,13 @@ class Truth(Protocol):
 
 def truth_of(world: World) -> Truth | None:
     """The truth of a world, None where its facts say nothing about keys."""
-    return PeopleTruth(world) if world.facts.get("kind") == "people" else None
+    match world.facts.get("kind"):
+        case "people":
+            return PeopleTruth(world)
+        case "phantomwiki":
+            return WikiTruth(world)
+        case _:
+            return None
 
 
 def group_of(key: Key) -> str:
@@ -80,8 +88,8 @@ def group_of(key: Key) -> str:
         return "city"
     if key.kind in ATTRIBUTES:
         return "job or hobby"
-    if key.kind == "person":
-        return "person"
+    if key.kind in ("person", "birth"):
+        return "person" if key.kind == "person" else "birth date"
     return "two-hop relation" if "." in key.kind else "one-hop relation"
 
 

@@ -4,10 +4,11 @@
     blocks.py      what every reader gives: pages of blocks, each knowing where in its file it stands
     markdown.py, hypertext.py, rows.py     the readers: Markdown, HTML, and plain text, JSONL, CSV
     sentences.py   blocks into sentences, each with the title and section it needs to stand alone
+    rewriting.py   a sentence with its surroundings, and what a rewriting of it may not do
     build.py       all of it together: files into documents with stable ids, links, and a report
     questions.py, duplicates.py, splitting.py     questions from CSV or JSONL, near-duplicates, splits
     update.py      what changed between two imports, and which ids stay
     make.py        a world from paths and a questions file, new or following an old one
 
-Nothing here knows stores, traces or agents.
+Nothing here knows stores, traces, agents or models.
 """

@@ -18,6 +18,7 @@ from kbgym.worlds.corpus.blocks import Block, Broken, Page
 from kbgym.worlds.corpus.files import Found, Problem, read_text, walk
 from kbgym.worlds.corpus.hypertext import read_html
 from kbgym.worlds.corpus.markdown import read_markdown
+from kbgym.worlds.corpus.rewriting import AFTER, BEFORE, Passage, Rewrite
 from kbgym.worlds.corpus.rows import read_csv, read_jsonl, read_text_file
 from kbgym.worlds.corpus.sentences import MOST_CONTEXT, MOST_TEXT, clean, context, dangles, pieces, split
 from kbgym.worlds.world import Document, Source
@@ -33,6 +34,7 @@ class Options(msgspec.Struct, frozen=True):
     links: bool = False
     code: Literal["skip", "keep"] = "skip"
     on_error: Literal["refuse", "skip"] = "refuse"
+    rewriter: str = ""  # who makes sentences stand alone, if anybody does
 
 
 class Corpus(msgspec.Struct):
@@ -46,6 +48,9 @@ class Corpus(msgspec.Struct):
     long_sentences: int = 0
     dead_links: int = 0
     without_context: dict[str, str] = {}  # id: the sentence as it stands in the file
+    originals: dict[str, str] = {}  # id: what a rewritten document would say without its rewriting
+    asked: int = 0  # sentences that were given to a rewriter
+    not_rewritten: int = 0  # of them, those it made nothing usable of
 
 
 class _Draft(msgspec.Struct):
@@ -56,13 +61,20 @@ class _Draft(msgspec.Struct):
     kind: str
     source: Source
     names: list[str]
+    heading: str = ""
+    lead: str = ""
     first_of: tuple[str, ...] = ()
+    page: int = 0
 
 
 def read_corpus(
-    paths: Sequence[Path], options: Options, leave_out: Sequence[Path] = (), tick: Tick | None = None
+    paths: Sequence[Path],
+    options: Options,
+    leave_out: Sequence[Path] = (),
+    tick: Tick | None = None,
+    rewrite: Rewrite | None = None,
 ) -> Corpus:
-    """Every document of the files at these paths."""
+    """Every document of the files at these paths. `rewrite` is asked once all of them are read and in order."""
     found = walk(paths, leave_out)
     corpus = Corpus(ignored=found.ignored, skipped=list(found.problems))
     drafts: list[_Draft] = []
@@ -80,7 +92,7 @@ def read_corpus(
         raise BadInput(_refusal(corpus.skipped))
     if not drafts:
         raise BadInput("there is no text in these files.")
-    _finish(drafts, corpus, options.links)
+    _finish(drafts, _texts(drafts, corpus, rewrite), corpus, options.links)
     return corpus
 
 
@@ -95,8 +107,8 @@ def _read_file(file: Found, options: Options, corpus: Corpus) -> list[_Draft]:
     drafts: list[_Draft] = []
     code = long = 0
     fallback = re.sub(r"[\s_-]+", " ", posixpath.splitext(posixpath.basename(file.name))[0]).strip()
-    for page in _pages(file, options.code == "keep"):
-        of_page, cut = _page(page, file.name, page.title or fallback, options.language)
+    for number, page in enumerate(_pages(file, options.code == "keep")):
+        of_page, cut = _page(page, file.name, page.title or fallback, options.language, number)
         if of_page:
             titles = (f"title:{page.title.casefold()}",) if page.title else ()
             of_page[0].first_of = titles if drafts else (f"file:{file.name}", *titles)
@@ -121,7 +133,7 @@ def _pages(file: Found, keep_code: bool) -> Iterator[Page]:
             yield read_text_file(read_text(file))
 
 
-def _page(page: Page, name: str, title: str, language: str) -> tuple[list[_Draft], int]:
+def _page(page: Page, name: str, title: str, language: str, place: int = 0) -> tuple[list[_Draft], int]:
     drafts: list[_Draft] = []
     cut = 0
     title = clean(title)
@@ -147,7 +159,7 @@ def _page(page: Page, name: str, title: str, language: str) -> tuple[list[_Draft
                 source = Source(name, *(block.span or block.text.span(first, last)))
                 names = [target for at, target in block.links if first <= at < last]
                 prefix = (above if needed else "") + lead
-                drafts.append(_Draft(own, prefix, block.kind, source, names))
+                drafts.append(_Draft(own, prefix, block.kind, source, names, above, lead, page=place))
     return drafts, cut
 
 
@@ -161,6 +173,41 @@ def _lead(block: Block, spans_of: dict[int, list[tuple[int, int]]]) -> str:
             leads.append(said if said.endswith(":") else said + ":")
         under = under.under
     return f"{' '.join(reversed(leads))[-MOST_CONTEXT:]} " if leads else ""
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+
+
+def _texts(drafts: Sequence[_Draft], corpus: Corpus, rewrite: Rewrite | None) -> list[str]:
+    """What each document says: its sentence with what it needs before it, or what a rewriter made of it."""
+    texts = [draft.prefix + draft.own for draft in drafts]
+    if rewrite is None:
+        return texts
+    places = [place for place, draft in enumerate(drafts) if draft.kind != "code"]
+    for place, text in zip(places, rewrite([_passage(drafts, place) for place in places]), strict=True):
+        if text is None:
+            corpus.not_rewritten += 1
+        elif clean(text) != drafts[place].own:  # one that stands alone already keeps its title and section, if any
+            texts[place] = clean(text)
+    corpus.asked = len(places)
+    return texts
+
+
+def _passage(drafts: Sequence[_Draft], place: int) -> Passage:
+    draft = drafts[place]
+    here = (draft.source.file, draft.page)
+
+    def around(places: range) -> tuple[str, ...]:
+        near = (drafts[one] for one in places if 0 <= one < len(drafts))
+        return tuple(one.own for one in near if (one.source.file, one.page) == here and one.kind != "code")
+
+    return Passage(
+        draft.own,
+        draft.heading.removesuffix(": "),
+        draft.lead.strip(),
+        around(range(place - BEFORE, place)),
+        around(range(place + 1, place + 1 + AFTER)),
+    )
 
 
 # -- ids and links ----------------------------------------------------------------------------------------------------
@@ -178,7 +225,7 @@ def _slug(file: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:24].rstrip("-") or "file"
 
 
-def _finish(drafts: list[_Draft], corpus: Corpus, with_links: bool) -> None:
+def _finish(drafts: list[_Draft], texts: list[str], corpus: Corpus, with_links: bool) -> None:
     ids: dict[str, None] = {}
     first: dict[str, str] = {}
     repeats: Counter[tuple[str, str]] = Counter()
@@ -195,10 +242,12 @@ def _finish(drafts: list[_Draft], corpus: Corpus, with_links: bool) -> None:
                 stem = posixpath.splitext(name.removeprefix("file:"))[0].casefold()
                 first.setdefault(f"title:{stem}", id)
                 first.setdefault(f"title:{posixpath.basename(stem)}", id)
-    for id, draft in zip(ids, drafts, strict=True):
+    for id, draft, text in zip(ids, drafts, texts, strict=True):
         links = _links(draft, id, first, corpus) if with_links and draft.names else ()
-        corpus.documents.append(Document(id, draft.prefix + draft.own, draft.kind, (), draft.source, links))
-        if draft.prefix:
+        corpus.documents.append(Document(id, text, draft.kind, (), draft.source, links))
+        if text != draft.prefix + draft.own:
+            corpus.originals[id] = draft.prefix + draft.own
+        elif draft.prefix:
             corpus.without_context[id] = draft.own
 
 

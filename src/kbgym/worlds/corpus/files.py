@@ -19,6 +19,7 @@ import msgspec
 from kbgym.errors import BadInput
 from kbgym.worlds.corpus.blocks import Broken
 
+RECORDINGS = "cassette.jsonl"  # what models said, kept beside what was made of it; never somebody's documents
 FORMATS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -105,7 +106,7 @@ def _walk_folder(
                     continue  # a problem by now, or imported at its own place
             if entry.is_dir():
                 below.append(path)
-            elif path.suffix.lower() not in FORMATS:
+            elif path.suffix.lower() not in FORMATS or path.name.endswith(RECORDINGS):
                 found.ignored += 1
             elif path.resolve() not in unwanted:
                 _take(path, _shown(path, root, prefix), found)

@@ -12,7 +12,8 @@ import msgspec
 from kbgym.canonical import encode
 from kbgym.errors import BadInput
 from kbgym.worlds.corpus.build import Corpus, Options, Tick, read_corpus
-from kbgym.worlds.corpus.questions import Questions, read_questions
+from kbgym.worlds.corpus.questions import Questions, make_questions, read_rows
+from kbgym.worlds.corpus.rewriting import Rewrite
 from kbgym.worlds.corpus.update import Changes, changes, keep_ids, keep_questions
 from kbgym.worlds.world import Document, World
 
@@ -36,19 +37,35 @@ def make(
     seed: int = 0,
     old: World | None = None,
     tick: Tick | None = None,
+    rewrite: Rewrite | None = None,
 ) -> Made:
     """Read everything and check it; an old world gives its ids to sentences it already has."""
-    corpus = read_corpus(paths, options, [questions] if questions else [], tick)
+    if old is not None and old.facts.get("rewrite") and rewrite is None:
+        raise BadInput(
+            f"the sentences of this world were rewritten by {old.facts['rewrite']}; say --rewrite again, or all of "
+            "them would go back to what the files say. Sentences that did not change are not asked about again."
+        )
+    drafts: list[str] = []
+    rows = read_rows(questions, drafts) if questions else []  # first: a mistake there should not wait for a rewriter
+    corpus = read_corpus(paths, options, [questions] if questions else [], tick, rewrite)
     documents = tuple(corpus.documents)
     if old is not None:
         documents = keep_ids(old.documents, documents, corpus.without_context)
     asked, lost = Questions(), 0
     if questions is not None:
-        asked = read_questions(questions, documents, seed, old.questions if old else ())
+        said = {
+            document.id: corpus.originals[before.id]
+            for before, document in zip(corpus.documents, documents, strict=True)
+            if before.id in corpus.originals
+        }
+        asked = make_questions(rows, documents, seed, old.questions if old else (), said)
+        asked = msgspec.structs.replace(asked, unapproved=len(drafts))
     elif old is not None:
         kept, lost = keep_questions(old.questions, (document.id for document in documents))
         asked = Questions(kept)
     facts = {"kind": KIND, "code": options.code, "language": options.language, "links": options.links, "seed": seed}
+    if rewrite is not None:
+        facts["rewrite"] = options.rewriter
     world = World(documents, asked.questions, facts)
     return Made(world, corpus, asked, changes(old.documents, documents) if old else None, lost)
 

@@ -6,6 +6,9 @@
 `answer` (or `answers`) holds every accepted answer, separated by `|`; `keys` are `kind:value`, `support` document ids
 or words that stand in a document. A group is never in two splits. Where no split is given, near-duplicates count as
 one group and the splits are drawn by a hash of seed and group: the same file gives the same splits everywhere.
+
+A file with a column `approve` holds drafts: only rows that say yes there are questions. `quote` is for the person who
+decides that, and is not read.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from kbgym.worlds.corpus.splitting import Split, divide
 from kbgym.worlds.world import SPLITS, Document, Key, Question
 
 MOST_FILE = 256 << 20
-_COLUMNS = "id question answer answers keys support group split unanswerable class template".split()
+_COLUMNS = "id question answer answers keys support group split unanswerable class template approve quote".split()
 _YES = ("1", "true", "yes", "y")
 _NO = ("", "0", "false", "no", "n")
 
@@ -62,6 +65,7 @@ class Questions(msgspec.Struct, frozen=True):
 
     questions: tuple[Question, ...] = ()
     duplicates: tuple[Duplicate, ...] = ()
+    unapproved: int = 0  # drafts that nobody said yes to
 
     @property
     def leaks(self) -> tuple[Duplicate, ...]:
@@ -74,8 +78,13 @@ def read_questions(path: Path, documents: Sequence[Document], seed: int = 0, old
 
 
 def make_questions(
-    rows: Sequence[Row], documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()
+    rows: Sequence[Row],
+    documents: Sequence[Document],
+    seed: int = 0,
+    old: Sequence[Question] = (),
+    originals: Mapping[str, str] | None = None,
 ) -> Questions:
+    """Rows as questions; `originals` are the sentences, by id, of documents that say them in other words."""
     pairs = near_duplicates([row.text for row in rows])
     dropped: set[int] = set()
     for pair in pairs:
@@ -91,7 +100,7 @@ def make_questions(
         Split(id, row.group, row.split or kept.get(id, ""), bool(row.split)) for row, id in zip(rows, ids, strict=True)
     ]
     splits = divide(members, [(pair.first, pair.second) for pair in pairs], seed, leave_out=dropped)
-    find = _Supports(documents)
+    find = _Supports(documents, originals or {})
     questions = tuple(
         Question(id, splits[n], row.class_, row.template, row.text, row.golds, row.keys, find(row), row.unanswerable)
         for n, (row, id) in enumerate(zip(rows, ids, strict=True))
@@ -121,9 +130,10 @@ def _ids(rows: Iterable[Row]) -> list[str]:
 
 
 class _Supports:
-    """From what a row calls its support to document ids: an id, or words that stand in documents."""
+    """From what a row calls its support to document ids: an id, or words of a document or of its file's sentence."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[Document], originals: Mapping[str, str]) -> None:
+        self._originals = originals
         self._ids = [document.id for document in documents]
         self._known = set(self._ids)
         self._documents = documents
@@ -145,6 +155,8 @@ class _Supports:
             for document in self._documents:
                 self._starts.append(at)
                 parts.append(f" {normalised(document.text)} \n")
+                if document.id in self._originals:
+                    parts[-1] += f" {normalised(self._originals[document.id])} \n"
                 at += len(parts[-1])
             self._text = "".join(parts)
         wanted, found, at = f" {normalised(words)} ", list[str](), 0
@@ -158,8 +170,11 @@ class _Supports:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Every row of a questions file; the first that is wrong is named by its line."""
+def read_rows(path: Path, unapproved: list[str] | None = None) -> list[Row]:
+    """Every row of a questions file; the first that is wrong is named by its line.
+
+    Drafts that nobody approved are left out, and their places are added to `unapproved`.
+    """
     try:
         if path.stat().st_size > MOST_FILE:
             raise BadInput(f"{path} is too large for a questions file: at most {MOST_FILE:,} bytes are read.")
@@ -174,10 +189,22 @@ def read_rows(path: Path) -> list[Row]:
         raw = _csv_rows(path, text)
     else:
         raise BadInput(f"{path} is no questions file: it must end in .csv, .tsv or .jsonl.")
-    rows = [_row(where, values) for where, values in raw]
+    drafts = [where for where, values in raw if not _approved(where, values)]
+    rows = [_row(where, values) for where, values in raw if _approved(where, values)]
+    if not rows and drafts:
+        raise BadInput(
+            f"none of the {len(drafts)} drafts in {path} is approved: read them, and write yes in the column `approve` "
+            "of those you want to use."
+        )
     if not rows:
         raise BadInput(f"{path} holds no question.")
+    if unapproved is not None:
+        unapproved += drafts
     return rows
+
+
+def _approved(where: str, values: Mapping[str, Any]) -> bool:
+    return "approve" not in values or _flag(where, "approve", values["approve"])
 
 
 def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
@@ -217,7 +244,7 @@ def _row(where: str, values: Mapping[str, Any]) -> Row:
     text = folded(_string(where, "question", values.get("question")))
     if not text:
         raise BadInput(f"{where}: the question is empty.")
-    unanswerable = _flag(where, values.get("unanswerable"))
+    unanswerable = _flag(where, "unanswerable", values.get("unanswerable"))
     golds = _several(where, "answer", values.get("answers") or values.get("answer"))
     if not golds and not unanswerable:
         raise BadInput(f"{where}: {text!r} has no answer; give one, or set unanswerable to yes.")
@@ -258,10 +285,10 @@ def _key(where: str, key: str) -> Key:
     return Key(kind.strip(), value.strip())
 
 
-def _flag(where: str, value: Any) -> bool:
+def _flag(where: str, name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    said = _string(where, "unanswerable", value).strip().lower()
+    said = _string(where, name, value).strip().lower()
     if said not in (*_YES, *_NO):
-        raise BadInput(f"{where}: unanswerable is yes or no, not {said!r}.")
+        raise BadInput(f"{where}: {name} is yes or no, not {said!r}.")
     return said in _YES

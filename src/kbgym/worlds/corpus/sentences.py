@@ -93,7 +93,7 @@ def pieces(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, in
 
 
 # Words that point at something said before; a sentence that begins with one cannot be read alone.
-_POINTING = frozenset(
+POINTING = frozenset(
     "he she it they we you i him her them us his hers its their theirs our ours my mine your yours himself herself"
     " itself themselves this that these those there here such both neither either each some others another one ones"
     " none all any many most few several former latter then thus so therefore hence however moreover furthermore"
@@ -109,7 +109,7 @@ def dangles(sentence: str) -> bool:
     if not words:
         return True
     first = words[0].lower().partition("'")[0].partition("’")[0]
-    if first in _POINTING:
+    if first in POINTING:
         return True
     if first in _ARTICLES and len(words) > 1 and not _is_name(words[1]):
         return True

@@ -35,9 +35,9 @@ __all__ = [
 NO_QUESTIONS = Sizes(0, 0, 0, 0, 0)
 
 
-def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None) -> World:
+def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs: int | None = None) -> World:
     """A world of so many people. The same arguments give the same bytes everywhere."""
-    persons = population(people, seed)
+    persons = population(people, seed, jobs)
     documents = write(persons)
     questions = draw(Graph(persons), fact_ids(documents), sizes or Sizes(), seed)
     facts = {"kind": "people", "seed": seed, "people": [_plain(person) for person in persons]}

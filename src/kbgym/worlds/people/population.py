@@ -1,7 +1,8 @@
 """The people of the universe: families, friends, names, jobs, hobbies, cities, and the distractors.
 
 `population(people, seed)` gives values only. No key outgrows what one index may link: a city, job or hobby has at most
-36 members, a person at most ten friends. It knows nothing of sentences and questions.
+36 members, a person at most ten friends; only who asks for fewer jobs gets larger ones. It knows nothing of sentences
+and questions.
 """
 
 from __future__ import annotations
@@ -41,8 +42,13 @@ class Person(msgspec.Struct, frozen=True):
     distractor: bool
 
 
-def population(people: int, seed: int) -> tuple[Person, ...]:
-    """`people` people and a tenth more distractors, in an order that tells nothing about them."""
+def population(people: int, seed: int, jobs: int | None = None) -> tuple[Person, ...]:
+    """`people` people and a tenth more distractors, in an order that tells nothing about them.
+
+    `jobs` is how many jobs they share, a tenth of their number unless told.
+    """
+    if jobs is not None and jobs < 5:
+        raise BadInput(f"a world needs at least 5 jobs, not {jobs}: a fifth of them are rare.")
     if people < FEWEST:
         raise BadInput(f"a world needs at least {FEWEST} people, not {people}.")
     if people > MOST:
@@ -52,7 +58,7 @@ def population(people: int, seed: int) -> tuple[Person, ...]:
     _befriend(drafts, Random(f"{seed}:friends"))
     _name(drafts, people, Random(f"{seed}:names"))
     drafts += _distractors(drafts, round(DISTRACTORS * people), calendar, people, Random(f"{seed}:distractors"))
-    _employ(drafts, vocabulary.jobs(max(10, people // 10)), Random(f"{seed}:jobs"))
+    _employ(drafts, vocabulary.jobs(jobs or max(10, people // 10)), Random(f"{seed}:jobs"))
     _spread(drafts, "hobby", vocabulary.hobbies(max(8, people * 2 // 25)), Random(f"{seed}:hobbies"))
     _spread(drafts, "city", vocabulary.cities(max(4, people // 25)), Random(f"{seed}:cities"))
     return _freeze(drafts, Random(f"{seed}:order"))
@@ -130,11 +136,13 @@ def _employ(drafts: list[Draft], jobs: list[str], rng: Random) -> None:
 
 
 def _spread(drafts: list[Draft], field: str, values: list[str], rng: Random) -> None:
-    """One value each, at random, none more often than the largest key allows."""
+    """One value each, at random, none more often than the largest key allows; where values are too few for that,
+    none more than twice as often as the others."""
     members = dict.fromkeys(values, 0)
+    largest = LARGEST_KEY if len(drafts) <= LARGEST_KEY * len(values) else 2 * len(drafts) // len(values)
     for draft in drafts:
         value = rng.choice(values)
-        while members[value] >= LARGEST_KEY:
+        while members[value] >= largest:
             value = rng.choice(values)
         members[value] += 1
         setattr(draft, field, value)

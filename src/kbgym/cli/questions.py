@@ -1,0 +1,105 @@
+"""`kbgym questions suggest`: a model drafts questions over your documents, for you to approve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kbgym.canonical import digest
+from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.errors import BadInput
+from kbgym.llm.connect import is_model
+from kbgym.protocol.suggest import COMPLETION, suggest, written
+from kbgym.worlds.corpus.build import Options
+from kbgym.worlds.corpus.make import make
+from kbgym.worlds.world import World
+
+
+@click.group("questions")
+def command() -> None:
+    """Questions over your documents."""
+
+
+@command.command("suggest")
+@click.argument("places", metavar="WORLD_OR_PATHS...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--agent", required=True, help="Who drafts: llm:PROVIDER/MODEL or cassette:FILE.")
+@click.option("--n", "count", default=20, show_default=True, type=click.IntRange(min=1), help="How many drafts.")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The CSV file to write, to be edited."
+)
+@click.option("--seed", default=0, show_default=True, help="Decides which documents are asked about.")
+@click.option("--language", default="en", show_default=True, help="With paths: what the texts are written in.")
+@spending_options
+@output_options
+def suggest_command(
+    places: tuple[Path, ...],
+    agent: str,
+    count: int,
+    out: Path,
+    seed: int,
+    language: str,
+    as_json: bool,
+    quiet: bool,
+    **flags: Any,
+) -> None:
+    """Draft questions with answers and supports from a world, or from the files it would be imported from.
+
+    Every answer stands word for word in a sentence the draft names; what fails that or asks something twice is dropped.
+    A draft is used only when a person has read it: write yes in the column `approve` of those you want.
+
+    \b
+    Example:
+      kbgym questions suggest worlds/harbour --agent llm:openai/gpt-5-mini --n 20 --out drafts.csv --max-cost 1
+      kbgym import corpus notes --questions drafts.csv --out worlds/notes
+    """
+    spending = Spending(flags)
+    if not is_model(agent):
+        raise BadInput(f"--agent takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {agent!r}.")
+    if out.suffix.lower() != ".csv":
+        raise BadInput(f"{out} does not end in .csv: drafts are written as CSV.")
+    if out.exists():
+        raise BadInput(f"{out} is there already, perhaps with somebody's approvals in it; choose another --out.")
+    world = _world(places, language)
+    cassette = out.with_name(f"{out.stem}.cassette.jsonl") if agent.startswith("llm:") else None
+    with spending.models([agent], cassette) as models, progress("drafting", quiet or as_json) as tick:
+        assert models is not None
+        found = suggest(
+            world,
+            models,
+            agent,
+            count,
+            seed,
+            spending.concurrency,
+            lambda requests: spending.confirm_requests(agent, requests, COMPLETION),
+            with_spend(tick, models),
+        )
+    text = written(found.drafts)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadInput(f"cannot write {out}: {error.strerror}.") from error
+    result = {
+        "out": str(out),
+        "drafts": len(found.drafts),
+        "asked": found.asked,
+        "dropped": found.dropped,
+        "hash": digest(text.encode()),
+    }
+    lines = [f"{out}: {len(found.drafts)} drafts from {found.asked} handfuls of documents."]
+    lines += [f"  {number} dropped: {reason}" for reason, number in found.dropped.items()]
+    if len(found.drafts) < count:
+        lines.append(f"  {count} were asked for; these documents gave no more.")
+    lines.append("Read them, write yes in the column `approve` of those you want, then: import corpus --questions.")
+    emit(result, as_json, quiet, "\n".join(lines))
+
+
+def _world(places: tuple[Path, ...], language: str) -> World:
+    """A world, or the documents that an import of these paths would give."""
+    if len(places) == 1 and (places[0] / "documents.jsonl").is_file():
+        return World.load(places[0])
+    return make(places, None, Options(language=language)).world

@@ -1,0 +1,128 @@
+"""The recording behind docs/your-own-documents.md: small, labelled, by an honest player, made with the prompts of now.
+
+When one of these says that it no longer fits: python scripts/record_walkthrough.py
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "scripts"))
+
+from harbour_player import DRAFTS, INDEX, curate, read  # noqa: E402
+from record_walkthrough import CASSETTE, MODEL, NAMED, PAGE, commands, merged  # noqa: E402
+
+from kbgym.actions import Add, Answer, Done, LinkMany, Search  # noqa: E402
+from kbgym.agents.prompting import prompt  # noqa: E402
+from kbgym.llm.cassette import Cassette  # noqa: E402
+from kbgym.tools import openai_tools  # noqa: E402
+
+AGAIN = "the recording no longer fits: run python scripts/record_walkthrough.py"
+
+
+@pytest.fixture(scope="module")
+def cassette() -> Cassette:
+    return Cassette(CASSETTE, record=False)
+
+
+def test_the_recording_is_small_and_says_who_plays(cassette):
+    assert CASSETTE.stat().st_size < 1_000_000
+    assert {cassette.agent(role).name for role in ("reader", "curator", "writer")} == {MODEL}
+    assert "scripted" in MODEL
+    page = PAGE.read_text(encoding="utf-8")
+    assert "Who plays here is no language model" in page and "scripts/harbour_player.py" in page
+
+
+def test_the_recording_was_made_with_the_prompts_and_tools_of_now(cassette):
+    exchanges = cassette.exchanges
+    assert {one.system for one in exchanges} == {
+        prompt(name) for name in ("retrieval", "curation", "rewrite", "suggest")
+    }, AGAIN
+    tools = [list(one.tools) for one in exchanges]
+    for role in ("reader", "curator"):
+        assert openai_tools(role) in tools, AGAIN
+
+
+def test_every_command_that_needs_a_model_names_the_recording():
+    named = [command for command in commands() if NAMED in command]
+    assert {shlex.split(command)[1] for command in named} == {"import", "train", "exam", "questions"}
+    assert not any("llm:" in command for command in commands())
+
+
+def test_a_reader_never_says_what_it_has_not_seen():
+    steps = read("Who owns the Kestrel?", ["Her owner is Ingrid Falk"], "Ingrid Falk")
+    action, seen = next(steps), 0
+    while not isinstance(action, Answer):
+        action, seen = steps.send("[d1] The Kestrel is a trawler."), seen + 1
+    assert action.text == "unknown" and seen > 1
+    steps = read("Who owns the Kestrel?", ["Her owner is Ingrid Falk"], "Ingrid Falk")
+    next(steps)
+    assert steps.send("[d2] Boats > Kestrel: Her owner is Ingrid Falk.") == Answer("Ingrid Falk")
+
+
+def test_a_reader_counts_only_when_it_has_seen_all():
+    steps = read("How many landings did the Ferry Inn buy?", ["Buyer: Ferry Inn"], "2")
+    assert next(steps) == Search("Ferry Inn", 1)
+    assert not isinstance(steps.send("[a] Boat: Brent; Buyer: Ferry Inn"), Answer)
+    assert steps.send("[b] Boat: Petrel; Buyer: Ferry Inn") == Answer("2")
+
+
+def test_a_curator_links_what_names_the_key_and_nothing_else():
+    steps = curate("Who owns the Kestrel?", ["nobody"])
+    assert next(steps) == Search(INDEX.format("Kestrel"), 1)
+    assert steps.send("Nothing found.") == Search("Kestrel", 1)
+    assert steps.send("[a] The Kestrel is old.\n[b] The Petrel is old.\n[c] Berth 2 is the Kestrel's.").page == 2
+    assert steps.send("[b] The Petrel is old.") == Add("Everything about Kestrel.")
+    assert steps.send("Added.\n[n1] Everything about Kestrel.") == LinkMany("n1", ("a", "c"))
+    assert steps.send("Linked.") == Done()
+
+
+def test_one_draft_is_wrong_on_purpose_so_that_the_check_is_seen_to_work():
+    known = {row["question"] for row in csv.DictReader((CASSETTE.parent / "questions.csv").open(newline=""))}
+    assert ("When was Dunmore Yard founded?", "1912", ("founded in 1921",)) in DRAFTS
+    assert not known & {question for question, _, _ in DRAFTS}
+
+
+def test_cassettes_are_put_together_with_every_reply(cassette, tmp_path):
+    text = CASSETTE.read_text(encoding="utf-8")
+    (tmp_path / "a.cassette.jsonl").write_text(text)
+    (tmp_path / "b.cassette.jsonl").write_text(text)
+    lines = merged(sorted(tmp_path.glob("*.jsonl")))
+    (tmp_path / "both.jsonl").write_text("\n".join(lines) + "\n")
+    assert len(Cassette(tmp_path / "both.jsonl", record=False)) == 2 * len(cassette)
+    assert lines.count(text.splitlines()[0]) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_numbers_on_the_page_are_those_of_the_recording(tmp_path):
+    """Train and examine as the page does; its table says what comes out."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    said: dict[str, str] = {}
+    for command in commands():
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{AGAIN} ({command})\n{done.stdout}{done.stderr}"
+        for what in ("train-before", "train-after", "test-before", "test-after", "rewritten", "drafts from"):
+            if what in command + done.stdout:
+                said.setdefault(what, done.stdout)
+    page = PAGE.read_text(encoding="utf-8")
+    for name, row in (("train", "the twelve questions"), ("test", "six it never saw")):
+        line = next(line for line in page.splitlines() if row in line)
+        for when, cell in zip(("before", "after"), re.findall(r"F1 ([\d.]+), ([\d.]+) actions", line), strict=True):
+            printed = said[f"{name}-{when}"]
+            assert f"F1 {cell[0]}" in printed and f"{cell[1]} actions" in printed, f"the page is wrong: {printed}"
+    assert "32 of 129 sentences rewritten" in said["rewritten"]
+    assert "1 dropped: with an answer that is not in their supports" in said["drafts from"]

@@ -1,0 +1,149 @@
+"""What belongs under a PhantomWiki's keys: out of the sentences, and by the rules its families are made by."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kbgym.analysis.audit import Auditor
+from kbgym.errors import Damaged
+from kbgym.store import Store, source
+from kbgym.worlds.phantomwiki import build, wiki_of
+from kbgym.worlds.phantomwiki.kinship import EITHER, STATED
+from kbgym.worlds.truth import Truth, group_of, truth_of
+from kbgym.worlds.world import Key, World
+
+KINDS = {"date of birth": "birth", "occupation": "job", "hobby": "hobby", "gender": "gender"}
+PLURALS = {"wives": "wife"}
+# Relations no sentence tells, as paths; their members by the rules the families were made by.
+PATHS = {
+    "niece": "sibling.daughter",
+    "uncle": "parent.brother",
+    "grandparent": "parent.parent",
+    "grandson": "child.son",
+    "cousin": "parent.sibling.child",
+    "mother_in_law": "spouse.mother",
+    "son_in_law": "child.husband",
+}
+
+
+@pytest.fixture(scope="module")
+def world(folder, small) -> World:
+    return build(folder, small)[0]
+
+
+@pytest.fixture(scope="module")
+def truth(world) -> Truth:
+    return truth_of(world)
+
+
+def told(world: World) -> dict[str, tuple[str, str, tuple[str, ...]]]:
+    """The second path: (kind, subject, values) of every document, read out of its sentence alone."""
+    found = {}
+    for document in world.documents:
+        match = re.fullmatch(r"The (date of birth|\w+) of (.+?) (?:is|are) (.+)\.", document.text)
+        word = PLURALS.get(match[1], match[1])
+        word = word if word in (*STATED, *KINDS) else word.removesuffix("s")
+        found[document.id] = (KINDS.get(word, word), match[2], tuple(match[3].split(", ")))
+    return found
+
+
+def test_attributes_out_of_the_sentences(world, truth):
+    holders: dict[tuple[str, str], dict[str, str]] = {}
+    for id, (kind, subject, values) in told(world).items():
+        if kind in ("job", "hobby", "birth"):
+            holders.setdefault((kind, values[0]), {})[subject] = id
+    assert {(kind, value) for kind, values in truth.values.items() for value in values} == set(holders)
+    for (kind, value), people in holders.items():
+        key = Key(kind, value)
+        assert truth.members(key) == set(people) == truth.recitable(key)
+        serving = {d.id: truth.serves(key, d.id) for d in world.documents if truth.belongs(key, d.id)}
+        assert serving == {id: {person} for person, id in people.items()}
+
+
+@pytest.mark.parametrize("relation", [*STATED, *EITHER])
+def test_relations_out_of_the_sentences_from_either_end(world, truth, relation):
+    said, kinds = told(world), EITHER.get(relation, (relation,))
+    side = next((name for name, pair in EITHER.items() if relation in (name, *pair)), relation)
+    back = EITHER.get({"parent": "child", "child": "parent"}.get(side, side), (side,))
+    seen = 0
+    for person in truth.names:
+        key = Key(relation, person)
+        members = {
+            name for kind, subject, values in said.values() if kind in kinds and subject == person for name in values
+        }
+        assert truth.members(key) == members
+        serving: dict[str, set[str]] = {}
+        for id, (kind, subject, values) in said.items():
+            if kind in kinds and subject == person:
+                serving.setdefault(id, set()).update(values)
+            if kind in back and subject in members and person in values:
+                serving.setdefault(id, set()).add(subject)
+        assert {d.id: truth.serves(key, d.id) for d in world.documents if truth.belongs(key, d.id)} == serving
+        seen += len(members)
+    assert seen > 10
+
+
+@pytest.mark.parametrize("relation", PATHS)
+def test_paths_by_the_rules_of_the_families_and_by_the_wikis_walks(world, truth, families, relation):
+    wiki, seen = wiki_of(world), 0
+    for person in truth.names:
+        members = truth.members(Key(PATHS[relation], person))
+        assert members == set(families.related(relation, person)) == set(wiki.reach(person, relation))
+        seen += len(members)
+        served = {one for d in world.documents for one in truth.serves(Key(PATHS[relation], person), d.id)}
+        assert served == members, "somebody cannot be reached"
+    assert seen > 5
+
+
+def test_a_person_has_the_own_documents_and_may_have_all_that_name_them(world, truth):
+    said = told(world)
+    for person in list(truth.names)[::7]:
+        key = Key("person", person)
+        own = {id for id, (_, subject, _) in said.items() if subject == person}
+        naming = {id for id, (_, subject, values) in said.items() if person in (subject, *values)}
+        assert truth.members(key) == own
+        assert {d.id for d in world.documents if truth.belongs(key, d.id)} == naming
+        others = {name for id in own for name in said[id][2] if said[id][0] in STATED}
+        assert truth.recitable(key) == others
+
+
+def test_what_is_asked_of_the_people_reached(world, truth):
+    said = told(world)
+    person = next(name for name in truth.names if truth.members(Key("child", name)))
+    key = Key("child.job", person)
+    assert truth.members(key) == truth.members(Key("child", person))
+    under = {said[d.id][:2] for d in world.documents if truth.belongs(key, d.id)}
+    assert under == {("job", child) for child in truth.members(key)}
+
+
+def test_strangers_have_nothing(truth):
+    for key in (Key("person", "Nobody Known"), Key("friend", "Nobody Known"), Key("job", "none"), Key("oddity", "x")):
+        assert not truth.members(key) and not truth.belongs(key, "d00001") and not truth.recitable(key)
+    assert not truth.members(Key("nonsense", next(iter(truth.names))))
+
+
+def test_rows_of_the_table():
+    assert group_of(Key("birth", "0128-09-05")) == "birth date"
+    assert group_of(Key("sibling.daughter", "x")) == "two-hop relation"
+
+
+def test_facts_that_are_none_are_named():
+    with pytest.raises(Damaged, match="no PhantomWiki's"):
+        truth_of(World((), (), {"kind": "phantomwiki"}))
+
+
+def test_an_audit_finds_the_wrong_link_and_the_missing_member(world, truth):
+    """An index of a job with one holder too few and one stranger; one of a birth date; one of a relation."""
+    store = Store(source(document.id, document.text) for document in world.documents)
+    job = max(truth.values["job"], key=lambda value: len(truth.members(Key("job", value))))
+    right = [d.id for d in world.documents if truth.belongs(Key("job", job), d.id)]
+    wrong = next(d.id for d in world.documents if d.kind == "hobby")
+    store.link(index := store.add(f"People whose job is {job}"), [*right[1:], wrong])
+    date = next(iter(truth.values["birth"]))
+    store.link(born := store.add(date), [d.id for d in world.documents if truth.belongs(Key("birth", date), d.id)])
+    judged = {one.id: one for one in Auditor(store, truth).audit().indexes}
+    assert judged[index].key == Key("job", job) and judged[index].wrong == (wrong,)
+    assert len(judged[index].missing) == 1 and judged[index].members == len(right)
+    assert judged[born].key == Key("birth", date) and not judged[born].wrong and not judged[born].missing
