@@ -1,13 +1,16 @@
 """A served store under load and under kill -9, over real sockets on loopback.
 
-    python benchmarks/serve.py                       # 64 clients for 60 s, then 50 kills; prints Markdown
-    python benchmarks/serve.py --seconds 8 --kills 5 --embedder hash --json
+    python benchmarks/serve.py                       # 64 clients for 60 s in each setting, then 50 kills; Markdown
+    python benchmarks/serve.py --seconds 8 --kills 5 --embedder hash --settings 0.1:0 --json
 
-Load: each client thinks for a while (1 s on average, less than a model takes; --think 0 for none), then searches
-(70%), reads (15%), or edits (15%): it raises a counter that all clients share by reading and editing its document, or
-it adds a sentence and links it. Afterwards every acknowledged edit must be in the store, every counter must stand at
-the number of its acknowledged raises, and the store must equal the replay of its trace. Kills: the same edits, no
-thinking, the server killed at a random moment and started again on what it left.
+Load: each client thinks for a while (exponential, drawn from the client's own seed), then searches (70%), reads (15%),
+or edits (15%): it raises a counter that all clients share by reading and editing its document, or it adds a sentence
+and links it. A setting is THINK:NEW, the seconds a client thinks on average (a model takes 0.2 at the very least; 0 is
+a closed loop without thinking) and the share of searches for a text nobody has searched for before, which must be
+embedded; every added or edited text is new as well. Clients are one process, the server another, on the same cores.
+Afterwards every acknowledged edit must be in the store, every counter must stand at the number of its acknowledged
+raises, and the store must equal the replay of its trace. Kills: the same edits, no thinking, the server killed at a
+random moment and started again on what it left.
 """
 
 from __future__ import annotations
@@ -23,10 +26,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from kbgym.canonical import write_lines
+from kbgym.protocol.session import embedder_named
 from kbgym.serve.tokens import new_token
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import NO_QUESTIONS, generate
@@ -34,6 +39,8 @@ from kbgym.worlds.world import Document
 
 COUNTERS = 8
 DOCUMENTED = {200, 409}
+SETTINGS = "1:0,1:0.5,1:1,0.2:0,0.2:0.5,0.2:1,0:0.5"
+FRESH = ("{}'s job is", "{}'s hobby is", "{} lives in the city of", "{} is a friend of", "Friends of {}", "{}")
 
 
 class Connection:
@@ -94,8 +101,9 @@ class Client:
     def __init__(self, number: int, connection: Connection, queries: list[str], ids: list[str], record: Record) -> None:
         self.number, self.connection, self.queries, self.ids, self.record = number, connection, queries, ids, record
         self.dice = random.Random(number)
-        self.count = self.searches = 0
-        self.cold = False
+        self.count = self.fresh = 0
+        self.new = 0.0
+        self.unseen: Iterator[str] = iter(())
 
     async def ask(self, path: str, body: Any) -> tuple[int, Any]:
         started = time.perf_counter()
@@ -109,9 +117,11 @@ class Client:
                 await asyncio.sleep(self.dice.expovariate(1 / think))
             luck = 1.0 if edits_only else self.dice.random()
             if luck < 0.70:
-                self.searches += 1
-                query = self.dice.choice(self.queries)
-                await self.ask("/search", {"query": f"{query} {self.number}-{self.searches}" if self.cold else query})
+                if self.dice.random() < self.new:
+                    self.fresh += 1
+                    await self.ask("/search", {"query": next(self.unseen)})
+                else:
+                    await self.ask("/search", {"query": self.dice.choice(self.queries)})
             elif luck < 0.85:
                 await self.ask("/read", {"id": self.dice.choice(self.ids)})
             elif self.dice.random() < 0.5:
@@ -156,6 +166,15 @@ def make_store(place: Path, people: int) -> tuple[list[str], list[str]]:
     return queries, [document.id for document in world.documents]
 
 
+def unseen(people: int) -> Iterator[str]:
+    """Queries about people who do not exist, each once: as long as those about people who do, and never cached."""
+    names = [text.split()[:2] for text in (d.text for d in generate(people, seed=1, sizes=NO_QUESTIONS).documents)]
+    first, last = (sorted({name[at].removesuffix("'s") for name in names}) for at in (0, 1))
+    pairs = [(one, other, shape) for one in first for other in last for shape in FRESH]
+    random.Random(1).shuffle(pairs)
+    return (shape.format(f"{one} {other}") for one, other, shape in pairs)
+
+
 class Server:
     def __init__(self, place: Path, embedder: str) -> None:
         command = [sys.executable, "-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--json"]
@@ -163,6 +182,11 @@ class Server:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         self.url: str = json.loads(self.process.stdout.readline())["url"]
+
+    def processor_seconds(self) -> float:
+        """What the server has used of the processors so far, all threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self, kill: bool = False) -> None:
         if kill:
@@ -189,17 +213,23 @@ def check(place: Path, record: Record, exact: bool) -> None:
             )
 
 
-async def load(place: Path, queries: list[str], ids: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
+async def load(
+    place: Path, queries: list[str], ids: list[str], fresh: Iterator[str], setting: str, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    think, new = map(float, setting.split(":"))
     token = new_token(place / "tokens.jsonl", "load", "curator")
+    before = os.getloadavg()[0]
     server = Server(place, arguments.embedder)
     try:
         record = Record()
         connections = [Connection(server.url, token, str(n)) for n in range(arguments.clients)]
         clients = [Client(n, one, queries, ids, record) for n, one in enumerate(connections)]
         for client in clients:
-            client.cold = arguments.cold
+            client.new, client.unseen = new, fresh
+        used, own = server.processor_seconds(), time.process_time()
         until = time.monotonic() + arguments.seconds
-        await asyncio.gather(*(client.work(until, arguments.think) for client in clients))
+        await asyncio.gather(*(client.work(until, think) for client in clients))
+        used, own = server.processor_seconds() - used, time.process_time() - own
         _, stats = await connections[0].request("/store/stats")
         for one in connections:
             one.close()
@@ -209,7 +239,10 @@ async def load(place: Path, queries: list[str], ids: list[str], arguments: argpa
     check(place, record, exact=True)
     assert StoreFolder(place).store().fingerprint == stats["hash"], "the store is not the replay of its trace"
     requests = sum(record.statuses.values())
+    searches = len(record.times.get("/search", ()))
     return {
+        "think": think,
+        "new": round(sum(client.fresh for client in clients) / max(1, searches), 3),
         "clients": arguments.clients,
         "seconds": arguments.seconds,
         "documents": stats["documents"],
@@ -219,6 +252,11 @@ async def load(place: Path, queries: list[str], ids: list[str], arguments: argpa
         "conflicts": record.conflicts,
         "commits_per_flush": round(commits / max(1, flushes), 2),
         "undocumented": record.undocumented[:5],
+        "server_cores": round(used / arguments.seconds, 2),
+        "server_ms": round(used / max(1, requests) * 1e3, 2),
+        "client_cores": round(own / arguments.seconds, 2),
+        "load_before": round(before, 1),
+        "load_after": round(os.getloadavg()[0], 1),
         "milliseconds": {
             path: {
                 f"p{round(share * 100)}": round(record.percentile(path, share) * 1e3, 2) for share in (0.5, 0.95, 0.99)
@@ -268,35 +306,51 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument(
-        "--think", type=float, default=1.0, help="seconds a client waits between two actions, on average"
-    )
-    parser.add_argument("--cold", action="store_true", help="no vector is known before: every query is embedded anew")
+    parser.add_argument("--settings", default=SETTINGS, help=f"THINK:NEW, several with commas  [default: {SETTINGS}]")
     parser.add_argument("--people", type=int, default=500)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--embedder", default="all-MiniLM-L6-v2")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"load": []}
     with tempfile.TemporaryDirectory() as folder:
-        if arguments.cold:
-            os.environ["KBGYM_CACHE"] = str(Path(folder) / "cache")
-        if arguments.seconds:
-            queries, ids = make_store(Path(folder) / "load", arguments.people)
-            found["load"] = asyncio.run(load(Path(folder) / "load", queries, ids, arguments))
+        os.environ["KBGYM_CACHE"] = str(Path(folder) / "cache")
+        fresh = unseen(arguments.people)
+        for number, setting in enumerate(arguments.settings.split(",") if arguments.seconds else ()):
+            place = Path(folder) / f"load-{number}"
+            queries, ids = make_store(place, arguments.people)
+            embedder_named(arguments.embedder).embed(queries)
+            found["load"].append(asyncio.run(load(place, queries, ids, fresh, setting, arguments)))
         if arguments.kills:
             queries, ids = make_store(Path(folder) / "kill", 40)
             found["kill"] = asyncio.run(killing(Path(folder) / "kill", queries, ids, arguments.kills))
-    if arguments.json:
-        print(json.dumps(found))
-        return
-    for name, values in found.items():
-        print(f"| {name} | |\n| --- | ---: |")
-        for key, value in values.items():
-            rows = value.items() if isinstance(value, dict) else [("", value)]
-            for inner, shown in rows:
-                print(f"| {key} {inner} | {shown} |")
-        print()
+    print(json.dumps(found) if arguments.json else markdown(found))
+
+
+def markdown(found: dict[str, Any]) -> str:
+    head = (
+        "| think s | new queries | actions/s | search p50 ms | p95 | p99 | edit p99 | server cores | clients' cores |"
+    )
+    lines = []
+    for row in found["load"]:
+        search, edit = row["milliseconds"]["/search"], row["milliseconds"].get("/edit", {"p99": 0.0})
+        lines.append(
+            f"| {row['think']:g} | {row['new']:.0%} | {row['per_second']} | {search['p50']} | {search['p95']} "
+            f"| {search['p99']} | {edit['p99']} | {row['server_cores']} | {row['client_cores']} "
+            f"| {row['load_before']} to {row['load_after']} | {len(row['undocumented'])} |"
+        )
+    text = f"{head} load average | undocumented answers |\n|{' ---: |' * 11}\n" + "\n".join(lines) if lines else ""
+    if lines:
+        row = found["load"][0]
+        about = f"{row['clients']} clients for {row['seconds']:g} s a setting, {row['documents']:,} documents."
+        text = f"{about}\n\n{text}\n\n"
+    if "kill" in found:
+        text += (
+            "kill -9 {rounds} times: {acknowledged} edits acknowledged, {missing} missing, {torn} torn ends.".format(
+                **found["kill"]
+            )
+        )
+    return text
 
 
 if __name__ == "__main__":

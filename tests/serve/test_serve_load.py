@@ -26,7 +26,7 @@ def benchmark(*flags: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_64_clients_at_once() -> None:
-    found = benchmark("--seconds", "8", "--kills", "0", "--think", "0.1")["load"]
+    found = benchmark("--seconds", "8", "--kills", "0", "--settings", "0.1:0.5")["load"][0]
     assert found["undocumented"] == []
     assert found["edits"] > 50 and found["conflicts"] > 0, "without edits that meet, this shows nothing"
 

@@ -242,3 +242,60 @@ def test_one_who_only_looks_locks_nobody_out_and_sees_what_is_committed(place: P
                 await looking.close()
 
     asyncio.run(work())
+
+
+class SlowJudge:
+    """Takes its time, and counts how often it was asked, and what else happened meanwhile."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.thinking = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+
+    async def duplicate(self, candidate: str, existing: str) -> bool:
+        self.asked.append((candidate, existing))
+        self.thinking.set()
+        await self.may_go_on.wait()
+        return candidate.replace(",", "") == existing
+
+
+def test_nobody_waits_while_the_judge_thinks(place: Path) -> None:
+    async def work() -> None:
+        judge = SlowJudge()
+        owner = Owner(place, embedder=embedder_named("hash"), judge=judge)
+        ada, bo = Session("ada"), Session("bo")
+        adding = asyncio.create_task(owner.act(ada, Add("Ada Alm's job is, baker."), "curator"))
+        await judge.thinking.wait()
+        async with asyncio.timeout(10):
+            await owner.act(bo, LinkMany(BAKER, (MILLER,)), "curator")
+            await owner.act(Session("rex"), Search("job is baker"), "reader")
+        assert not adding.done()
+        judge.may_go_on.set()
+        reply = await adding
+        assert reply.step.result == Merged(BAKER) and reply.step.verdict is not None
+        assert judge.asked == [("Ada Alm's job is, baker.", "Ada Alm's job is baker.")], "asked once, not again in turn"
+        await owner.close()
+
+    asyncio.run(work())
+    assert replayed(place)
+
+
+def test_a_neighbour_that_turned_up_while_the_judge_thought_is_judged_too(place: Path) -> None:
+    async def work() -> None:
+        judge = SlowJudge()
+        owner = Owner(place, embedder=embedder_named("hash"), judge=judge)
+        adding = asyncio.create_task(owner.act(Session("ada"), Add("Ada Alm's job is, baker."), "curator"))
+        await judge.thinking.wait()
+        await owner.act(Session("bo"), Delete(BAKER), "curator")
+        rewritten = asyncio.create_task(owner.act(Session("bo"), Add("Ada Alm's job: is baker."), "curator"))
+        judge.may_go_on.set()
+        replies = await asyncio.gather(adding, rewritten)
+        assert {type(reply.step.result) for reply in replies} <= {Added, Merged}
+        asked = [existing for candidate, existing in judge.asked if "," in candidate]
+        assert len(asked) == len(set(asked)), "nobody is asked the same twice"
+        await owner.close()
+
+    asyncio.run(work())
+    assert replayed(place)

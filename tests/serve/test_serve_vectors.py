@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.errors import Missing
+from kbgym.search.cache import VectorCache, keys
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
 from kbgym.search.index import ExactIndex
 from kbgym.serve.vectors import Embedding, LiveEngine, Overlay
 
@@ -104,3 +107,47 @@ def test_an_embedder_that_fails_fails_those_who_wait_and_nobody_after() -> None:
         assert len(embedding("a")) == 32
 
     asyncio.run(ask())
+
+
+def test_what_is_known_comes_first_and_what_is_equally_long_comes_together(tmp_path: Path) -> None:
+    class Measuring(HashEmbedder):
+        def length(self, text: str) -> int:
+            return len(text.split())
+
+    texts = ["one", "two words", "three", "four is three words", "five", "one"]
+    cached = CachedEmbedder(Measuring(32), VectorCache(tmp_path))
+    bits = HashEmbedder(32).embed(texts)
+
+    assert cached.choose(texts, 2) == [0, 2], "the first, and another as long"
+    assert cached.choose(texts[1:], 8) == [0]
+    assert np.array_equal(cached.embed([texts[2], texts[0]], behind=True), bits[[2, 0]])
+    assert cached.choose(texts, 1) == [0, 2], "what is known waits for nobody"
+    assert CachedEmbedder(Measuring(32), VectorCache(tmp_path)).choose(texts[:2], 8) == [0], (
+        "and is not on the disk yet"
+    )
+    cached.save()
+    known = np.empty((1, 32), dtype=np.float32)
+    assert not VectorCache(tmp_path).get({keys(cached.name, ["three"])[0]: 0}, known)
+    assert np.array_equal(known[0], bits[2]), "it is on the disk for the next process"
+
+
+def test_the_model_gives_a_query_the_same_bits_alone_and_among_others() -> None:
+    try:
+        model = default_embedder().embedder
+    except Missing as missing:
+        pytest.skip(f"needs the real embedder: {missing}")
+    texts = [
+        "job is baker",
+        "Ada Alm",
+        "lives in the city of Lund",
+        "hobby is chess",
+        "Bo Alm is married to",
+        "job is x",
+    ]
+    waiting, cached = list(texts), CachedEmbedder(model)
+    while waiting:
+        had = cached.choose(waiting, 8)
+        vectors = cached.embed([waiting[place] for place in had], behind=True)
+        for place, vector in zip(had, vectors, strict=True):
+            assert np.array_equal(vector, model.embed([waiting[place]])[0])
+        waiting = [text for place, text in enumerate(waiting) if place not in had]

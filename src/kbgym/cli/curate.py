@@ -7,15 +7,16 @@ from pathlib import Path
 
 import click
 
-from kbgym.cli.common import Tick, emit, output_options, progress
+from kbgym.cli.common import STORE, Tick, emit, output_options, progress
 from kbgym.errors import BadInput
 from kbgym.serve.gate import MARGIN
 from kbgym.serve.online import Online, settings_of
 from kbgym.serve.setup import curate_idle, open_online
+from kbgym.trace.place import shown
 
 
 @click.command("curate")
-@click.argument("place", metavar="STORE", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("place", metavar="STORE", type=STORE)
 @click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="At most so many actions.")
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
@@ -26,7 +27,7 @@ from kbgym.serve.setup import curate_idle, open_online
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
-    place: Path,
+    place: str,
     idle: bool,
     budget: int,
     gate: int,
@@ -64,7 +65,7 @@ def command(
         "iteration": owner.iteration,
     }
     text = (
-        f"{place}: {passes} idle passes, {actions} actions; {result['documents_added']} documents and "
+        f"{shown(place)}: {passes} idle passes, {actions} actions; {result['documents_added']} documents and "
         f"{result['links_added']} links more, {online.refused} passes rolled back; {result['open']} things stay open."
     )
     emit(result, as_json, quiet, text)

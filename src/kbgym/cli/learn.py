@@ -10,14 +10,15 @@ import click
 import msgspec
 
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
-from kbgym.cli.common import Tick, emit, output_options, progress
+from kbgym.cli.common import STORE, Tick, emit, output_options, progress
 from kbgym.serve.gate import MARGIN
 from kbgym.serve.online import Online, settings_of
 from kbgym.serve.setup import Learnt, learn_traffic, open_online, read_traffic
+from kbgym.trace.place import shown
 
 
 @click.command("learn")
-@click.argument("place", metavar="STORE", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("place", metavar="STORE", type=STORE)
 @click.option("--traffic", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Questions, answers.")
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
 @click.option("--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate.")
@@ -30,7 +31,7 @@ from kbgym.serve.setup import Learnt, learn_traffic, open_online, read_traffic
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
-    place: Path,
+    place: str,
     traffic: Path,
     gate: int,
     margin: float,
@@ -59,7 +60,7 @@ def command(
     with progress("learning", quiet or as_json) as tick:
         learnt = asyncio.run(_learn(online, rows, tick))
     result = report(learnt, online, window)
-    emit(result, as_json, quiet, _text(place, result))
+    emit(result, as_json, quiet, _text(shown(place), result))
 
 
 async def _learn(online: Online, rows: list[Any], tick: Tick) -> list[Learnt]:
@@ -97,6 +98,7 @@ def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
         "windows": curve,
         "admitted": online.admitted,
         "rolled_back": online.refused,
+        "withdrawn": online.withdrawn,
         "documents": len(online.owner.store),
         "links": online.owner.store.links,
         "iteration": online.owner.iteration,
@@ -112,7 +114,7 @@ def _interval(interval: Interval) -> dict[str, float]:
     return found
 
 
-def _text(place: Path, result: dict[str, Any]) -> str:
+def _text(place: str, result: dict[str, Any]) -> str:
     lines = [f"{'questions':>12} {'F1':>7} {'flat':>7} {'actions':>9} {'flat':>7}"]
     for row in result["windows"]:
         span = f"{row['first']} to {row['last']}"
@@ -127,7 +129,8 @@ def _text(place: Path, result: dict[str, Any]) -> str:
             f"F1 {result['f1']:.3f} against {result['f1_flat']:.3f} of the flat store, "
             f"{gain['value']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]; "
             f"actions {rho['value']:.2f} times [{rho['low']:.2f}, {rho['high']:.2f}].",
-            f"{result['admitted']} passes were admitted and {result['rolled_back']} rolled back; "
+            f"{result['admitted']} passes were admitted and {result['rolled_back']} rolled back, "
+            f"{result['withdrawn']} documents withdrawn; "
             f"the store has {result['documents']:,} documents and {result['links']:,} links.",
         ]
     )

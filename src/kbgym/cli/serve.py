@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.common import STORE, emit, output_options, progress
 from kbgym.errors import BadInput, Missing
 from kbgym.tools import Role
+from kbgym.trace.place import is_url
 
 if TYPE_CHECKING:
     from kbgym.search.embed import CachedEmbedder
@@ -25,15 +26,20 @@ TOKENS = "tokens.jsonl"
 
 
 @click.command("serve")
-@click.argument("place", metavar="STORE", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("place", metavar="STORE", type=STORE)
 @click.option("--mcp", "over_mcp", is_flag=True, help="MCP on standard input and output, for one client.")
 @click.option("--http", "address", metavar="HOST:PORT", help="HTTP and, at /mcp, streamable HTTP MCP.")
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
 @click.option("--client", default="stdio", show_default=True, help="The client's name in the trace, with --mcp.")
 @click.option("--question", help="With --mcp and --role reader: the question this session is to answer.")
-@click.option("--tokens", type=click.Path(path_type=Path, dir_okay=False), help="[default: STORE/tokens.jsonl]")
+@click.option(
+    "--tokens",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="[default: tokens.jsonl in STORE, or here for a database]",
+)
 @click.option("--new-token", metavar="NAME", help="Make a token for a client of this name and --role, and stop.")
 @click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
+@click.option("--view", "with_view", is_flag=True, help="Also the viewer, at /view/; for a folder, with --no-auth.")
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
 @click.option("--margin", type=float, help="By how much mean F1 may fall at the gate.  [default: 0.01]")
 @click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
@@ -42,7 +48,7 @@ TOKENS = "tokens.jsonl"
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
-    place: Path,
+    place: str,
     over_mcp: bool,
     address: str | None,
     role: Role,
@@ -51,6 +57,7 @@ def command(
     tokens: Path | None,
     new_token: str | None,
     no_auth: bool,
+    with_view: bool,
     gate: int,
     margin: float | None,
     evidence: int,
@@ -68,7 +75,9 @@ def command(
       kbgym serve runs/first --new-token ada --role curator
       kbgym serve runs/first --http 127.0.0.1:8765 --gate 20
     """
-    file = tokens or place / TOKENS
+    if tokens is None and is_url(place):
+        tokens = Path(TOKENS)  # a database has no folder for them
+    file = tokens or Path(place) / TOKENS
     if new_token is not None:
         from kbgym.serve.tokens import new_token as make
 
@@ -81,6 +90,9 @@ def command(
     if address is not None:
         host, port = _address(address)
         _check_open(host, file, no_auth)
+    if with_view and (address is None or not no_auth or is_url(place)):
+        # A browser sends no token when somebody follows a link.
+        raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     _check_installed()
     from kbgym.serve.gate import MARGIN
     from kbgym.serve.online import settings_of
@@ -98,7 +110,7 @@ def command(
     if over_mcp:
         asyncio.run(_stdio(online.owner, online, role, client, question))
     else:
-        _http(online, host, port, None if no_auth else file, role, as_json, quiet)
+        _http(online, host, port, None if no_auth else file, role, with_view, as_json, quiet)
 
 
 def _embedder(name: str | None) -> CachedEmbedder | None:
@@ -153,16 +165,28 @@ async def _stdio(owner: Owner, online: Online | None, role: Role, client: str, q
         await owner.close()
 
 
-def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role, as_json: bool, quiet: bool) -> None:
+def _http(
+    online: Online,
+    host: str,
+    port: int,
+    tokens: Path | None,
+    role: Role,
+    with_view: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     import uvicorn
 
     from kbgym.serve.guarding import LOOPBACK, patient
     from kbgym.serve.http import make_app
     from kbgym.serve.tokens import Client, read_tokens
+    from kbgym.serve.viewer.app import make_viewer
+    from kbgym.serve.viewer.places import Places
 
     known = read_tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
-    app = make_app(online.owner, online, known, version("kbgym"), Client("local", role), hosts)
+    view = make_viewer(Places([online.owner.place])) if with_view else None
+    app = make_app(online.owner, online, known, version("kbgym"), Client("local", role), hosts, view)
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -184,8 +208,9 @@ def _http(online: Online, host: str, port: int, tokens: Path | None, role: Role,
         timeout_graceful_shutdown=5,
     )
     about = "no token is needed" if known is None else f"{len(known)} tokens"
-    text = f"{online.owner.place} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
+    text = f"{online.owner.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
     emit({"url": url, "documents": len(online.owner.store), "tokens": known and len(known)}, as_json, quiet, text)
+    online.owner.embedding.warm()
     sys.setswitchinterval(0.001)  # the embedding thread gives way to requests sooner
     gc.collect()
     gc.freeze()  # the store is not looked through for garbage again: that held requests up for 50 ms

@@ -10,13 +10,13 @@ from typing import Literal
 
 import msgspec
 
-from kbgym.actions import Added, Delete, Deleted, Edited, Linked, Opened, Unlinked
+from kbgym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Opened, Read, Unlinked
 from kbgym.agents.reference.agenda import Agenda
-from kbgym.agents.reference.language import Key, index_key
+from kbgym.agents.reference.language import Key, index_key, index_text
 from kbgym.policy import Errand
 from kbgym.store import Store
 from kbgym.tools import render
-from kbgym.trace.events import Acted, Began, Event, Imported, RolledBack
+from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
 
 What = Literal["changed", "unfinished", "not indexed", "sibling"]
 
@@ -41,7 +41,10 @@ class Desk:
     def clear(self) -> None:
         self.agenda = Agenda()
         self._authored: dict[str, None] = {}
-        self._changed: dict[str, dict[str, None]] = {}
+        self._edited: dict[str, None] = {}
+        self._changed: dict[str, dict[str, int]] = {}  # index to the documents that changed under it, and when
+        self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
+        self._withheld: set[str] = set()
 
     def __call__(self, event: Event, store: Store) -> None:
         match event:
@@ -53,24 +56,51 @@ class Desk:
                     case Added(id):
                         self._authored[id] = None
                     case Edited(id):
-                        self._changed.pop(id, None)
-                        self._doubt(id, store)
+                        self._edited[id] = None
+                        self._settle(id, event.iteration)
+                        self._doubt(id, store, event.iteration)
                     case Linked(index) | Unlinked(index) | Deleted(index):
-                        self._changed.pop(index, None)
+                        if isinstance(result, Deleted) and index not in self._authored:
+                            self._edited[index] = None
+                        self._settle(index, event.iteration)
                     case Opened(index) if event.phase != "forward":  # a curator has looked at it
-                        self._changed.pop(index, None)
+                        self._settle(index, event.iteration)
             case Imported(_, _, edited):
                 for document in edited:
-                    self._doubt(document.id, store)
-            case RolledBack():
-                for id in [id for id in self._authored if id not in store]:
-                    del self._authored[id]
-                    self.agenda.note_turn(Delete(id), "")
+                    self._doubt(document.id, store, event.iteration)
+            case Noted(_, "admission", data):
+                self._withheld.update(data.get("withheld", ()))
+            case RolledBack(_, to):
+                self._see_again(store)
+                self._doubt_again(to)
 
-    def _doubt(self, id: str, store: Store) -> None:
+    def _see_again(self, store: Store) -> None:
+        """After a rollback: what agents wrote or changed is as the store has it, or gone."""
+        for id in (*self._authored, *self._edited):
+            self.agenda.note_turn(Delete(id), "")
+            if id in store:
+                record = store[id]
+                self.agenda.note_turn(Add(record.text) if id in self._authored else Read(id), f"[{id}] {record.text}")
+                self.agenda.note_turn(LinkMany(id, record.links), "")
+        self._authored = {id: None for id in self._authored if id in store}
+
+    def _doubt_again(self, to: int) -> None:
+        """After a rollback: doubts that came up since are gone, and those that were settled since are back."""
+        for when, index, doubts in self._settled:
+            if when > to:
+                self._changed.setdefault(index, {}).update(doubts)
+        self._settled = [settled for settled in self._settled if settled[0] <= to]
+        kept = {index: {id: at for id, at in doubts.items() if at <= to} for index, doubts in self._changed.items()}
+        self._changed = {index: doubts for index, doubts in kept.items() if doubts}
+
+    def _doubt(self, id: str, store: Store, iteration: int) -> None:
         for source in store.inbound(id):
             if store[source].flag == "authored":
-                self._changed.setdefault(source, {})[id] = None
+                self._changed.setdefault(source, {})[id] = iteration
+
+    def _settle(self, index: str, iteration: int) -> None:
+        if (doubts := self._changed.pop(index, None)) is not None:
+            self._settled.append((iteration, index, doubts))
 
     def _stale(self, store: Store) -> dict[str, Key]:
         """Indexes whose facts changed and whose key is known."""
@@ -81,7 +111,13 @@ class Desk:
         """What to work on, best first: indexes whose facts changed, to be gone over again, then the agenda."""
         stale = self._stale(store)
         anew = (Errand(key.kind, key.value, "unfinished", then=key.then) for key in stale.values())
-        return (*anew, *(errand for errand in self.agenda.errands(question) if errand.index not in stale))
+        return (*anew, *(e for e in self.agenda.errands(question) if e.index not in stale and not self._in_vain(e)))
+
+    def _in_vain(self, errand: Errand) -> bool:
+        """Whether the gate withheld this index before, and no question has named its key since."""
+        if errand.index is not None or errand.reason == "named":
+            return False
+        return index_text(Key(errand.kind, errand.value, errand.then)) in self._withheld
 
     def items(self, store: Store) -> list[Item]:
         stale = self._stale(store)

@@ -77,7 +77,8 @@ class Guard:
             wanted = {"WWW-Authenticate": "Bearer", "Connection": "close"}
             return refuse(401, "a token is needed: Authorization: Bearer TOKEN.", wanted)
         scope["kbgym.client"] = client
-        scope["user"] = _user(client)
+        if scope["path"] == "/mcp":
+            scope["user"] = _user(client)
         return None
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | Response:

@@ -16,8 +16,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Match, Route
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.actions import Invalid
@@ -176,6 +176,7 @@ class Api:
             "learning_queue": ("gauge", "Questions still to learn from.", float(len(online.questions.to_learn))),
             "admitted_total": ("counter", "Backward passes whose edits were admitted.", float(online.admitted)),
             "rolled_back_total": ("counter", "Backward passes whose edits were refused.", float(online.refused)),
+            "withdrawn_total": ("counter", "Admitted documents withdrawn since.", float(online.withdrawn)),
         }
         if (recent := rolling(online.questions.rows)) is not None:
             gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
@@ -200,9 +201,10 @@ def make_app(
     version: str,
     anybody: Client,
     hosts: frozenset[str] | None,
+    view: ASGIApp | None = None,
     body_seconds: float = BODY_SECONDS,
 ) -> ASGIApp:
-    """The whole application, with learning in the background while it runs."""
+    """The whole application, with learning in the background while it runs; `view` is shown below /view/."""
     api = Api(owner, online, version, tokens is not None)
 
     @contextlib.asynccontextmanager
@@ -220,6 +222,8 @@ def make_app(
         return refuse(error.status_code, error.detail, error.headers)
 
     routes = api.routes()
+    if view is not None:
+        routes += [Route("/view", lambda request: RedirectResponse("view/"), methods=["GET"]), Mount("/view", view)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: said})
     app.router.redirect_slashes = False
     return _Measured(Guard(app, tokens, anybody, hosts, body_seconds), api.metrics, routes)

@@ -16,18 +16,19 @@ from typing import Any
 
 import msgspec
 
-from kbgym.actions import Action, Answer, Error
+from kbgym.actions import Action, Answer, Delete, Error
 from kbgym.environment import Step
 from kbgym.episode import Transcript
 from kbgym.errors import BadInput
 from kbgym.grade import abstains, grade
-from kbgym.policy import Agent, Backward, Verdict
+from kbgym.policy import Agent, Backward, Turn, Verdict
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES
 from kbgym.serve.desk import Desk
+from kbgym.serve.doubts import Doubts
 from kbgym.serve.gate import Asking, Gate
 from kbgym.serve.measures import MeasureFile
-from kbgym.serve.owner import Owner, ServedEnvironment, Snapshot
+from kbgym.serve.owner import Owner, Snapshot
 from kbgym.serve.passes import (
     TRIES,
     Trial,
@@ -38,9 +39,11 @@ from kbgym.serve.passes import (
     record_forward,
     trial,
     unchanged,
+    without,
 )
 from kbgym.serve.questions import Asked, Questions
-from kbgym.trace.events import Began, Graded, Noted, Phase
+from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
+from kbgym.trace.place import is_url, open_place
 
 MOST_OPEN = 256
 
@@ -58,7 +61,7 @@ class Open:
 
     def __init__(self, question: str, client: str, base: Snapshot, budget: int) -> None:
         self.question, self.client, self.base, self.budget = question, client, base, budget
-        self.environment = ServedEnvironment(base.store, base.engine)
+        self.environment = base.environment()
         self.steps: list[Step] = []
 
     async def act(self, action: Action) -> Step:
@@ -87,12 +90,14 @@ class Online:
         self._opened = 0
         self._wake = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
-        self._file = MeasureFile(owner.place, questions.rows)
+        # A database keeps the trace, from which the rows come, and no file beside it.
+        self._file = MeasureFile(owner.place, questions.rows) if owner.place.is_dir() else None
         self._written = len(questions.rows)
-        self.admitted = self.refused = 0
+        self._doubts = Doubts()
+        self.admitted = self.refused = self.withdrawn = 0
         for asked in questions.asked.values():
             if gate is not None and asked.golds:
-                gate.answered(Asking(asked.id, asked.question, asked.golds))
+                gate.answered(Asking(asked.id, asked.question, asked.golds, abstain(asked.golds)))
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -169,12 +174,12 @@ class Online:
                 )
             f1, em = 0.0, 0.0
             if asked.answer is not None:
-                f1, em = grade(asked.answer, golds, all(abstains(gold) for gold in golds))
+                f1, em = grade(asked.answer, golds, abstain(golds))
             durable = owner.commit([Graded(owner.iteration + 1, id, golds, f1, em, asked.answer)])
         await asyncio.shield(durable)
         self._measure()
         if self.gate is not None:
-            self.gate.answered(Asking(id, asked.question, golds, all(abstains(gold) for gold in golds)))
+            self.gate.answered(Asking(id, asked.question, golds, abstain(golds)))
         self._wake.set()
         return self.questions.asked[id]
 
@@ -193,7 +198,8 @@ class Online:
 
     def _measure(self) -> None:
         for row in self.questions.rows[self._written :]:
-            self._file.add(row)
+            if self._file is not None:
+                self._file.add(row)
         self._written = len(self.questions.rows)
 
     # -- learning -----------------------------------------------------------------------------------------------------
@@ -225,15 +231,38 @@ class Online:
         verdict: Verdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
         errands = self.desk.errands(self.owner.store, asked.question) if self.settings.strategy == "class" else ()
         turns = self.questions.turns.get(id, ())
+        if self.gate is not None:
+            await self._doubt(self.gate, asked, turns)
         task = Backward(asked.question, turns, asked.golds, asked.f1 or 0.0, verdict, errands)
         await self.backward(task, "backward", id, asked.question, self.settings.backward_budget)
+
+    async def _doubt(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
+        """Withdraw what this question shows to cost answers: admitted once, on evidence that has come since."""
+        owner, asking = self.owner, Asking(asked.id, asked.question, asked.golds, abstain(asked.golds))
+        for document, cost in await self._doubts.hear(owner, gate, asking, turns, asked.f1 or 0.0):
+            async with owner.turn:
+                if document not in owner.store:
+                    continue
+                number, reason = owner.iteration + 1, f"{asked.id} is answered better without [{document}]"
+                step = await owner.environment.step(Delete(document), "curator")
+                data = {"question": asked.id, "verdict": "withdrawn", "reason": reason, "cost": round(cost, 6)}
+                owner.commit(
+                    [
+                        Began(number, "idle", "gate"),
+                        Acted(number, "idle", 1, step.action, step.result, step.verdict),
+                        Noted(number, "admission", data),
+                        Ended(number, "idle", "done"),
+                    ]
+                )
+                self.withdrawn += 1
+        await owner.durable()
 
     async def backward(self, task: Backward, phase: Phase, id: str, text: str, budget: int) -> Trial:
         """A curator's pass: played on a copy, judged by the gate, landed or kept as refused."""
         owner, settings = self.owner, self.settings
         for attempt in range(1, TRIES + 1):
             made = await trial(owner, self.curator, task, budget, settings.memory)
-            verdict = await self._judged(made)
+            made, verdict = await self._judged(made)
             await prepare_landing(owner, made)
             async with owner.turn:
                 refused = verdict is not None and verdict["verdict"] == "quarantined"
@@ -258,20 +287,42 @@ class Online:
         await owner.durable()
         return made
 
-    async def _judged(self, made: Trial) -> dict[str, Any] | None:
-        """What the gate says of a trial that changed something; None where there is no gate or nothing to judge."""
+    async def _judged(self, made: Trial) -> tuple[Trial, dict[str, Any] | None]:
+        """What the gate says of a trial that changed something: the part of it that may land, and the verdict.
+
+        No verdict where there is no gate or nothing to judge.
+        """
         if self.gate is None or not made.changed:
-            return None
-        before = ServedEnvironment(made.base.store, made.base.engine)
+            return made, None
+        before = made.base.environment()
         found = await self.gate.judge(before, made.environment, made.touched, self.owner.iteration)
+        withheld = [made.environment.store[id].text for id in found.withheld]
+        if withheld and not made.touched <= set(found.withheld):
+            made = without(made, found.withheld)
+            rest = await self.gate.judge(before, made.environment, made.touched, self.owner.iteration)
+            found = msgspec.structs.replace(rest, reason=rest.reason or found.reason)
         data: dict[str, Any] = msgspec.to_builtins(found)
         del data["admitted"]
-        return {"verdict": "admitted" if found.admitted else "quarantined", **data}
+        return made, {"verdict": "admitted" if found.admitted else "quarantined", **data, "withheld": withheld}
 
 
-def settings_of(place: Path, **given: str | None) -> Settings:
-    """The settings of the run a store is, else the defaults; what is given goes first."""
-    settings = Run(place).settings if (place / "run.json").exists() else Settings()
+def abstain(golds: tuple[str, ...]) -> bool:
+    """Whether the right answer is that there is none."""
+    return bool(golds) and all(abstains(gold) for gold in golds)
+
+
+def settings_of(place: str | Path, **given: str | None) -> Settings:
+    """The settings a store was trained with, else the defaults; what is given goes first."""
+    settings = Settings()
+    if is_url(place):
+        opened = open_place(place)
+        known = {} if opened.genesis is None else opened.genesis.settings
+        settings = msgspec.convert(
+            {name: known[name] for name in Settings.__struct_fields__ if name in known}, Settings
+        )
+        opened.close()
+    elif (Path(place) / "run.json").exists():
+        settings = Run(Path(place)).settings
     chosen = {name: value for name, value in given.items() if value is not None}
     if (strategy := chosen.get("strategy", settings.strategy)) not in STRATEGIES:
         raise BadInput(f"there is no strategy {strategy!r}; use {' or '.join(STRATEGIES)}.")

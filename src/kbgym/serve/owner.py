@@ -3,6 +3,7 @@
 An edit is one transaction of the trace. Edits that come in while the disk is busy are written and flushed together
 (group commit), each still a transaction of its own. An answer, also a reader's, waits until everything it was made from
 is on the disk. Searching for what an action needs (embedding) happens before its turn, beside the loop.
+A store in a database has several owners: each follows what the others commit, and takes turns with them (`turns.py`).
 It knows nothing of HTTP, MCP, questions or golds.
 """
 
@@ -17,19 +18,22 @@ from typing import Any, Protocol
 import msgspec
 
 from kbgym.actions import Action, Add, Edit, Error, Result, Search
-from kbgym.environment import Environment, Step
+from kbgym.environment import Environment, Ranking, Step
 from kbgym.errors import BadInput, Failed
 from kbgym.protocol.session import embedder_named
+from kbgym.search.choice import index_of
 from kbgym.search.embed import CachedEmbedder, Tick
-from kbgym.search.index import ExactIndex
+from kbgym.serve.considered import TRIES, Considered
 from kbgym.serve.sessions import Session
+from kbgym.serve.turns import Turn
 from kbgym.serve.vectors import Embedding, LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.tools import ROLES, Role, check
-from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Genesis
-from kbgym.trace.folder import TRACE, StoreFolder
-from kbgym.trace.log import Writer
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Imported, RolledBack
+from kbgym.trace.folder import TRACE
+from kbgym.trace.place import Appender, is_url, open_place, shown, store_at
+from kbgym.trace.replay import catch_up
 
 EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"}
 
@@ -56,13 +60,20 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     store: Store
     engine: Overlay
     iteration: int
+    ranking: Ranking = "paper"
+
+    def environment(self) -> ServedEnvironment:
+        """For readers: nothing can be changed in it."""
+        return ServedEnvironment(self.store, self.engine, ranking=self.ranking)
 
 
 class ServedEnvironment(Environment):
     """An environment whose embedding does not hold up the loop."""
 
-    def __init__(self, store: Store, engine: LiveEngine | Overlay, judge: Judge | None = None) -> None:
-        super().__init__(store, engine, judge)
+    def __init__(
+        self, store: Store, engine: LiveEngine | Overlay, judge: Judge | None = None, ranking: Ranking = "paper"
+    ) -> None:
+        super().__init__(store, engine, judge, ranking)
         self.served = engine
         self.embedding = engine.embedding
 
@@ -88,35 +99,39 @@ class Owner:
 
     def __init__(
         self,
-        place: Path,
+        place: Path | str,
         followers: Sequence[Follower] = (),
         embedder: CachedEmbedder | None = None,
         settings: dict[str, Any] | None = None,
         judge: Judge | None = None,
         tick: Tick | None = None,
         write: bool = True,
+        ranking: Ranking = "paper",
     ) -> None:
         """Without `write` it only looks: it keeps nobody from writing, and follows what they write."""
-        self.place = place
+        self.where = str(place)
+        self.name = shown(place)
+        self.place = Path(self.name)  # of a database, no folder
         self.followers = list(followers)
-        folder = StoreFolder(place)
-        genesis = folder.events[0] if folder.events else None
+        folder = open_place(place)
         if embedder is None:
-            embedder = embedder_named(genesis.embedder if isinstance(genesis, Genesis) else "")
+            embedder = embedder_named(folder.genesis.embedder if folder.genesis else "")
         # The lock comes first: what is replayed below is what will be gone on with.
         name = "hash" if embedder.name.startswith("hash-") else embedder.name
-        self._writer: Writer | None = None
-        if write:
-            self._writer = folder.resume() if folder.reading else folder.start(name, settings or {})
+        self._writer: Appender | None = None
+        if write and folder.genesis is None:
+            self._writer = folder.start(name, settings or {})
+            if self._writer.shared:
+                self._writer.close()
+                folder = open_place(place)
+        if (write and folder.genesis is not None) or is_url(place):
+            self._writer = folder.resume()
+        self.writes = write
         self._size = folder.reading.size if folder.reading else 0
         try:
             store = folder.store(watch=self.tell)
-            commits = [event for event in folder.events if isinstance(event, Committed)]
-            self.iteration = commits[-1].iteration if commits else 0
-            self.position = commits[-1].position if commits else 0
-            index = ExactIndex(embedder.dimensions)
-            records = list(store)
-            index.put_many([record.id for record in records], embedder.embed([r.text for r in records], tick), own=True)
+            self.iteration, self.position = folder.iteration, folder.position
+            index = index_of(((record.id, record.text) for record in store), embedder, tick)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
@@ -124,9 +139,13 @@ class Owner:
         self.initial = folder.initial
         self.embedding = Embedding(embedder)
         self.engine = LiveEngine(index, self.embedding)
-        self.environment = Environment(store, self.engine, judge)
-        self._turn = asyncio.Lock()
+        self._considered = None if judge is None else Considered(judge)
+        self.environment = Environment(store, self.engine, self._considered, ranking)
+        folder.close()
+        self._lock = asyncio.Lock()
         self._disk = ThreadPoolExecutor(1, "trace")
+        shared = self._writer if self._writer is not None and self._writer.shared else None
+        self.turns = Turn(self._lock, shared, self._disk, self.follow, self._written, self._give_up)
         self._pending: list[tuple[list[Event], asyncio.Future[None]]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._last: asyncio.Future[None] | None = None
@@ -138,9 +157,9 @@ class Owner:
         return self.environment.store
 
     @property
-    def turn(self) -> asyncio.Lock:
+    def turn(self) -> Turn:
         """Held by whoever changes the store; for passes that land as a whole."""
-        return self._turn
+        return self.turns
 
     def tell(self, event: Event, store: Store) -> None:
         """Let the followers hear of an event, live as in a replay."""
@@ -152,10 +171,10 @@ class Owner:
     async def act(self, session: Session, action: Action, role: Role) -> Reply:
         """Carry out one action of one client; returns once it is durable."""
         action = check(action, role)
-        await self.embedding.prepare(texts_in(action))
-        async with self._turn:
-            if self._writer is None:
-                self._catch_up(role)
+        await self.prepare([action])
+        if not self.writes:
+            self._catch_up(role)
+        async with self.turns if is_editing(action) else self.turns.looking:
             stale = session.stale(action, self.store)
             if stale is not None:
                 reply = self._conflict(session, action, stale)
@@ -172,16 +191,50 @@ class Owner:
             await asyncio.shield(durable)
         return reply
 
+    async def prepare(self, actions: Sequence[Action]) -> None:
+        """Before the turn: have the vectors at hand, and the judge's mind made up, which may take a model's time.
+
+        Others may add a neighbour meanwhile, so the judge is asked again, but not for ever: the rest is asked in turn.
+        """
+        await self.embedding.prepare([text for action in actions for text in texts_in(action)])
+        if self._considered is None:
+            return
+        for _ in range(TRIES):
+            open_ones = [action for action in actions if not self._considered.is_decided(action, self.environment)]
+            if not open_ones:
+                return
+            for action in open_ones:
+                await self._considered.consider(action, self.environment)
+
     def _catch_up(self, role: Role) -> None:
         """Without a trace of its own to write, take on what others have committed since."""
         if role != "reader":
             raise BadInput("this store was opened for looking only.")
         trace = self.place / TRACE
-        if trace.exists() and trace.stat().st_size != self._size:
-            folder = StoreFolder(self.place)
+        if self._writer is None and trace.exists() and trace.stat().st_size != self._size:
+            folder = open_place(self.where)
             self._size = folder.reading.size if folder.reading else 0
-            self.iteration = folder.reading.iteration if folder.reading else 0
+            self.iteration = folder.iteration
             self.become(folder.store())
+
+    async def follow(self, events: Sequence[Event]) -> None:
+        """Take on what other owners of the store committed: the store, its search, and whoever listens."""
+        made = [event for event in events if isinstance(event, Acted)]
+        await self.embedding.prepare([text for event in made for text in texts_in(event.action)])
+        if any(isinstance(event, Imported | RolledBack) for event in events):
+            self.become(catch_up(self.store.copy(), events, self.iteration, self._earlier, self.tell))
+        else:
+            catch_up(self.store, events, self.iteration, self._earlier, self._heard)
+        if events and isinstance(last := events[-1], Committed):
+            self.iteration, self.position = last.iteration, last.position
+
+    def _heard(self, event: Event, store: Store) -> None:
+        if isinstance(event, Acted):
+            self.environment.follow(event.result)
+        self.tell(event, store)
+
+    def _earlier(self, to: int) -> Store:
+        return store_at(self.where, to)
 
     def _conflict(self, session: Session, action: Action, id: str) -> Reply:
         """The document changed since the client saw it: show what it is now, and change nothing."""
@@ -215,9 +268,13 @@ class Owner:
         whole = [*events, Committed(self.iteration, self.position, store.fingerprint, len(store), store.links)]
         for event in whole[-1:] if told else whole:
             self.tell(event, store)
-        self._last = durable = asyncio.get_running_loop().create_future()
-        self._pending.append((whole, durable))
+        durable = asyncio.get_running_loop().create_future()
         self.commits += 1
+        if self._writer is not None and self._writer.shared:
+            self.turns.commit(whole, durable)
+            return durable
+        self._last = durable
+        self._pending.append((whole, durable))
         if self._flushing is None:
             self._flushing = asyncio.get_running_loop().create_task(self._flush())
         return durable
@@ -244,14 +301,19 @@ class Owner:
     def _give_up(self, batch: Sequence[tuple[list[Event], asyncio.Future[None]]], error: Exception) -> None:
         """Nothing of this reached the disk, nor may what was built on it: return to what did."""
         self._pending, self._last = [], None
-        folder = StoreFolder(self.place)
-        self.iteration = folder.reading.iteration if folder.reading else 0
+        folder = open_place(self.where)
+        if self._writer is not None:
+            self._writer.rejoin(folder)
+        self.iteration, self.position = folder.iteration, folder.position
         for follower in self.followers:
             follower.clear()
         self.become(folder.store(watch=self.tell))
         for _, durable in batch:
             durable.set_exception(Failed(str(error)))
             durable.exception()
+
+    def _written(self) -> None:
+        self.flushes += 1
 
     async def durable(self) -> None:
         """Wait until everything done so far is on the disk."""
@@ -263,7 +325,9 @@ class Owner:
     def snapshot(self) -> Snapshot:
         """The store as it is now, for as long as somebody needs it; those who ask at one iteration share one."""
         if self._snapshot is None or self._snapshot.iteration != self.iteration:
-            self._snapshot = Snapshot(self.store.copy().freeze(), self.engine.overlay(), self.iteration)
+            self._snapshot = Snapshot(
+                self.store.copy().freeze(), self.engine.overlay(), self.iteration, self.environment.ranking
+            )
         return self._snapshot
 
     def become(self, store: Store) -> None:

@@ -1,13 +1,13 @@
-"""Passes over a served store: forward on a snapshot, backward on a trial copy that lands as a whole or not at all.
+"""Passes over a served store: forward on a snapshot, backward on a trial copy that lands together or not at all.
 
 A pass takes as long as its agent takes, and nobody waits for it: it plays on the store as it was when it began. When it
 ends, its steps enter the trace at the place where that happens. A step that would come out differently by then is
-kept as a note, because a replay could not repeat it.
+kept as a note, because a replay could not repeat it; so is one that was withheld.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -28,7 +28,7 @@ from kbgym.actions import (
 from kbgym.environment import Nearest, Step, apply
 from kbgym.episode import Transcript, play
 from kbgym.policy import Agent, Backward, Forward
-from kbgym.serve.owner import Owner, ServedEnvironment, Snapshot, is_editing, texts_in
+from kbgym.serve.owner import Owner, ServedEnvironment, Snapshot, is_editing
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Noted, Phase, RolledBack
 
@@ -36,16 +36,22 @@ TRIES = 3  # how often a pass whose documents changed under it is played again
 
 
 class Trial(msgspec.Struct, frozen=True, eq=False):
-    """A pass played on a copy of its own: what it did, where it began, and the copy as it left it."""
+    """A pass played on a copy of its own: what it did, where it began, and the copy as it left it.
+
+    `withheld` are documents it made that were taken out of the copy again and will not land.
+    """
 
     transcript: Transcript
     base: Snapshot
     environment: ServedEnvironment
+    withheld: frozenset[str] = frozenset()
 
     @property
     def edits(self) -> list[Step]:
-        steps = self.transcript.steps
-        return [step for step in steps if is_editing(step.action) and not isinstance(step.result, Error)]
+        done = [
+            step for step in self.transcript.steps if is_editing(step.action) and not isinstance(step.result, Error)
+        ]
+        return [step for step in done if self.withheld.isdisjoint(named_in(step))]
 
     @property
     def changed(self) -> bool:
@@ -59,19 +65,26 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
         return set(named)
 
 
+def without(made: Trial, withheld: Collection[str]) -> Trial:
+    """The trial less documents it made; its copy of the store loses them."""
+    for id in withheld:
+        made.environment.store.delete(id)
+        made.environment.engine.remove(id)
+    return Trial(made.transcript, made.base, made.environment, frozenset(withheld))
+
+
 async def forward(owner: Owner, reader: Agent, question: str, budget: int, memory: int) -> tuple[Transcript, Snapshot]:
     """A reader's pass on the store as it is when the question comes."""
     async with owner.turn:
         base = owner.snapshot()
-    environment = ServedEnvironment(base.store, base.engine)
-    return await play(reader(), environment, "reader", Forward(question), budget, memory), base
+    return await play(reader(), base.environment(), "reader", Forward(question), budget, memory), base
 
 
 async def trial(owner: Owner, curator: Agent, task: Backward, budget: int, memory: int) -> Trial:
     """A curator's pass on a copy nobody else sees."""
     async with owner.turn:
         base, engine = owner.snapshot(), owner.engine.overlay()
-    environment = ServedEnvironment(base.store.copy(), engine, owner.environment.judge)
+    environment = ServedEnvironment(base.store.copy(), engine, owner.environment.judge, base.ranking)
     transcript = await play(curator(), environment, "curator", task, budget, memory)
     return Trial(transcript, base, environment)
 
@@ -98,8 +111,8 @@ def unchanged(owner: Owner, made: Trial) -> bool:
 
 
 async def prepare_landing(owner: Owner, made: Trial) -> None:
-    """Have every vector at hand before the turn is taken."""
-    await owner.embedding.prepare([text for step in made.edits for text in texts_in(step.action)])
+    """Have every vector at hand, and every sentence judged, before the turn is taken."""
+    await owner.prepare([step.action for step in made.edits])
 
 
 async def land(owner: Owner, began: Began, made: Trial, notes: Sequence[Noted]) -> None:
@@ -109,7 +122,9 @@ async def land(owner: Owner, began: Began, made: Trial, notes: Sequence[Noted]) 
     renamed: dict[str, str] = {}
     for number, step in enumerate(made.transcript.steps, 1):
         event: Event
-        if is_editing(step.action) and not isinstance(step.result, Error):
+        if not made.withheld.isdisjoint(named_in(step)):
+            event = Noted(began.iteration, "withheld", msgspec.to_builtins({"step": number, "action": step.action}))
+        elif is_editing(step.action) and not isinstance(step.result, Error):
             done = await owner.environment.step(_rename(step.action, renamed), "curator")
             renamed.update(zip(_made(step.result), _made(done.result), strict=False))
             event = Acted(began.iteration, began.phase, number, done.action, done.result, done.verdict)
@@ -181,6 +196,12 @@ def changed_by(action: Action) -> tuple[str, ...]:
         case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
             return (id,)
     return ()
+
+
+def named_in(step: Step) -> tuple[str, ...]:
+    """The document a step opened, changed or made."""
+    opened = (step.action.id,) if isinstance(step.action, Read) else ()
+    return (*opened, *changed_by(step.action), *_made(step.result))
 
 
 def _made(result: Result) -> Iterator[str]:

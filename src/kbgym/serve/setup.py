@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.agents.registry import make_agent
+from kbgym.agents.registry import make_agent, make_judge
 from kbgym.canonical import digest_of, read_lines
 from kbgym.episode import play
 from kbgym.errors import BadInput
@@ -15,14 +15,15 @@ from kbgym.grade import grade
 from kbgym.policy import Backward, Forward
 from kbgym.protocol.run import Settings
 from kbgym.protocol.session import embedder_named
+from kbgym.search.choice import index_of
 from kbgym.search.embed import Tick
-from kbgym.search.index import ExactIndex
 from kbgym.serve.desk import Desk
 from kbgym.serve.gate import MARGIN, Asking, Gate
 from kbgym.serve.online import Online
 from kbgym.serve.owner import Owner, ServedEnvironment
 from kbgym.serve.questions import Questions
 from kbgym.serve.vectors import LiveEngine
+from kbgym.trace.place import is_url
 from kbgym.worlds.world import Question
 
 
@@ -50,12 +51,12 @@ def read_traffic(path: Path) -> list[Traffic]:
     return found
 
 
-def held_out(place: Path, given: Path | None) -> list[Asking]:
+def held_out(place: str | Path, given: Path | None) -> list[Asking]:
     """The questions of a file, else the eval split of the store's own world; the test splits are never touched."""
     if given is not None:
         rows = read_traffic(given)
         return [Asking(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
-    for file in (place / "world" / "questions.jsonl", place / "questions.jsonl"):
+    for file in () if is_url(place) else (Path(place) / "world" / "questions.jsonl", Path(place) / "questions.jsonl"):
         if file.is_file():
             return _askings(question for question in read_lines(file, Question) if question.split == "eval")
     return []
@@ -66,7 +67,7 @@ def _askings(questions: Iterable[Question]) -> list[Asking]:
 
 
 def open_online(
-    place: Path,
+    place: str | Path,
     settings: Settings,
     embedder: str | None = None,
     gate: int = 0,
@@ -77,14 +78,17 @@ def open_online(
 ) -> Online:
     """A store open for questions and edits; whoever opened it closes its owner."""
     questions, desk = Questions(), Desk()
-    reader, curator = make_agent(settings.reader, "reader"), make_agent(settings.curator, "curator")
+    reader = make_agent(settings.reader, "reader")
+    curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
     made = Gate(gate, held_out(place, held_out_file), reader, margin, evidence) if gate else None
     owner = Owner(
         place,
         [questions, desk],
         embedder_named(embedder) if embedder else None,
         msgspec.to_builtins(settings),
+        judge=make_judge(settings.judge),
         tick=tick,
+        ranking=settings.ranking,
     )
     return Online(owner, questions, desk, reader, curator, settings, made)
 
@@ -126,10 +130,8 @@ async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: Tick | No
 def flat_environment(owner: Owner) -> ServedEnvironment:
     """The store as it began, frozen, with vectors of its own."""
     store = owner.initial.copy().freeze()
-    index = ExactIndex(owner.embedding.embedder.dimensions)
-    records = list(store)
-    index.put_many([r.id for r in records], owner.embedding.embedder.embed([r.text for r in records]), own=True)
-    return ServedEnvironment(store, LiveEngine(index, owner.embedding))
+    index = index_of(((record.id, record.text) for record in store), owner.embedding.embedder)
+    return ServedEnvironment(store, LiveEngine(index, owner.embedding), ranking=owner.environment.ranking)
 
 
 async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> tuple[int, int]:

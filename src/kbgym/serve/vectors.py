@@ -1,13 +1,14 @@
 """Search for a process that serves many: embedding in a thread, and views of the past that cost nothing to take.
 
-`Embedding` works out vectors beside the event loop, whatever is waiting in one batch. `LiveEngine` is the index of the
-store as it is now. `Overlay` is that index as it was when the overlay was made, with changes of its own on top: it
-keeps what the live index has changed since, and nothing else. None of them knows stores, clients or traces.
+`Embedding` works out vectors beside the event loop, what waits and is equally long in one batch. `LiveEngine` is the
+index of the store as it is now. `Overlay` is that index as it was when the overlay was made, with changes of its own on
+top: it keeps what the live index has changed since, and nothing else. None of them knows stores, clients or traces.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
@@ -17,23 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.index import ExactIndex, Hit, page_of
+from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
 
 Vector = NDArray[np.float32]
 
-_AT_ONCE = 8  # a text that comes in while a batch is under way waits for no more than this many others
+# A batch of eight short queries takes three to four times as long as one, and one of sixteen hardly less for each: a
+# query that comes in while a batch is under way should not wait for more.
+_AT_ONCE = 8
+_THREADS = 2
+_LOOKED_AT = 64  # of the texts that wait, so many may be chosen from
 
 
 class Embedding:
-    """Vectors by text. Only its one thread ever touches the embedder, which is not made for several."""
+    """Vectors by text, worked out by a thread or two beside the loop."""
 
     def __init__(self, embedder: CachedEmbedder, remember: int = 8_192) -> None:
         self.embedder = embedder
         self._remember = remember
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._wanted: dict[str, asyncio.Future[None]] = {}
-        self._worker: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, "embedding")
+        self._taken: set[str] = set()
+        self._choosing = asyncio.Lock()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._most = min(_THREADS, os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(self._most, "embedding")
 
     async def prepare(self, texts: Iterable[str]) -> None:
         """Return once the vectors of these texts are at hand; the loop goes on in the meantime."""
@@ -47,26 +55,51 @@ class Embedding:
                 self._wanted[text] = loop.create_future()
             waiting.append(self._wanted[text])
         if waiting:
-            if self._worker is None or self._worker.done():
-                self._worker = loop.create_task(self._work())
+            self._hire()
             await asyncio.shield(asyncio.gather(*waiting))
 
+    def _hire(self) -> None:
+        """Another worker, where there is work for one."""
+        if len(self._workers) < self._most and len(self._wanted) > len(self._taken):
+            worker = asyncio.get_running_loop().create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
     async def _work(self) -> None:
-        while self._wanted:
-            texts = list(self._wanted)[:_AT_ONCE]
-            futures = [self._wanted[text] for text in texts]
+        """What is known at once; then the oldest with those that share its batch, so that none is passed over."""
+        run = asyncio.get_running_loop().run_in_executor
+        while True:
+            async with self._choosing:
+                texts = [text for text in self._wanted if text not in self._taken][:_LOOKED_AT]
+                if not texts:
+                    return
+                try:
+                    places = await run(self._threads, self.embedder.choose, texts, _AT_ONCE)
+                except Exception as error:
+                    self._fail(texts, error)
+                    continue
+                chosen = [texts[place] for place in places]
+                self._taken.update(chosen)
+            self._hire()
             try:
-                vectors = await asyncio.get_running_loop().run_in_executor(self._thread, self.embedder.embed, texts)
+                vectors = await run(self._threads, self._embed, chosen)
             except Exception as error:
-                for future in futures:
-                    future.set_exception(error)
-                    future.exception()  # whoever waited may be gone; that is no unheard error
-            else:
-                self._keep(texts, vectors)
-                for future in futures:
-                    future.set_result(None)
-            for text in texts:
-                del self._wanted[text]
+                self._fail(chosen, error)
+                continue
+            self._keep(chosen, vectors)
+            self._taken.difference_update(chosen)
+            for text in chosen:
+                self._wanted.pop(text).set_result(None)
+
+    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+        return self.embedder.embed(texts, behind=True)
+
+    def _fail(self, texts: list[str], error: Exception) -> None:
+        self._taken.difference_update(texts)
+        for text in texts:
+            future = self._wanted.pop(text)
+            future.set_exception(error)
+            future.exception()  # whoever waited may be gone; that is no unheard error
 
     def _keep(self, texts: list[str], vectors: NDArray[np.float32]) -> None:
         self._known.update(zip(texts, vectors, strict=True))
@@ -77,18 +110,24 @@ class Embedding:
         """A vector at once; one that was not prepared is waited for."""
         if (vector := self._known.get(text)) is not None:
             return vector
-        vectors = self._thread.submit(self.embedder.embed, [text]).result()
+        vectors = self._threads.submit(self._embed, [text]).result()
         self._keep([text], vectors)
         return self._known[text]
 
+    def warm(self) -> None:
+        """Have the model opened beside the loop, before the first text that needs it."""
+        if (warm := getattr(self.embedder.embedder, "warm", None)) is not None:
+            self._threads.submit(warm)
+
     def close(self) -> None:
-        self._thread.shutdown(wait=True)
+        self._threads.shutdown(wait=True)
+        self.embedder.save()
 
 
 class LiveEngine:
     """What the live environment searches with; it tells every overlay what it is about to change."""
 
-    def __init__(self, index: ExactIndex, embedding: Embedding) -> None:
+    def __init__(self, index: KeptIndex, embedding: Embedding) -> None:
         self.index = index
         self.embedding = embedding
         self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()

@@ -1,0 +1,96 @@
+"""Learning online: a stream of 300 questions whose keys are asked for unevenly, against the flat store.
+
+    python benchmarks/online.py                      # worlds 0 to 4, each with the stream of the same seed
+
+The setting is fixed: 500 people, seeds 0 to 4, one stream each, the real embedder, strategy class, no gate. Every
+question is answered before it is learnt from, and on the flat store as well. All seeds are shown, whatever they say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from streams import skewed_traffic
+
+from kbgym.analysis.seeds import pooled_over_seeds
+from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
+from kbgym.protocol.run import Settings
+from kbgym.serve.setup import Learnt, learn_traffic, open_online
+from kbgym.worlds.people import generate
+
+
+async def stream(seed: int, people: int, n: int, embedder: str | None) -> list[Learnt]:
+    world = generate(people=people, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        world.save(Path(folder) / "store")
+        settings = Settings(strategy="class") if embedder is None else Settings(strategy="class", embedder=embedder)
+        online = open_online(Path(folder) / "store", settings, embedder)
+        try:
+            return await learn_traffic(online, skewed_traffic(world, n, seed))
+        finally:
+            await online.owner.close()
+
+
+def row_of(name: str, learnt: list[Learnt], f1: Interval, rho: Interval) -> dict[str, Any]:
+    n = len(learnt)
+    return {
+        "seed": name,
+        "f1_flat": sum(one.flat_f1 for one in learnt) / n,
+        "f1": sum(one.f1 for one in learnt) / n,
+        "difference": [f1.value, f1.low, f1.high],
+        "actions_flat": sum(one.flat_actions for one in learnt) / n,
+        "actions": sum(one.actions for one in learnt) / n,
+        "rho": [rho.value, rho.low, rho.high],
+    }
+
+
+def show(row: dict[str, Any]) -> None:
+    difference = "{:+.3f} [{:+.3f}, {:+.3f}]".format(*row["difference"])
+    rho = "{:.3f} [{:.3f}, {:.3f}]".format(*row["rho"])
+    print(
+        f"| {row['seed']} | {row['f1_flat']:.3f} | {row['f1']:.3f} | {difference} "
+        f"| {row['actions_flat']:.2f} | {row['actions']:.2f} | {rho} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="0,1,2,3,4")
+    parser.add_argument("--people", type=int, default=500)
+    parser.add_argument("--questions", type=int, default=300)
+    parser.add_argument("--embedder", help="[default: the real one]")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    if not arguments.json:
+        print("| seed | F1 flat | F1 online | difference | actions flat | actions online | ratio |")
+        print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    runs, rows = [], []
+    for seed in map(int, arguments.seeds.split(",")):
+        learnt = asyncio.run(stream(seed, arguments.people, arguments.questions, arguments.embedder))
+        runs.append(learnt)
+        f1 = score_difference([one.f1 for one in learnt], [one.flat_f1 for one in learnt])
+        rho = ratio_of_means([one.actions for one in learnt], [one.flat_actions for one in learnt])
+        rows.append(row_of(str(seed), learnt, f1, rho))
+        if not arguments.json:
+            show(rows[-1])
+    scores = [([one.f1 for one in run], [one.flat_f1 for one in run]) for run in runs]
+    actions = [([one.actions for one in run], [one.flat_actions for one in run]) for run in runs]
+    whole = [one for run in runs for one in run]
+    over_f1, over_rho = pooled_over_seeds(scores, "difference"), pooled_over_seeds(actions, "ratio")
+    rows.append(row_of("pooled", whole, over_f1.pooled, over_rho.pooled))
+    rows.append({**row_of("across seeds (t)", whole, over_f1.across, over_rho.across)})
+    if arguments.json:
+        print(json.dumps(rows))
+        return
+    show(rows[-2])
+    show(rows[-1])
+
+
+if __name__ == "__main__":
+    main()

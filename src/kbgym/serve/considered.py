@@ -1,0 +1,67 @@
+"""A judge that has made up its mind beforehand, so that nobody's turn is held up while a model thinks.
+
+What it decides depends on two sentences and nothing else, so a decision may be made before the turn is taken and used
+in it. Neighbours that turned up in between were not considered: then whoever asks considers again, a few times, and at
+last inside the turn. It remembers the latest decisions; the trace keeps those that counted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection
+
+from kbgym.actions import Action, Add, Edit
+from kbgym.environment import Environment
+from kbgym.store.guard import NEIGHBOURS, THRESHOLD, Judge, verdict
+
+TRIES = 3
+_MOST = 1_000
+
+
+class Considered:
+    """A judge in front of a slow one."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._decided: OrderedDict[tuple[str, str], bool] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def duplicate(self, candidate: str, existing: str) -> bool:
+        pair = (candidate, existing)
+        if pair not in self._decided:
+            same = await self._judge.duplicate(candidate, existing)
+            self._decided[pair] = same
+            if len(self._decided) > _MOST:
+                self._decided.popitem(last=False)
+        return self._decided[pair]
+
+    async def consider(self, action: Action, environment: Environment) -> None:
+        """Decide now about what the action's sentence is near to."""
+        for text, exclude in _sentences(action, environment):
+            near = environment.engine.nearest(text, NEIGHBOURS, exclude)
+            await verdict(text, near, environment.text_of, self)
+
+    def is_decided(self, action: Action, environment: Environment) -> bool:
+        """Whether the action can be carried out without asking anybody."""
+        for text, exclude in _sentences(action, environment):
+            for id, similarity in environment.engine.nearest(text, NEIGHBOURS, exclude):
+                if similarity > THRESHOLD:
+                    same = self._decided.get((text, environment.text_of(id)))
+                    if same is None:
+                        return False
+                    if same:
+                        break
+        return True
+
+
+def _sentences(action: Action, environment: Environment) -> Collection[tuple[str, tuple[str, ...]]]:
+    """What the judge would be asked about: a sentence the store has word for word needs no judge."""
+    match action:
+        case Add(text) if environment.store.same_text(text) is None:
+            return ((text, ()),)
+        case Edit(id, text) if environment.store.same_text(text, other_than=id) is None:
+            return ((text, (id,)),)
+    return ()
