@@ -31,6 +31,11 @@ COMMANDS = {
     "llm": ["llm_concurrency.py"],
     "experiment": ["experiment.py"],
     "serve": ["serve.py"],
+    "postgres": ["postgres.py"],
+    "online": ["online.py"],
+    "gate": ["gate.py"],
+    "scale": ["scale.py"],
+    "ray": ["ray_exam.py"],
 }
 
 

@@ -8,9 +8,12 @@ import msgspec
 import pytest
 from experiments import BASE, contents, run, small_experiment, small_plan
 
+from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
 from kbgym.errors import BadInput
-from kbgym.protocol.experiment import open_experiment, read_plan, run_seed, seed_folder, snapshots, trainings
+from kbgym.protocol.experiment import Plan, open_experiment, read_plan, run_seed, seed_folder, snapshots, trainings
+from kbgym.worlds.people import generate, training_subset
+from kbgym.worlds.world import Question, World
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +111,53 @@ def test_ablations_vary_one_thing():
     assert [one.settings.backward_budget for one in budgets] == [15, 30, 60]
     assert len({one.name for one in budgets}) == 3
     questions = trainings("ablation", "questions", ("paper", "class"), BASE)
-    assert [one.settings.questions for one in questions] == [25, 50, 100, 150] * 2
+    assert [one.settings.questions for one in questions] == [25, 50, 100, 200, 400] * 2
+    given = trainings("ablation", "questions", ("class",), BASE, (5, 10))
+    assert [(one.name, one.settings.questions) for one in given] == [
+        ("trained-class-questions5", 5),
+        ("trained-class-questions10", 10),
+    ]
+    rankings = trainings("ablation", "ranking", ("class",), BASE)
+    assert [(one.name, one.settings.ranking) for one in rankings] == [
+        ("trained-class-ranking-paper", "paper"),
+        ("trained-class-ranking-apart", "apart"),
+    ]
+    levels = trainings("ablation", "levels", ("paper", "class"), BASE, (0, 9))
+    assert [(one.settings.strategy, one.settings.levels) for one in levels] == [
+        ("paper", 0),
+        ("class", 0),
+        ("class", 9),
+    ]
+    assert [one.settings.admission for one in trainings("ablation", "admission", ("paper",), BASE)] == [0, 10]
+    with pytest.raises(BadInput, match="ranking cannot be 'best'"):
+        trainings("ablation", "ranking", ("class",), BASE, ("best",))
     assert [one.settings.strategy for one in trainings("ablation", "strategy", ("paper", "class"), BASE)] == [
         "paper",
         "class",
     ]
     with pytest.raises(BadInput, match="varies"):
         trainings("ablation", "colour", ("paper",), BASE)
+
+
+def test_more_training_questions_than_a_world_has_are_drawn_and_none_is_examined_as_unseen(tmp_path):
+    settings = msgspec.structs.replace(BASE, questions=10, epochs=1)
+    made = trainings("ablation", "questions", ("class",), settings, (10, 180))
+    plan = Plan("ablation", made, ("flat",), (0,), n=5, people=150, vary="questions", touched=10)
+    run(tmp_path / "exp", plan)
+    world = World.load(tmp_path / "exp" / "seed-0" / "world")
+    assert len(world.split("train")) == 180 and generate(150, 0).documents == world.documents
+    checked = json.loads((tmp_path / "exp" / "seed-0" / "probe" / "probe.json").read_text())
+    assert checked["overlap"]["neither"] == checked["overlap"]["one"] == checked["overlap"]["both"] == 0
+    asked = {question.text for question in world.split("train")}
+    few = {key for question in training_subset(world.split("train"), 10) for key in question.keys}
+    for group in ("neither", "both"):
+        rows = read_lines(tmp_path / "exp" / "seed-0" / "probe" / f"{group}.jsonl", Question)
+        assert rows and not any(row.text in asked for row in rows)
+        assert all(sum(key in few for key in row.keys) == (2 if group == "both" else 0) for row in rows)
+
+
+def test_a_default_world_is_the_one_that_generate_makes(made):
+    assert World.load(made / "seed-0" / "world").hash == generate(80, 0).hash
 
 
 def test_snapshots_lie_in_the_first_epoch_and_at_epoch_ends():

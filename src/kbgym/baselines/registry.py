@@ -9,8 +9,8 @@ from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, raptor
 from kbgym.baselines.arm import Arm, Built, Given
 from kbgym.baselines.flat import WordEngine
 from kbgym.errors import BadInput
-from kbgym.search.embed import Embedder, Tick, default_embedder
-from kbgym.search.engine import Engine
+from kbgym.search.choice import engine_of
+from kbgym.search.embed import CachedEmbedder, Embedder, Tick, default_embedder
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
@@ -77,13 +77,11 @@ def build_arm(name: str, world: World, embedder: Callable[[], Embedder] = defaul
     return arm_named(name).build(Given(world.documents, world.facts, embedder, seed))
 
 
-def engine_for_arm(name: str, store: Store, embedder: Embedder, tick: Tick | None = None) -> environment.Engine:
+def engine_for_arm(name: str, store: Store, embedder: CachedEmbedder, tick: Tick | None = None) -> environment.Engine:
     """What an arm's store is searched with, every document of it loaded."""
     texts = ((record.id, record.text) for record in store)
     if arm_named(name).engine == "words":
         words = WordEngine()
         words.load(texts)
         return words
-    engine = Engine(embedder)
-    engine.load(texts, tick)
-    return engine
+    return engine_of(texts, embedder, tick)

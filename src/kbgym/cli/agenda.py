@@ -7,7 +7,7 @@ import msgspec
 
 from kbgym.cli.common import emit, output_options
 from kbgym.serve.desk import Desk, Item
-from kbgym.trace.folder import open_folder
+from kbgym.trace.place import open_place, shown
 
 _WORDS = {
     "changed": "its facts changed",
@@ -28,11 +28,11 @@ def command(place: str, as_json: bool, quiet: bool) -> None:
     Example:
       kbgym agenda runs/first
     """
-    folder, desk = open_folder(place), Desk()
+    folder, desk = open_place(place), Desk()
     store = folder.store(watch=desk)
     items = desk.items(store)
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
-    text = "\n".join(_line(item) for item in items) or f"{place}: nothing is open."
+    text = "\n".join(_line(item) for item in items) or f"{shown(place)}: nothing is open."
     emit({"items": msgspec.to_builtins(items), "counts": counts}, as_json, quiet, text)
 
 

@@ -13,7 +13,7 @@ from kbgym.analysis.health import Health, Suspect, advice, health
 from kbgym.cli.common import emit, output_options
 from kbgym.cli.main import VERBS
 from kbgym.errors import BadInput
-from kbgym.trace.folder import StoreFolder, open_folder
+from kbgym.trace.place import Place, open_place, shown
 from kbgym.worlds.world import World
 
 SHOWN = 3
@@ -33,16 +33,16 @@ def command(place: str, world_folder: Path | None, as_json: bool, quiet: bool) -
       kbgym audit runs/first
       kbgym audit stores/b3 --world worlds/w0 --json
     """
-    folder = open_folder(place)
+    folder = open_place(place)
     world = _world(folder, world_folder)
     began = {origin: record.text for record in folder.initial for origin in record.origins}
     found = health(folder.store(), world, tuple(began))
-    emit(as_values(found, place), as_json, quiet, "\n".join(_screen(found, place, began)))
+    emit(as_values(found, shown(place)), as_json, quiet, "\n".join(_screen(found, shown(place), began)))
 
 
-def _world(folder: StoreFolder, given: Path | None) -> World | None:
+def _world(folder: Place, given: Path | None) -> World | None:
     """The world named, else the one in the run, else the folder itself where it is a world."""
-    places = [given] if given else [folder.folder / "world", folder.folder]
+    places = [given] if given else [folder.folder / "world", folder.folder] if folder.folder else []
     place = next((one for one in places if given or (one / "documents.jsonl").is_file()), None)
     if place is None:
         return None
@@ -50,7 +50,7 @@ def _world(folder: StoreFolder, given: Path | None) -> World | None:
     known = {document.id for document in world.documents}
     stranger = next((origin for record in folder.initial for origin in record.origins if origin not in known), None)
     if stranger is not None:
-        raise BadInput(f"{place} is not the world of {folder.folder}: it has no document {stranger!r}.")
+        raise BadInput(f"{place} is not the world of {folder.name}: it has no document {stranger!r}.")
     return world
 
 

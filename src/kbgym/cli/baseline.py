@@ -10,20 +10,22 @@ import msgspec
 
 from kbgym.analysis.coverage import coverage
 from kbgym.baselines import ARMS, arm_named, build_arm
-from kbgym.canonical import pretty, whole_folder, write_lines
+from kbgym.canonical import pretty
 from kbgym.cli.common import emit, output_options
 from kbgym.protocol.session import embedder_named
+from kbgym.trace.copying import save_store
+from kbgym.trace.place import shown
 from kbgym.worlds.world import World
 
 
 @click.command("baseline", epilog="\b\nArms:\n" + "\n".join(f"  {a.name:13} {a.description}" for a in ARMS.values()))
 @click.argument("arm")
 @click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="Whose documents.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The store folder to write.")
+@click.option("--out", required=True, metavar="STORE", help="The folder or postgresql:// URL to write.")
 @click.option("--seed", default=0, show_default=True, help="Decides ties where an arm has any (graphrag).")
 @click.option("--embedder", default="", help="What raptor clusters with.  [default: all-MiniLM-L6-v2]")
 @output_options
-def command(arm: str, world_folder: Path, out: Path, seed: int, embedder: str, as_json: bool, quiet: bool) -> None:
+def command(arm: str, world_folder: Path, out: str, seed: int, embedder: str, as_json: bool, quiet: bool) -> None:
     """Build the store of one ARM from a world's documents: no question, no gold, no model.
 
     The folder holds records.jsonl, and arm.json with the arm's name, its engine and what it noted.
@@ -39,9 +41,7 @@ def command(arm: str, world_folder: Path, out: Path, seed: int, embedder: str, a
     built = build_arm(arm, world, lambda: embedder_named(embedder), seed)
     seconds = time.perf_counter() - started
     about = {"arm": arm, "engine": chosen.engine, "seed": seed, "tokens": built.tokens, "notes": built.notes}
-    with whole_folder(out) as folder:
-        write_lines(folder / "records.jsonl", built.store)
-        (folder / "arm.json").write_text(pretty({**about, "world": world.hash}), encoding="utf-8")
+    save_store(built.store, out, pretty({**about, "world": world.hash}))
     share = coverage(built.store).direct
     authored = sum(record.flag == "authored" for record in built.store)
     result = {
@@ -53,7 +53,7 @@ def command(arm: str, world_folder: Path, out: Path, seed: int, embedder: str, a
         "seconds": round(seconds, 3),
     }
     text = (
-        f"{out}: {chosen.label}, {len(built.store):,} documents ({authored:,} of them written by the arm) and "
+        f"{shown(out)}: {chosen.label}, {len(built.store):,} documents ({authored:,} of them written by the arm) and "
         f"{built.store.links:,} links, covering {share:.1%} of the originals; built in {seconds:.1f} s."
     )
     emit(msgspec.to_builtins(result), as_json, quiet, text)

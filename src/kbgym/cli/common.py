@@ -15,11 +15,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kbgym.errors import BadInput
 from kbgym.protocol.run import Settings
+from kbgym.trace.place import is_url
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Tick(done, total, note): what long work calls as it goes; the note is shown behind the bar.
 Tick = Callable[[int, int, str], None]
+
+
+class _StorePlace(click.Path):
+    """A folder that exists, or the URL of a database."""
+
+    name = "store"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return str(value) if is_url(value) else super().convert(value, param, ctx)
+
+
+STORE = _StorePlace(exists=True, file_okay=False)
 
 
 def output_options(command: F) -> F:

@@ -11,17 +11,21 @@ import msgspec
 
 from kbgym.agents.registry import make_agent
 from kbgym.baselines.registry import engine_for_arm
-from kbgym.canonical import decode, whole_folder, write_lines
+from kbgym.canonical import whole_folder, write_lines
 from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.environment import RANKINGS, Ranking
 from kbgym.errors import BadInput
-from kbgym.protocol.exam import examine, summarise
+from kbgym.protocol.chunks import PASSES, Desk, examine_in_chunks
+from kbgym.protocol.exam import Row, examine, summarise
 from kbgym.protocol.lessons import schedule
+from kbgym.protocol.no_store import examine_without, is_public, no_store_file
 from kbgym.protocol.probe import Probe, gradient
 from kbgym.protocol.run import Run
-from kbgym.protocol.session import embedder_named, question_set
-from kbgym.trace.events import Genesis
-from kbgym.trace.folder import open_folder
+from kbgym.protocol.session import embedder_named, engine_for, question_set
+from kbgym.store import Store
+from kbgym.trace.place import Place, open_place, shown
 from kbgym.worlds.world import World
 
 
@@ -34,6 +38,10 @@ from kbgym.worlds.world import World
 @click.option("--agent", default="reference", show_default=True, help="Who reads.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL; run again to resume.")
 @click.option("--embedder", help="Overrides the one the store was trained with.")
+@click.option(
+    "--ranking", type=click.Choice(RANKINGS), help="How a page is filled.  [default: as in training, or paper]"
+)
+@engine_options
 @spending_options
 @output_options
 def command(
@@ -43,6 +51,7 @@ def command(
     agent: str,
     out: Path | None,
     embedder: str | None,
+    ranking: Ranking | None,
     as_json: bool,
     quiet: bool,
     **flags: Any,
@@ -53,54 +62,60 @@ def command(
     Example:
       kbgym exam runs/r0 --set test_in
       kbgym exam runs/r0@0 --set test_in --out flat.jsonl
+      kbgym exam runs/r0 --set test_in --engine ray --workers 8
     """
-    folder = open_folder(store)
-    run = Run(folder.folder) if (folder.folder / "run.json").exists() else None
-    world = World.load(_world_of(folder.folder, world_folder))
+    where = Where(flags)
+    folder = open_place(store)
+    run = Run(folder.folder) if folder.folder and (folder.folder / "run.json").exists() else None
+    world = World.load(_world_of(folder, world_folder))
     questions = question_set(set_name, world, run)
-    genesis = folder.events[0] if folder.events else None
-    name = embedder or (genesis.embedder if isinstance(genesis, Genesis) else "")
+    name = embedder or (folder.genesis.embedder if folder.genesis else "")
+    paging = ranking or (run.settings.ranking if run else "paper")
     examined = folder.store()
     with progress("embedding", quiet or as_json) as tick:
-        engine = engine_for_arm(_arm_of(folder.folder), examined, embedder_named(name), tick)
+        engine = engine_for_arm(folder.arm, examined, embedder_named(name), tick)
     spending = Spending(flags)
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if out else None
     with spending.models([agent], cassette) as models, progress(f"exam {set_name}", quiet or as_json) as tick:
-        reader = make_agent(agent, "reader", models)
-        spending.confirm(agent, {"exam": len(questions)})
-        asking = examine(
-            examined,
-            engine,
-            questions,
-            reader,
-            out,
-            concurrency=3 * spending.concurrency,  # passes; the models' client holds requests to the limit asked for
-            tick=with_spend(tick, models),
-        )
-        rows = asyncio.run(asking)
+        # Elsewhere, who reads is made on the spot.
+        reader = make_agent(agent, "reader", models) if where.is_here else None
+        without = is_public(world) and len(examined) > 0
+        spending.confirm(agent, {"exam": len(questions) * (1 + without)})
+        counted, bare = with_spend(tick, models), list[Row]()
+        if reader is not None:
+            passes = PASSES * spending.concurrency  # the models' client holds requests to the limit asked for
+            asking = examine(examined, engine, questions, reader, out, concurrency=passes, tick=counted, ranking=paging)
+            rows = asyncio.run(asking)
+            bare = asyncio.run(examine_without(questions, reader, out, passes)) if without else []
+        else:
+            with where.opened() as workers:
+                desk = Desk(examined, engine, name, agent, paging)
+                rows = examine_in_chunks(workers, desk, questions, out, counted, models)
+                if without:
+                    empty = Desk(Store(), engine_for(Store(), embedder_named("hash")), "hash", agent)
+                    file = no_store_file(out) if out else None
+                    bare = examine_in_chunks(workers, empty, questions, file, counted, models)
     summary = summarise(rows)
     outcomes = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items())
     text = (
-        f"{store} on {set_name}, {agent} reader, n = {summary.n}: F1 {summary.f1:.3f}, EM {summary.em:.3f}, "
+        f"{shown(store)} on {set_name}, {agent} reader, n = {summary.n}: F1 {summary.f1:.3f}, EM {summary.em:.3f}, "
         f"{summary.actions:.2f} actions and {summary.characters:,.0f} characters read a question ({outcomes})."
     )
-    emit(msgspec.to_builtins(summary), as_json, quiet, text)
+    result = {**msgspec.to_builtins(summary), "ranking": paging}
+    if bare:
+        alone = summarise(bare)
+        result |= {"nostore_f1": alone.f1, "nostore_em": alone.em}
+        text += f"\nThis text is public: without a store the same reader scores F1 {alone.f1:.3f}, EM {alone.em:.3f}."
+    emit(result, as_json, quiet, text)
 
 
-def _arm_of(folder: Path) -> str:
-    """A baseline's store says which arm it is, and with that how it is searched; any other is searched by vectors."""
-    if not (folder / "arm.json").is_file():
-        return "flat"
-    return str(decode((folder / "arm.json").read_bytes(), dict[str, object])["arm"])
-
-
-def _world_of(store: Path, given: Path | None) -> Path:
+def _world_of(store: Place, given: Path | None) -> Path:
     if given is not None:
         return given
-    for folder in (store / "world", store):
+    for folder in (store.folder / "world", store.folder) if store.folder else ():
         if (folder / "questions.jsonl").is_file():
             return folder
-    raise BadInput(f"{store} holds no questions; name their world with --world.")
+    raise BadInput(f"{store.name} holds no questions; name their world with --world.")
 
 
 @click.command("probe")

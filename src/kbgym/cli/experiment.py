@@ -7,6 +7,7 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -15,6 +16,7 @@ from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.engines import Where, engine_options
 from kbgym.errors import BadInput
 from kbgym.protocol.experiment import (
     VALUES,
@@ -27,6 +29,9 @@ from kbgym.protocol.experiment import (
     snapshots,
     trainings,
 )
+from kbgym.protocol.no_store import ARM as NO_STORE
+from kbgym.protocol.no_store import is_public
+from kbgym.protocol.parts import run_parts
 from kbgym.protocol.run import Settings
 from kbgym.protocol.session import embedder_named
 from kbgym.worlds.truth import truth_of
@@ -49,6 +54,7 @@ def command() -> None:
 @click.option("--arms", default=None, help=f"Unsupervised arms, by comma.  [default: {','.join(ARMS)}]")
 @click.option("--strategy", default="paper,class", show_default=True, help="A training for each, by comma.")
 @click.option("--vary", type=click.Choice(["strategy", *VALUES]), default="strategy", help="What an ablation varies.")
+@click.option("--values", default=None, help="The values it takes, by comma.  [default: see below]")
 @click.option("--n", "size", default="34", show_default=True, help="Exam questions a group, or `all`.")
 @click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
 @click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
@@ -57,6 +63,7 @@ def command() -> None:
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
 @click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
+@engine_options
 @output_options
 def run_command(
     kind: Kind,
@@ -65,6 +72,7 @@ def run_command(
     arms: str | None,
     strategy: str,
     vary: str,
+    values: str | None,
     size: str,
     questions: int,
     epochs: int,
@@ -75,8 +83,13 @@ def run_command(
     embedder: str,
     as_json: bool,
     quiet: bool,
+    **flags: Any,
 ) -> None:
     """Train and examine: `paper` is the paper's evaluation, `ablation` varies one thing of the training.
+
+    An ablation varies the strategy, the budget of a backward pass (15, 30, 60), the training questions (25, 50, 100,
+    200, 400; a generated world then has that many), levels (0, 12, 24 documents; 0 is off), the ranking (paper, apart)
+    or admission (0, 10 questions asked again; 0 is off).
 
     For every seed: a world, a training for each strategy, the gradient's question groups, and exams of every arm on
     every group. On a given --world the seed decides the order of the questions and which unseen ones are drawn.
@@ -84,9 +97,14 @@ def run_command(
     \b
     Examples:
       kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
+      kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
       kbgym experiment run ablation --vary budget --out exp/budget
+      kbgym experiment run ablation --vary levels --values 0,8,16 --out exp/levels
       kbgym report exp/paper
     """
+    where = Where(flags)
+    if jobs > 1 and not where.is_here:
+        raise BadInput("--jobs is for --engine local; with --engine ray say --workers.")
     if size != "all" and not size.isdigit():
         raise BadInput(f"--n takes a number or `all`, not {size!r}.")
     named = _list(arms) if arms is not None else ARMS if kind == "paper" else ("flat", "hipporag")
@@ -96,20 +114,21 @@ def run_command(
     world = World.load(world_folder) if world_folder else None
     plan = Plan(
         kind=kind,
-        trainings=trainings(kind, vary, _list(strategy), base),
-        arms=tuple(dict.fromkeys(("flat", *named))),
+        trainings=trainings(kind, vary, _list(strategy), base, _values(vary, values, world)),
+        arms=tuple(dict.fromkeys(("flat", *((NO_STORE,) if world and is_public(world) else ()), *named))),
         seeds=numbers(seeds),
         n=None if size == "all" else int(size),
         people=0 if world else people,
         world=world.hash if world else "",
         vary=vary if kind == "ablation" else "",
+        touched=questions if kind == "ablation" and vary == "questions" else 0,
     )
     whole = open_experiment(out, plan)
     if world:
         for seed in whole.seeds:
             world.save(seed_folder(out, seed) / "world")
     started = time.perf_counter()
-    _run(out, whole, jobs, quiet or as_json)
+    _run(out, whole, jobs, where, quiet or as_json)
     seconds = time.perf_counter() - started
     result = {
         "experiment": str(out),
@@ -122,8 +141,8 @@ def run_command(
     emit(result, as_json, quiet, text)
 
 
-def _run(out: Path, plan: Plan, jobs: int, quiet: bool) -> None:
-    """Seeds one after the other, or in processes of their own; the bar counts finished exams."""
+def _run(out: Path, plan: Plan, jobs: int, where: Where, quiet: bool) -> None:
+    """Seeds one after the other, or in processes of their own, or parts of them elsewhere; the bar counts exams."""
     total = (
         len(plan.seeds)
         * 4
@@ -134,6 +153,10 @@ def _run(out: Path, plan: Plan, jobs: int, quiet: bool) -> None:
         return min(total, sum(len(list(seed_folder(out, seed).glob("exams/*.jsonl"))) for seed in plan.seeds))
 
     with progress("exams", quiet) as tick:
+        if not where.is_here:
+            with where.opened() as workers:
+                run_parts(workers, out, plan, prepare, lambda note: tick(finished(), total, note))
+            return
         if jobs == 1 or len(plan.seeds) == 1:
             for seed in plan.seeds:
                 run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note))
@@ -178,6 +201,15 @@ def numbers(text: str) -> tuple[int, ...]:
             raise BadInput(f"--seeds takes numbers such as 0,1,2 or 0-4, not {text!r}.")
         found += range(int(low), int(high or low) + 1)
     return tuple(dict.fromkeys(found))
+
+
+def _values(vary: str, text: str | None, world: World | None) -> tuple[int | str, ...]:
+    """What was asked for; else, of the questions of a given world, as many as it has."""
+    if text is not None:
+        return tuple(int(part) if part.isdigit() else part for part in _list(text))
+    if vary == "questions" and world is not None:
+        return tuple(value for value in VALUES[vary] if int(value) <= len(world.split("train")))
+    return ()
 
 
 def _list(text: str) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import msgspec
 from kbgym.cli.common import emit, output_options
 from kbgym.errors import BadInput
 from kbgym.store import Record
-from kbgym.trace.folder import open_folder, sources
 from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff, log
+from kbgym.trace.place import open_place, shown
 
 # -- log --------------------------------------------------------------------------------------------------------------
 
@@ -30,14 +30,14 @@ def log_command(place: str, limit: int | None, as_json: bool, quiet: bool) -> No
       kbgym log runs/first
       kbgym log runs/first@57 --limit 10 --json
     """
-    folder = open_folder(place)
+    folder = open_place(place)
     entries = log(folder.events)
     if folder.at is not None:
         folder.store()  # says so when there is no such iteration
         entries = [entry for entry in entries if entry.iteration <= folder.at]
-    shown = entries[-limit:] if limit else entries
-    text = "\n".join(_line(entry) for entry in shown) or f"{place} has no history yet."
-    emit({"iterations": shown, "total": len(entries)}, as_json, quiet, text)
+    listed = entries[-limit:] if limit else entries
+    text = "\n".join(_line(entry) for entry in listed) or f"{shown(place)} has no history yet."
+    emit({"iterations": listed, "total": len(entries)}, as_json, quiet, text)
 
 
 def _line(entry: Entry) -> str:
@@ -49,7 +49,7 @@ def _line(entry: Entry) -> str:
     f1 = "  -  " if entry.f1 is None else f"{entry.f1:.3f}"
     edits = ", ".join(f"{count} {name}" for name, count in entry.edits.items()) or "no edits"
     asked = f'{entry.question} "{entry.text}"' if entry.text else entry.question or ", ".join(entry.notes)
-    verdict = next((f"{note}: " for note in entry.notes if note in ("admitted", "quarantined")), "")
+    verdict = next((f"{note}: " for note in entry.notes if note in ("admitted", "quarantined", "withdrawn")), "")
     return f"{start}  f1 {f1}  {entry.outcome or '-':<13} {edits:<28} {verdict}{asked}"
 
 
@@ -68,7 +68,7 @@ def diff_command(before: str, after: str, as_json: bool, quiet: bool) -> None:
       kbgym diff runs/first@0 runs/first
       kbgym diff stores/graphrag runs/first@57 --json
     """
-    one, other = open_folder(before).store(), open_folder(after).store()
+    one, other = open_place(before).store(), open_place(after).store()
     difference = diff(one, other)
 
     def name(id: str) -> str:
@@ -116,10 +116,10 @@ def blame_command(place: str, document: str, as_json: bool, quiet: bool) -> None
     Example:
       kbgym blame runs/first n12
     """
-    folder = open_folder(place)
+    folder = open_place(place)
     found = blame(folder.initial.copy, folder.events, document, folder.at)
     origins = found.record.origins if found.record else ()
-    spans = sources(folder.folder, (document, *origins))
+    spans = folder.sources((document, *origins))
     result = {**msgspec.to_builtins(found), "sources": msgspec.to_builtins(spans)}
     lines = _blamed(found)
     lines += [f"  {id} stands in {span.file}, characters {span.start} to {span.end}." for id, span in spans.items()]
@@ -178,11 +178,11 @@ def rollback_command(place: str, to: int, reason: str, as_json: bool, quiet: boo
     Example:
       kbgym rollback runs/first --to 57 --reason "iteration 58 deleted a city"
     """
-    folder = open_folder(place)
+    folder = open_place(place)
     if folder.at is not None:
-        raise BadInput(f"{place} names an iteration; roll back the store itself, {folder.folder}, with --to {to}.")
+        raise BadInput(f"{shown(place)} names an iteration; roll back the store itself, {folder.name}, with --to {to}.")
     store = folder.rollback(to, reason)
-    iteration = folder.reading.iteration if folder.reading else 0
+    iteration = folder.iteration
     result = {
         "iteration": iteration,
         "to": to,
@@ -191,5 +191,5 @@ def rollback_command(place: str, to: int, reason: str, as_json: bool, quiet: boo
         "hash": store.fingerprint,
     }
     size = f"{len(store):,} documents, {store.links:,} links"
-    text = f"{place} is back at iteration {to}: {size} (now iteration {iteration})."
+    text = f"{shown(place)} is back at iteration {to}: {size} (now iteration {iteration})."
     emit(result, as_json, quiet, text)

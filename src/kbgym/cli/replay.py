@@ -11,7 +11,7 @@ from kbgym.canonical import encode
 from kbgym.cli.common import emit, output_options
 from kbgym.errors import BadInput, Damaged
 from kbgym.trace.events import Event
-from kbgym.trace.folder import open_folder
+from kbgym.trace.place import open_place, shown
 from kbgym.trace.snapshots import SnapshotCheck
 
 
@@ -22,7 +22,8 @@ from kbgym.trace.snapshots import SnapshotCheck
 def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
     """Rebuild a store from its trace and verify every recorded result.
 
-    Nothing is searched, embedded or judged again. Damage is named by line, and the exit code is 2.
+    Nothing is searched, embedded or judged again. Damage is named by line, and the exit code is 2. In a database the
+    tables are compared with what the trace says too.
 
     \b
     Examples:
@@ -32,9 +33,9 @@ def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
     started = time.perf_counter()
     events = 0
     try:
-        folder = open_folder(place)
+        folder = open_place(place)
         if folder.reading is None:
-            raise BadInput(f"{place} has no trace to replay.")
+            raise BadInput(f"{shown(place)} has no trace to replay.")
         snapshots = SnapshotCheck(folder.folder)
 
         def watch(event: Event, store: Any) -> None:
@@ -43,6 +44,7 @@ def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
             snapshots(event, store)
 
         store = folder.store(at, watch)
+        folder.verify()
     except Damaged as damage:
         if as_json:
             click.echo(encode({"identical": False, "events": events, "problem": str(damage)}))
@@ -59,7 +61,7 @@ def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
         "dropped": folder.reading.dropped,
     }
     lines = [
-        f"{place}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical"
+        f"{shown(place)}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical"
         + (f", {snapshots.checked} snapshots too." if snapshots.checked else "."),
         f"{len(store):,} documents, {store.links:,} links, hash {store.fingerprint}",
     ]

@@ -1,4 +1,4 @@
-"""`kbgym store search|read|stats|export`: look at a store, and take it elsewhere."""
+"""`kbgym store search|read|stats|export|copy`: look at a store, and take it elsewhere."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import msgspec
 
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.errors import BadInput
-from kbgym.store import Ledger, ledger
+from kbgym.store import Ledger, Store, ledger
 from kbgym.store.export import FORMATS, export
 from kbgym.tools import PAGE_SIZE
-from kbgym.trace.events import Genesis
-from kbgym.trace.folder import StoreFolder, open_folder, sources
+from kbgym.trace.place import Place, is_url, open_place, shown
 
 if TYPE_CHECKING:
-    from kbgym.search.embed import Embedder
+    from kbgym.search.embed import CachedEmbedder
 
 
 @click.group("store")
 def command() -> None:
-    """Search, read, count or export a store.
+    """Search, read, count, export or copy a store.
 
-    STORE is a folder of a store, a run or a world; STORE@57 is what it was after iteration 57.
+    STORE is a folder of a store, a run or a world, or postgresql://USER@HOST/DATABASE?store=NAME; STORE@57 is what it
+    was after iteration 57.
 
     \b
     Example:
@@ -44,28 +44,29 @@ def search_command(place: str, query: str, page: int, as_json: bool, quiet: bool
     Example:
       kbgym store search runs/first "people who live in Hamburg" --page 2
     """
-    from kbgym.search.engine import Engine
+    from kbgym.search.choice import engine_of
+    from kbgym.trace.postgres_vectors import stored_engine
 
-    folder = open_folder(place)
+    folder = open_place(place)
     store = folder.store()
     with progress("Embedding", quiet or as_json) as tick:
-        engine = Engine(_embedder(folder))
-        engine.load(((record.id, record.text) for record in store), tick)
+        engine = stored_engine(folder, _embedder(folder), tick) if is_url(place) else None
+        if engine is None:
+            engine = engine_of(((record.id, record.text) for record in store), _embedder(folder), tick)
     hits = engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)
     found = [{"id": id, "text": store[id].text, "score": round(float(score), 6)} for id, score in hits]
     text = "\n".join(f"{score:.3f} [{id}] {store[id].text}" for id, score in hits) or "Nothing found."
     emit({"page": page, "results": found}, as_json, quiet, text)
 
 
-def _embedder(folder: StoreFolder) -> Embedder:
+def _embedder(folder: Place) -> CachedEmbedder:
     """The embedder the trace was written with; the default one where there is no trace."""
-    from kbgym.search.embed import HashEmbedder, default_embedder
+    from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
 
-    genesis = folder.events[0] if folder.events else None
-    name = genesis.embedder if isinstance(genesis, Genesis) else ""
+    name = folder.genesis.embedder if folder.genesis else ""
     if name.partition("-")[0] == "hash":
         size = name.partition("-")[2]
-        return HashEmbedder(int(size)) if size.isdecimal() else HashEmbedder()
+        return CachedEmbedder(HashEmbedder(int(size)) if size.isdecimal() else HashEmbedder())
     return default_embedder()
 
 
@@ -81,10 +82,10 @@ def read_command(place: str, id: str, with_source: bool, as_json: bool, quiet: b
     Example:
       kbgym store read runs/first n12
     """
-    folder = open_folder(place)
+    folder = open_place(place)
     store = folder.store()
     if id not in store:
-        raise BadInput(f"there is no document {id!r} in {place}.")
+        raise BadInput(f"there is no document {id!r} in {shown(place)}.")
     record = store[id]
     result: dict[str, Any] = {
         **msgspec.to_builtins(record),
@@ -95,7 +96,7 @@ def read_command(place: str, id: str, with_source: bool, as_json: bool, quiet: b
     carried = f", carries {', '.join(record.origins)}" if record.origins else ""
     lines = [f"[{id}] {record.text}", f"  {record.flag}{carried}"]
     if with_source:
-        spans = sources(folder.folder, record.origins)
+        spans = folder.sources(record.origins)
         result["sources"] = msgspec.to_builtins(spans)
         lines += [f"  {o} stands in {s.file}, characters {s.start} to {s.end}" for o, s in spans.items()]
         lines += [] if spans else ["  no source is known"]
@@ -117,17 +118,38 @@ _MEANING: dict[str, str] = {
 @click.argument("place", metavar="STORE")
 @output_options
 def stats_command(place: str, as_json: bool, quiet: bool) -> None:
-    """The ledger: exact counts of documents, links and provenance.
+    """The ledger: exact counts of documents, links and provenance; and the index a search runs on.
 
     \b
     Example:
       kbgym store stats runs/first@100 --json
     """
-    store = open_folder(place).store()
+    opened = open_place(place)
+    store = opened.store()
     counts: Ledger = ledger(store)
     result = {**msgspec.to_builtins(counts), "hash": store.fingerprint}
     lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in _counts(counts)]
+    if opened.folder is not None:
+        result["index"] = index = _index(opened, store)
+        lines.append(f"{'index':<20} {index['kind']:>9}" + _measured(index))
     emit(result, as_json, quiet, "\n".join(lines))
+
+
+def _index(place: Place, store: Store) -> dict[str, Any]:
+    """What the store is searched with; only a large one has files to open and measure."""
+    from kbgym.search.recall import described
+
+    name = place.genesis.embedder if place.genesis else ""
+    known = {"": "all-MiniLM-L6-v2", "hash": "hash-256"}.get(name, name)
+    return dict(described([record.id for record in store], [record.text for record in store], known))
+
+
+def _measured(index: dict[str, Any]) -> str:
+    if index["kind"] == "exact":
+        return ""
+    if "bytes" not in index:
+        return "  its files are not there yet: the first search makes them"
+    return f"  recall@5 {index['recall@5']:.3f}, recall@60 {index['recall@60']:.3f}, {index['bytes'] / 1e6:,.0f} MB"
 
 
 def _counts(counts: Ledger) -> list[tuple[str, int]]:
@@ -146,7 +168,33 @@ def export_command(place: str, format_: str, out: Path, as_json: bool, quiet: bo
     Example:
       kbgym store export runs/first --format graphml --out first.graphml
     """
-    store = open_folder(place).store()
+    store = open_place(place).store()
     export(store, format_, out)
     result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
     emit(result, as_json, quiet, f"{out}: {len(store):,} documents, {store.links:,} links.")
+
+
+@command.command("copy")
+@click.argument("source", metavar="STORE")
+@click.argument("target", metavar="TARGET")
+@output_options
+def copy_command(source: str, target: str, as_json: bool, quiet: bool) -> None:
+    """Copy a STORE with its whole history to TARGET, a folder or a postgresql:// URL: the same trace, the same hash.
+
+    Only the store is copied: a run's questions, exams and snapshots stay where they are. A TARGET that holds anything
+    is refused. STORE@57 is copied with its history up to iteration 57.
+
+    \b
+    Examples:
+      kbgym store copy runs/first postgresql://ada@db.example.org/knowledge?store=first
+      kbgym store copy postgresql://ada@db.example.org/knowledge?store=first stores/again
+    """
+    from kbgym.trace.copying import copy_store
+
+    with progress("copying", quiet or as_json) as tick:
+        copied = copy_store(source, target, tick)
+    text = (
+        f"{shown(target)}: {copied.documents:,} documents, {copied.links:,} links, {copied.events:,} events, "
+        f"hash {copied.hash}."
+    )
+    emit({"out": shown(target), **msgspec.to_builtins(copied)}, as_json, quiet, text)

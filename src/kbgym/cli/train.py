@@ -13,12 +13,16 @@ from kbgym.agents.judge import LLMJudge
 from kbgym.analysis.coverage import coverage
 from kbgym.cli.common import Tick, agent_options, emit, output_options, progress, settings_from
 from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.environment import RANKINGS
+from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
+from kbgym.protocol.bench import join
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.session import agents_named, check, embedder_named, engine_for
-from kbgym.protocol.train import Trainer
+from kbgym.protocol.train import Trainer, remembered
 from kbgym.store import ledger
 from kbgym.trace.folder import StoreFolder
+from kbgym.trace.place import Place, is_url, shown
 from kbgym.worlds.pools import has_pools
 from kbgym.worlds.world import World
 
@@ -26,17 +30,30 @@ from kbgym.worlds.world import World
 @click.command("train")
 @click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="The world to train on.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
+@click.option("--store", "url", help="Train the store at this postgresql:// URL, perhaps with others.  [the run's own]")
 @click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Settings as TOML.")
 @click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100, or all]")
 @click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]")
 @click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
 @click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
+@click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]")
+@click.option("--levels", type=click.IntRange(min=2), help="Split an index of more documents.  [default: never]")
+@click.option("--no-levels", "levels", flag_value=0, type=int, help="Never split an index.")
+@click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
 @agent_options
 @spending_options
 @output_options
-def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, quiet: bool, **flags: Any) -> None:
+def command(
+    world_folder: Path,
+    out: Path,
+    url: str | None,
+    config: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **flags: Any,
+) -> None:
     """Train a store: answer each question, see the gold, edit the store, commit.
 
     Interrupted training goes on when the same command is run again.
@@ -53,7 +70,7 @@ def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, q
     run = Run.open_or_create(out, world, settings)
     names = [settings.reader, settings.curator, settings.judge]
     with spending.models(names, run.folder / "cassette.jsonl") as models:
-        trainer = train_run(run, settings, quiet or as_json, models, spending)
+        trainer = train_run(run, settings, quiet or as_json, models, spending, url)
     store = trainer.store
     counted = ledger(store)
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
@@ -67,28 +84,43 @@ def command(world_folder: Path, out: Path, config: Path | None, as_json: bool, q
         "forward_f1": round(f1, 4),
         "settings": msgspec.to_builtins(settings),
     }
+    where = shown(url) if url else out
     text = (
-        f"{out}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
+        f"{where}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
         f"The store has {counted.authored} authored documents and {counted.links:,} links, "
-        f"covering {share:.1%} of {counted.origins:,} originals.\n"
-        + (
-            f"Next: kbgym probe {out} && kbgym exam {out} --set trained"
-            if has_pools(world)
-            else f"Next: kbgym exam {out} --set test_in && kbgym exam {out}@0 --set test_in"
-        )
+        f"covering {share:.1%} of {counted.origins:,} originals.\n" + _next(out, url, world_folder, has_pools(world))
     )
     emit(result, as_json, quiet, text)
 
 
+def _next(out: Path, url: str | None, world: Path, pools: bool) -> str:
+    if url is not None:
+        return f"Next: kbgym exam '{shown(url)}' --world {world} --set test_in"
+    if pools:
+        return f"Next: kbgym probe {out} && kbgym exam {out} --set trained"
+    return f"Next: kbgym exam {out} --set test_in && kbgym exam {out}@0 --set test_in"
+
+
 def train_run(
-    run: Run, settings: Settings, quiet: bool, models: Models | None = None, spending: Spending | None = None
+    run: Run,
+    settings: Settings,
+    quiet: bool,
+    models: Models | None = None,
+    spending: Spending | None = None,
+    url: str | None = None,
 ) -> Trainer:
     """Train a run to its end, with bars for the embedding and the training."""
     agents = agents_named(settings, models)
-    store = StoreFolder(run.folder).store()
+    place: Place = StoreFolder(run.folder)
+    if url is not None:
+        if not is_url(url):
+            raise BadInput(f"--store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
+        if settings.admission:
+            raise BadInput("admission judges one lesson at a time, which a store shared with others does not allow.")
+        place = join(url, place.initial, settings.embedder, remembered(settings, agents))
     with progress("embedding", quiet) as tick:
-        engine = engine_for(store, embedder_named(settings.embedder), tick)
-    trainer = Trainer(run, agents, engine)
+        engine = engine_for(place.store(), embedder_named(settings.embedder), tick)
+    trainer = Trainer(run, agents, engine, place)
     if spending is not None:
         left = len(trainer.lessons) - trainer.position
         evaluations = len(run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 
 from kbgym.actions import Action, Result
 from kbgym.canonical import encode, write_lines
-from kbgym.environment import Engine, Environment
+from kbgym.environment import Engine, Environment, Ranking
 from kbgym.episode import FORWARD_BUDGET, Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
 from kbgym.grade import grade, set_f1
@@ -25,6 +25,8 @@ from kbgym.store import Store
 from kbgym.worlds.world import Question
 
 Tick = Callable[[int, int, str], None]
+# A default is left out of a row's bytes only if it is this very object; one that was pickled is another.
+_DEFAULT: Ranking = "paper"
 
 
 class Shot(msgspec.Struct, frozen=True):
@@ -55,9 +57,10 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     failure: str | None = None
     set_f1: float | None = None
     usage: dict[str, Any] | None = None
+    ranking: Ranking = _DEFAULT
 
 
-def row_of(question: Question, transcript: Transcript) -> Row:
+def row_of(question: Question, transcript: Transcript, ranking: Ranking = "paper") -> Row:
     """Grade a pass: out of budget scores 0, an agent's own failure scores nothing."""
     f1: float | None
     em: float | None
@@ -85,6 +88,7 @@ def row_of(question: Question, transcript: Transcript) -> Row:
         failure=transcript.failure,
         set_f1=sets,
         usage=transcript.usage,
+        ranking=_DEFAULT if ranking == _DEFAULT else ranking,
     )
 
 
@@ -97,52 +101,93 @@ async def examine(
     budget: int = FORWARD_BUDGET,
     concurrency: int = 16,
     tick: Tick | None = None,
+    ranking: Ranking = "paper",
 ) -> list[Row]:
     """Ask every question of a frozen store. With `out`, rows already there are kept and not asked again."""
-    environment = Environment(store.freeze(), engine)
-    rows = {row.id: row for row in _read_rows(out)} if out else {}
-    wanted = {question.id: question for question in questions}
-    if strangers := [id for id in rows if id not in wanted]:
-        raise BadInput(f"{out} holds rows of another exam (question {strangers[0]}); choose another file.")
+    environment = Environment(store.freeze(), engine, ranking=ranking)
     waiting = asyncio.Semaphore(concurrency)
-    file = out.open("ab") if out else None
 
-    async def ask(question: Question) -> None:
+    async def ask(question: Question, sheet: Sheet) -> None:
         async with waiting:
             transcript = await play(reader(), environment, "reader", Forward(question.text), budget)
-        row = row_of(question, transcript)
-        rows[row.id] = row
-        if file:
-            file.write(encode(row) + b"\n")
-            file.flush()
-        if tick:
-            tick(len(rows), len(wanted), _running(rows))
+        sheet.add(row_of(question, transcript, ranking))
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for question in questions:
-                if question.id not in rows:
-                    group.create_task(ask(question))
-    except* Exception as failures:
-        raise failures.exceptions[0] from None
-    finally:
-        if file:
-            file.close()
-    ordered = [rows[question.id] for question in questions]
-    if out:
-        scratch = out.with_name(f".{out.name}.tmp")
-        write_lines(scratch, ordered)
-        os.replace(scratch, out)
-    return ordered
+    with Sheet(questions, out, tick, ranking) as sheet:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for question in sheet.missing:
+                    group.create_task(ask(question, sheet))
+        except* Exception as failures:
+            raise failures.exceptions[0] from None
+    return sheet.rows
 
 
-def _running(rows: dict[str, Row]) -> str:
-    scored = [row.f1 for row in rows.values() if row.f1 is not None]
-    actions = sum(row.actions for row in rows.values()) / len(rows)
-    return f"F1 {sum(scored) / len(scored):.3f}  actions {actions:.2f}" if scored else ""
+class Sheet:
+    """The rows of an exam, wherever its questions are asked: on file as they come, in order when all are there."""
+
+    def __init__(
+        self, questions: Sequence[Question], out: Path | None, tick: Tick | None = None, ranking: Ranking = "paper"
+    ) -> None:
+        self._questions, self._out, self._tick = questions, out, tick
+        self._rows = {row.id: row for row in read_rows(out)} if out else {}
+        rows, wanted = self._rows, {question.id for question in questions}
+        if strangers := [id for id in rows if id not in wanted]:
+            raise BadInput(f"{out} holds rows of another exam (question {strangers[0]}); choose another file.")
+        if other := [row.ranking for row in rows.values() if row.ranking != ranking]:
+            raise BadInput(f"{out} holds rows of an exam with ranking {other[0]}, not {ranking}; choose another file.")
+        self.missing = [question for question in questions if question.id not in rows]
+        self._total = len(wanted)
+        self._means = _Means(rows.values())
+        self._file = out.open("ab") if out else None
+
+    @property
+    def rows(self) -> list[Row]:
+        return [self._rows[question.id] for question in self._questions]
+
+    def add(self, row: Row) -> None:
+        self._rows[row.id] = row
+        self._means.add(row)
+        if self._file:
+            self._file.write(encode(row) + b"\n")
+            self._file.flush()
+        if self._tick:
+            self._tick(len(self._rows), self._total, str(self._means))
+
+    def __enter__(self) -> Sheet:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._file:
+            self._file.close()
+        if self._out and kind is None:
+            scratch = self._out.with_name(f".{self._out.name}.tmp")
+            write_lines(scratch, self.rows)
+            os.replace(scratch, self._out)
 
 
-def _read_rows(path: Path) -> list[Row]:
+class _Means:
+    """F1 and actions so far, at the same cost however many rows there are."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = self._scored = self._actions = 0
+        self._f1 = 0.0
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Row) -> None:
+        self._rows += 1
+        self._actions += row.actions
+        if row.f1 is not None:
+            self._scored += 1
+            self._f1 += row.f1
+
+    def __str__(self) -> str:
+        if not self._scored:
+            return ""
+        return f"F1 {self._f1 / self._scored:.3f}  actions {self._actions / self._rows:.2f}"
+
+
+def read_rows(path: Path) -> list[Row]:
     """The rows of an earlier, perhaps interrupted exam; a torn last line is cut off."""
     if not path.exists():
         return []

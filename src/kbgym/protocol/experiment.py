@@ -26,7 +26,7 @@ import msgspec
 
 from kbgym.agents.registry import make_agent
 from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines
-from kbgym.environment import Engine
+from kbgym.environment import RANKINGS, Engine, Ranking
 from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
@@ -43,7 +43,15 @@ Kind = Literal["paper", "ablation"]
 FILE = "experiment.json"
 LESSONS = "lessons"  # the exam on every training question: retention with nothing moving but the store
 SNAPSHOTS = 5  # stores examined on the way through the first epoch
-VALUES: dict[str, tuple[int, ...]] = {"budget": (15, 30, 60), "questions": (25, 50, 100, 150)}
+# What an ablation can vary, with the values it takes unless told others.
+VALUES: dict[str, tuple[int | str, ...]] = {
+    "budget": (15, 30, 60),
+    "questions": (25, 50, 100, 200, 400),
+    "levels": (0, 12, 24),
+    "ranking": RANKINGS,
+    "admission": (0, 10),
+}
+_FIELDS = {"budget": "backward_budget"}
 
 
 class Training(msgspec.Struct, frozen=True):
@@ -55,7 +63,11 @@ class Training(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What an experiment does with each seed. `world` is the hash of a given world, empty for generated ones."""
+    """What an experiment does with each seed. `world` is the hash of a given world, empty for generated ones.
+
+    `touched` is how many training questions decide which keys count as touched, 0 for those of the largest training. No
+    training, however large, has seen a question of the other groups.
+    """
 
     kind: Kind
     trainings: tuple[Training, ...]
@@ -65,6 +77,11 @@ class Plan(msgspec.Struct, frozen=True):
     people: int = 500
     world: str = ""
     vary: str = ""
+    touched: int = 0
+
+    @property
+    def largest(self) -> int:
+        return max(training.settings.questions for training in self.trainings)
 
     @property
     def reader(self) -> str:
@@ -87,7 +104,9 @@ Prepare = Callable[[str, World, str, int], Prepared]  # arm, world, embedder's n
 Tick = Callable[[str], None]
 
 
-def trainings(kind: Kind, vary: str, strategies: Sequence[str], base: Settings) -> tuple[Training, ...]:
+def trainings(
+    kind: Kind, vary: str, strategies: Sequence[str], base: Settings, values: Sequence[int | str] = ()
+) -> tuple[Training, ...]:
     """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies."""
     found = []
     for strategy in strategies:
@@ -97,10 +116,17 @@ def trainings(kind: Kind, vary: str, strategies: Sequence[str], base: Settings) 
             continue
         if vary not in VALUES:
             raise BadInput(f"an ablation varies strategy, {' or '.join(VALUES)}, not {vary!r}.")
-        for value in VALUES[vary]:
-            field = "backward_budget" if vary == "budget" else "questions"
-            changed = msgspec.structs.replace(settings, **{field: value})
-            found.append(Training(f"trained-{strategy}-{vary}{value}", f"{strategy}, {vary} {value}", changed))
+        for value in values or VALUES[vary]:
+            if vary == "levels" and value and strategy != "class":
+                continue  # no other strategy builds what levels split
+            try:
+                changed = msgspec.convert(
+                    {**msgspec.to_builtins(settings), _FIELDS.get(vary, vary): value}, Settings, strict=True
+                )
+            except msgspec.ValidationError as error:
+                raise BadInput(f"{vary} cannot be {value!r}: {error}.") from error
+            name = f"{vary}-{value}" if isinstance(value, str) else f"{vary}{value}"
+            found.append(Training(f"trained-{strategy}-{name}", f"{strategy}, {vary} {value}", changed))
     return tuple(found)
 
 
@@ -171,13 +197,16 @@ class Seed:
         self.reader = make_agent(plan.reader, "reader")
         self.world = self._world()
 
-    def run(self) -> None:
-        for training in self.plan.trainings:
+    def run(self, only: str | None = None) -> None:
+        """Everything, or what concerns one arm or training; whatever that is, the world and the groups come first."""
+        trainings = [training for training in self.plan.trainings if only in (None, training.name)]
+        for training in trainings:
             self._train(training)
         groups = self._probe()
         for arm in self.plan.arms:
-            self._arm(arm, groups)
-        for training in self.plan.trainings:
+            if only in (None, arm):
+                self._arm(arm, groups)
+        for training in trainings:
             self._stores(training, groups)
 
     def _world(self) -> World:
@@ -185,7 +214,9 @@ class Seed:
         if not place.exists():
             if self.plan.world:
                 raise BadInput(f"{place} is missing; run the experiment again with its --world.")
-            people.generate(self.plan.people, self.seed).save(place)
+            # Only who asks for more training questions than a world has gets a world with more.
+            sizes = people.Sizes(train=max(people.Sizes().train, self.plan.largest))
+            people.generate(self.plan.people, self.seed, sizes).save(place)
         return World.load(place)
 
     def _settings(self, training: Training) -> Settings:
@@ -201,16 +232,15 @@ class Seed:
             asyncio.run(trainer.train(lambda done, total, note: self.tick(f"{training.name}: {done} of {total}")))
             self._timed(f"train {training.name}", time.perf_counter() - started)
         else:
-            trainer.writer.close()
+            trainer.bench.close()
 
     def _probe(self) -> dict[str, tuple[Question, ...]]:
-        """The groups for the largest training set, so that no training saw an unseen question."""
-        most = max((one.settings for one in self.plan.trainings), key=lambda settings: settings.questions)
-        lessons = schedule(self.world, msgspec.structs.replace(most, seed=self.seed, epochs=1))
-        trained = [question for _, question in lessons]
+        """The groups, by the keys one training touched; no training saw an unseen question."""
+        trained = self._asked(self.plan.touched or self.plan.largest)
+        also = self._asked(self.plan.largest)
         place = self.folder / "probe"
         if not place.exists():
-            probe = gradient(self.world, trained, self.plan.n, self.seed)
+            probe = gradient(self.world, trained, self.plan.n, self.seed, also)
             with whole_folder(place) as folder:
                 for name, questions in probe.groups.items():
                     write_lines(folder / f"{name}.jsonl", questions)
@@ -218,6 +248,11 @@ class Seed:
                 (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
         order = json.loads((place / "probe.json").read_text(encoding="utf-8"))["order"]
         return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
+
+    def _asked(self, questions: int) -> list[Question]:
+        """The training questions of a training of this size."""
+        settings = Settings(questions=questions, epochs=1, seed=self.seed)
+        return [question for _, question in schedule(self.world, settings)]
 
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
         asked = self._with_lessons(groups) if arm == "flat" else groups
@@ -245,7 +280,7 @@ class Seed:
             asked = self._with_lessons(groups) if at == last and self.plan.kind == "paper" else groups
             if self._missing(arm, asked):
                 store = place.store(at)
-                self._examine(arm, store, engine_for(store, self.embedder), asked)
+                self._examine(arm, store, engine_for(store, self.embedder), asked, training.settings.ranking)
 
     def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
         if self.plan.kind != "paper":
@@ -262,12 +297,20 @@ class Seed:
             if not (file := self._file(arm, name)).exists() or file.read_bytes().count(b"\n") < len(questions)
         ]
 
-    def _examine(self, arm: str, store: Store, engine: Engine, groups: Mapping[str, Sequence[Question]]) -> None:
+    def _examine(
+        self,
+        arm: str,
+        store: Store,
+        engine: Engine,
+        groups: Mapping[str, Sequence[Question]],
+        ranking: Ranking = "paper",
+    ) -> None:
         (self.folder / "exams").mkdir(exist_ok=True)
         for name in self._missing(arm, groups):
             self.tick(f"{arm}: exam {name}")
             started = time.perf_counter()
-            asyncio.run(examine(store.copy(), engine, groups[name], self.reader, self._file(arm, name)))
+            file = self._file(arm, name)
+            asyncio.run(examine(store.copy(), engine, groups[name], self.reader, file, ranking=ranking))
             self._timed(f"exam {arm} {name}", time.perf_counter() - started)
 
     def _file(self, arm: str, group: str) -> Path:

@@ -14,7 +14,7 @@ from random import Random
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.pools import gradient_templates, pool
+from kbgym.worlds.pools import gradient_templates, has_pools, pool
 from kbgym.worlds.world import Key, Question, World
 
 NAMES = {2: ("neither", "one", "both"), 1: ("neither", "one")}
@@ -34,15 +34,26 @@ class Probe(msgspec.Struct, frozen=True):
         return {name: f"{self.quota[name]} of {n}" for name, n in self.wanted.items() if self.quota[name] < n}
 
 
-def gradient(world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0) -> Probe:
-    """Draw the groups for a store trained on these questions; `n` None takes all there is of the trained group."""
+def gradient(
+    world: World,
+    trained: Sequence[Question],
+    n: int | None = 34,
+    seed: int = 0,
+    also: Sequence[Question] = (),
+) -> Probe:
+    """Draw the groups for a store trained on these questions; `n` None takes all there is of the trained group.
+
+    Questions that stores to be compared with it are `also` trained on are in no group of unseen ones.
+    """
+    if not has_pools(world):
+        return held_out(world, (*trained, *also), n, seed)
     templates = gradient_templates(world)
     anchors = [question for question in trained if question.template in templates]
     if not anchors:
         raise BadInput("no training question has a template the gradient can be drawn from.")
     slots = max(len(question.keys) for question in anchors)
     touched = {key for question in trained for key in question.keys}
-    seen = {question.text for question in trained}
+    seen = {question.text for question in (*trained, *also)}
     wanted = _quotas(anchors, len(anchors) if n is None else n)
     drawn: dict[str, dict[str, list[Question]]] = {}
     for template in wanted:
@@ -63,6 +74,27 @@ def gradient(world: World, trained: Sequence[Question], n: int | None = 34, seed
         chosen[name] = tuple(msgspec.structs.replace(question, split=name) for question in picked)
     overlap = {name: sum(question.text in seen for question in group) for name, group in chosen.items()}
     return Probe(chosen, quota, wanted, overlap)
+
+
+def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0) -> Probe:
+    """For a world that cannot list its questions: some that were trained on, and test questions that never were."""
+    seen = dict.fromkeys(question.text for question in trained)
+    asked = {question.text: question for question in trained}
+    test = [question for name in ("test_in", "test_out") for question in world.split(name)]
+    groups = {
+        "trained": list(asked.values()),
+        "unseen": [question for question in test if question.text not in seen],
+    }
+    if not groups["unseen"]:
+        raise BadInput("this world has no test question that was not trained on, so nothing can be compared.")
+    chosen: dict[str, tuple[Question, ...]] = {}
+    for name, questions in groups.items():
+        count = len(questions) if n is None else min(n, len(questions))
+        drawn = Random(f"{seed}:probe:{name}").sample(questions, count)
+        chosen[name] = tuple(msgspec.structs.replace(question, split=name) for question in drawn)
+    overlap = {name: sum(question.text in seen for question in group) for name, group in chosen.items()}
+    sizes = {name: len(group) for name, group in chosen.items()}
+    return Probe(chosen, sizes, {name: n or size for name, size in sizes.items()}, overlap)
 
 
 def _touched(question: Question, touched: set[Key]) -> int:

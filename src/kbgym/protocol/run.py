@@ -20,13 +20,19 @@ from typing import Any
 import msgspec
 
 from kbgym.canonical import decode, pretty, whole_folder, write_lines
+from kbgym.environment import Ranking
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that decides what a training run does. Two runs with equal settings give equal bytes."""
+    """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
+
+    The last three are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
+    exams. `levels`: from how many documents on an index is split into parts, 0 for never. `admission`: how many
+    questions are asked again before the edits of a lesson stay, 0 for none.
+    """
 
     questions: int = 100
     epochs: int = 2
@@ -41,6 +47,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: int = 30
     batch_size: int = 1
     eval: bool = True
+    ranking: Ranking = "paper"
+    levels: int = 0
+    admission: int = 0
 
 
 class Run:

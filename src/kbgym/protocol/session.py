@@ -14,6 +14,7 @@ from kbgym.llm.connect import Models
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES, Agents
+from kbgym.search.choice import engine_of
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store
@@ -33,15 +34,13 @@ def embedder_named(name: str) -> CachedEmbedder:
 
 def engine_for(store: Store, embedder: CachedEmbedder, tick: Tick | None = None) -> Engine:
     """A search engine that holds every document of a store."""
-    engine = Engine(embedder)
-    engine.load(((record.id, record.text) for record in store), tick)
-    return engine
+    return engine_of(((record.id, record.text) for record in store), embedder, tick)
 
 
 def agents_named(settings: Settings, models: Models | None = None) -> Agents:
     """Everybody a run's settings name; models, if there are any, share one client and one budget."""
     reader = make_agent(settings.reader, "reader", models)
-    curator = make_agent(settings.curator, "curator", models)
+    curator = make_agent(settings.curator, "curator", models, settings.strategy, settings.levels)
     judge = make_judge(settings.judge, models)
     described = {
         role: one.description
@@ -57,6 +56,12 @@ def check(settings: Settings, world: World, models: Models | None = None) -> Non
     embedder_named(settings.embedder)
     if settings.strategy not in STRATEGIES:
         raise BadInput(f"there is no strategy {settings.strategy!r}; use {' or '.join(STRATEGIES)}.")
+    if settings.levels and settings.strategy != "class":
+        raise BadInput("levels split the indexes of narrower keys, which only the strategy class builds.")
+    if min(settings.levels, settings.admission) < 0:
+        raise BadInput("levels and admission are numbers of documents and questions; 0 is off.")
+    if settings.admission and settings.batch_size > 1:
+        raise BadInput("admission judges one lesson at a time: use a batch size of 1.")
     schedule(world, settings)
 
 

@@ -1,0 +1,164 @@
+"""Ray as an engine: chunks of work on the processes of one machine or of a cluster.
+
+What all chunks share is put into the object store once, travels once to each node, and is unpacked once in each worker
+process; numpy arrays in it are not even copied there. A chunk whose worker dies is run again, nothing else is. Without
+an address a private cluster is started on this machine, behind a token of its own, without dashboard or usage
+statistics, and taken down at the end. Of a lost worker Ray itself prints a line. It knows nothing of what the work is.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kbgym.errors import BadInput, Failed, KbgymError, Missing
+
+RETRIES = 3  # of a chunk whose worker was lost
+WAIT = 10.0  # seconds, for a cluster to answer at all
+
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class RayEngine:
+    """It fits `WorkEngine`. `address` is `auto`, `HOST:PORT` or `ray://HOST:PORT`; None starts a cluster of our own."""
+
+    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns that it may change one day
+        os.environ.setdefault("RAY_DEDUP_LOGS", "0")  # or what it has to say may come after the end
+        if address is None and "RAY_AUTH_MODE" not in os.environ and "ray" not in sys.modules:
+            # A token for this process and its cluster; left to itself, Ray would keep one in the user's home. Once it
+            # is loaded, Ray does not look again.
+            os.environ["RAY_AUTH_MODE"] = "token"
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        import ray
+
+        self._ray: Any = ray
+        self._scratch: Path | None = None
+        self._ours = not ray.is_initialized()
+        if self._ours and address is not None:
+            self._connect(address)
+        elif self._ours:
+            self._start(workers)
+        self.workers = workers or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        # On a cluster of our own there are just so many places: one chunk more for each waits its turn there.
+        self._under_way = self.workers * (2 if self._scratch else 1)
+        self._task: Any = self._ray.remote(max_retries=RETRIES, num_cpus=1)(_task)
+
+    def _start(self, workers: int | None) -> None:
+        # Sockets lie in there, and their paths must be short.
+        self._scratch = Path(tempfile.mkdtemp(prefix="kbgym-ray-", dir="/tmp" if os.path.isdir("/tmp") else None))
+        for once_more in (True, False):  # a busy machine may take longer than the 30 s Ray gives it
+            try:
+                self._ray.init(
+                    address="local",
+                    num_cpus=workers,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level="error",
+                    _temp_dir=str(self._scratch),
+                )
+                return
+            except Exception as error:  # Ray raises nothing more particular
+                self._ray.shutdown()
+                if not once_more:
+                    self.close()
+                    raise Failed(f"Ray did not start on this machine: {_first_line(error)}") from error
+
+    def _connect(self, address: str) -> None:
+        nobody = f"there is no Ray cluster at --address {address}"
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        if address != "auto":
+            # Asked first, because Ray itself tries for minutes before it gives up.
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT).close()
+            except (OSError, ValueError) as error:
+                raise BadInput(f"{nobody}: {_first_line(error)}.") from error
+        try:
+            self._ray.init(address=address, log_to_driver=False, logging_level="error")
+        except ImportError as error:
+            raise Missing(f"--address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise BadInput(f"{nobody} that takes us: {_first_line(error)}") from error
+
+    def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
+        ray, end = self._ray, object()
+        # In a list, so that a task is handed the reference and not, every time anew, what is behind it.
+        box = [ray.put(shared)]
+        queue = iter(items)
+        waiting: list[Any] = []
+        try:
+            while True:
+                while len(waiting) < self._under_way and (item := next(queue, end)) is not end:
+                    waiting.append(self._task.remote(work, version("kbgym"), box, item))
+                if not waiting:
+                    return
+                (ready,), waiting = ray.wait(waiting, num_returns=1)
+                yield self._result(ready)
+        finally:
+            for reference in waiting:
+                ray.cancel(reference, force=True)
+
+    def _result(self, reference: Any) -> Any:
+        lost = self._ray.exceptions
+        try:
+            found = self._ray.get(reference)
+        except (lost.WorkerCrashedError, lost.NodeDiedError, lost.ObjectLostError, lost.OutOfMemoryError) as error:
+            raise Failed(
+                f"a piece of work lost its Ray worker {RETRIES + 1} times ({_first_line(error)}); what was finished is "
+                "kept, run the same command again to go on."
+            ) from error
+        except lost.RayError as error:
+            cause = getattr(error, "cause", None) or error
+            raise Failed(f"a Ray worker failed: {type(cause).__name__}: {_first_line(cause)}") from error
+        if isinstance(found, KbgymError):
+            raise found
+        return found
+
+    def close(self) -> None:
+        """Let go of the cluster, and take it down if it is ours."""
+        if self._ours:
+            self._ray.shutdown()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+# -- in a worker ------------------------------------------------------------------------------------------------------
+
+_held: dict[str, Any] = {}  # what the chunks of this process share: one thing at a time
+
+
+def _task(work: Callable[[Any, Any], Any], ours: str, box: list[Any], item: Any) -> Any:
+    """One chunk. An error meant for the user travels as a value: raised, Ray would wrap it in a traceback."""
+    try:
+        return work(_shared(box[0], ours), item)
+    except KbgymError as error:
+        return error
+
+
+def _shared(reference: Any, ours: str) -> Any:
+    key = reference.hex()
+    if key not in _held:
+        import ray
+
+        if (theirs := version("kbgym")) != ours:
+            raise BadInput(f"the Ray workers have kbgym {theirs}, not {ours}; install the same version there.")
+        _held.clear()
+        _held[key] = ray.get(reference)
+        gc.freeze()  # it stays: the collector, which Ray calls often, need not look at it
+    return _held[key]
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

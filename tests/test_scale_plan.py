@@ -1,0 +1,66 @@
+"""The plan in docs/scale.md is what its script prints, and the script's queues behave like queues."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def plan():
+    spec = importlib.util.spec_from_file_location("scale_plan", ROOT / "benchmarks" / "scale_plan.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["scale_plan"] = module  # so that its classes can look their own module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_the_script_prints(plan):
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    for table in plan.tables().strip().split("\n\n"):
+        assert table in page, f"docs/scale.md has another table than benchmarks/scale_plan.py prints:\n{table}"
+
+
+def test_one_curator_never_waits_and_very_many_wait_for_one_another(plan):
+    rate, wait = plan.turns(1, 1, seed=0, commits=2_000)
+    assert wait == 0
+    full, long = plan.turns(3_000, 1, seed=0, commits=20_000)
+    limit = 1000 / plan.value("commit")
+    assert rate < full <= limit and full > 0.98 * limit
+    assert long > 1_000
+    _, shorter = plan.turns(3_000, 8, seed=0, commits=20_000)
+    assert shorter < long / 10
+
+
+def test_the_same_seed_gives_the_same_numbers(plan):
+    assert plan.turns(200, 2, seed=5, commits=1_000) == plan.turns(200, 2, seed=5, commits=1_000)
+    assert plan.turns(200, 2, seed=5, commits=1_000) != plan.turns(200, 2, seed=6, commits=1_000)
+
+
+def test_search_takes_longer_among_more_documents_except_where_the_index_changes(plan):
+    times = [plan.search_ms(count) for count in (1_000, 99_000, 100_000, 10**6, 10**8)]
+    assert times[0] < times[1] > times[2] < times[3] < times[4]
+
+
+def test_cores_grow_with_questions(plan):
+    few, many = (plan.Size("", 10**6, 1, asked) for asked in (10_000, 40_000_000))
+    assert plan.search_cores(few, 0, 4_000) == 1
+    busy = plan.search_cores(many, 0, 4_000)
+    # At least as many as are busy on average.
+    rate = many.asked * plan.value("new queries") * plan.value("peak") / plan.DAY
+    assert busy >= rate * (plan.value("new query") + plan.search_ms(many.documents)) / 1000 > 1
+
+
+def test_every_constant_says_where_it_is_from(plan):
+    for name, constant in plan.CONSTANTS.items():
+        assert constant.kind in ("measured", "paper", "assumed") and constant.where, name
+        assert constant.value > 0
+    source = (ROOT / "benchmarks" / "scale_plan.py").read_text(encoding="utf-8")
+    unused = [name for name in plan.CONSTANTS if f'value("{name}")' not in source and f"value('{name}')" not in source]
+    assert not unused

@@ -1,0 +1,63 @@
+"""For tests of work that travels: an engine that pickles everything, and a reader that can be killed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from kbgym.actions import Action
+from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.policy import View
+
+FOLDER = "KBGYM_TEST_ASKED"
+
+
+class Posted:
+    """Like an engine elsewhere, here: nothing reaches the work that was not pickled, and nothing comes back so."""
+
+    def __init__(self, workers: int = 2) -> None:
+        self.workers = workers
+        self.chunks = 0
+        self.sent: list[bytes] = []
+
+    def run(self, work: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) -> Iterator[Any]:
+        self.sent = [pickle.dumps(shared)]
+        there = pickle.loads(self.sent[0])
+        for item in items:
+            self.chunks += 1
+            self.sent.append(pickle.dumps(item))
+            yield pickle.loads(pickle.dumps(work(there, pickle.loads(self.sent[-1]))))
+
+
+class Mortal(ReferenceReader):
+    """Writes down every question it is asked, with its process; the first to be asked the fatal one dies of it."""
+
+    async def act(self, view: View) -> Action:
+        if not view.history:
+            folder = Path(os.environ[FOLDER])
+            with (folder / "asked").open("a") as asked:
+                asked.write(f"{os.getpid()} {view.task.question}\n")
+            fatal = folder / "fatal"
+            if fatal.read_text() == view.task.question and not _exists(folder / "dead"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        return await super().act(view)
+
+
+class Broken(ReferenceReader):
+    """Has a mistake in it."""
+
+    async def act(self, view: View) -> Action:
+        raise ZeroDivisionError("division by zero")
+
+
+def _exists(file: Path) -> bool:
+    """Whether it was there before; it is now."""
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return True
+    return False
