@@ -95,3 +95,12 @@ def test_a_pass_cut_short_goes_on_with_what_is_left() -> None:
     assert transcript.steps[:2] == past and len(transcript.steps) == 4 and transcript.answer == "x"
     assert [view.remaining for view in policy.views] == [3, 2]
     assert [turn.action for turn in policy.views[0].history] == [Read("d0"), Read("d1")]
+
+
+def test_a_pass_cut_short_after_its_answer_is_over() -> None:
+    store = Store(records())
+    environment = Environment(store, engine_of(store))
+    whole = asyncio.run(play(Script([Read("d0"), Answer("x")]), environment, "reader", Forward("?"), 5))
+    policy = Script([])
+    assert asyncio.run(play(policy, environment, "reader", Forward("?"), 5, past=whole.steps)) == whole
+    assert not policy.views

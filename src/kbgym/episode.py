@@ -64,8 +64,8 @@ async def play(
     """
     steps: list[Step] = list(past)
     recent: deque[Turn] = deque((Turn(step.action, step.observation) for step in past), maxlen=memory)
-    outcome: Outcome = "out_of_budget"
-    answer = failure = None
+    outcome = _outcome(steps)
+    failure = None
     while outcome == "out_of_budget" and len(steps) < budget:
         try:
             action = await policy.act(View(role, task, tuple(recent), budget - len(steps)))
@@ -75,9 +75,18 @@ async def play(
         step = await environment.step(action, role)
         steps.append(step)
         recent.append(Turn(step.action, step.observation))
-        if isinstance(step.action, Answer):
-            outcome, answer = "answered", step.action.text
-        elif isinstance(step.action, Done):
-            outcome = "done"
+        outcome = _outcome(steps)
+    last = steps[-1].action if steps else None
+    answer = last.text if isinstance(last, Answer) else None
     usage = getattr(policy, "usage", None)
     return Transcript(role, outcome, tuple(steps), answer, failure, usage and msgspec.to_builtins(usage))
+
+
+def _outcome(steps: Sequence[Step]) -> Outcome:
+    """What a pass of these steps has come to so far; only an answer or `done` ends it before the budget does."""
+    match steps[-1].action if steps else None:
+        case Answer():
+            return "answered"
+        case Done():
+            return "done"
+    return "out_of_budget"
