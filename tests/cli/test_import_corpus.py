@@ -1,11 +1,7 @@
 """`kbgym import corpus` and the public sets as a user meets them, and the example from folder to examined store."""
 
 import json
-import os
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -163,22 +159,3 @@ def test_a_public_set(capfdbinary, tmp_path):
     code, printed, _ = kbgym(capfdbinary, "import", "hotpotqa", tmp_path / "dev.json", "--out", tmp_path / "w")
     assert code == 0 and "1 documents, 1 questions" in printed and "without a store" in printed
     assert World.load(tmp_path / "w").facts["dataset"] == "hotpotqa"
-
-
-@pytest.mark.slow
-def test_every_command_of_the_page_runs(tmp_path):
-    """The page's commands, one after the other, with an embedder that needs no model."""
-    page = (HARBOUR.parents[1] / "docs" / "your-own-documents.md").read_text()
-    commands = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
-    assert len(commands) >= 10
-    shutil.copytree(HARBOUR, tmp_path / "examples" / "harbour")
-    printed = ""
-    for command in commands:
-        command = command.replace("kbgym train", "kbgym train --embedder hash")
-        if "store search" in command:
-            continue  # a world has no trace that names an embedder, so this one needs the model
-        environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, (command, done.stderr)
-        printed += done.stdout
-    assert "stands in boats.md" in printed and "0 documents added, 1 edited, 0 removed" in printed

@@ -85,12 +85,16 @@ class RayEngine:
                 socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT).close()
             except (OSError, ValueError) as error:
                 raise BadInput(f"{nobody}: {_first_line(error)}.") from error
-        try:
-            self._ray.init(address=address, log_to_driver=False, logging_level="error")
-        except ImportError as error:
-            raise Missing(f"--address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise BadInput(f"{nobody} that takes us: {_first_line(error)}") from error
+        for left in (2, 1, 0):  # a busy cluster may take longer to make room for us than the 30 s Ray gives it
+            try:
+                self._ray.init(address=address, log_to_driver=False, logging_level="error")
+                return
+            except ImportError as error:
+                raise Missing(f"--address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                if not left or not isinstance(error, ConnectionAbortedError):
+                    raise BadInput(f"{nobody} that takes us: {_first_line(error)}") from error
+                self._ray.shutdown()
 
     def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
         ray, end = self._ray, object()
