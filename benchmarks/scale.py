@@ -76,9 +76,10 @@ def compared(kind: str, data: Data) -> None:
         shares[5].append(found(hits, truth))
         shares[60].append(found(graphs.search(query, 0, 60), exact.search(query, 0, 60)))
     one, other = (statistics.median(times[name]) * 1e3 for name in ("exact", "graphs"))
+    pays = f"{used / (one - other) * 1e3:,.0f}" if one > other else "never"
     print(
         f"| {kind} | {len(rows):,} | {one:.2f} | {other:.2f} | {one / other:.1f} | {built:.0f} ({used:.0f}) |"
-        f" {used / max((one - other) / 1e3, 1e-9):,.0f} | {statistics.mean(shares[5]):.4f} |"
+        f" {pays} | {statistics.mean(shares[5]):.4f} |"
         f" {statistics.mean(shares[60]):.4f} |",
         flush=True,
     )

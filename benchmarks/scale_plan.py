@@ -31,9 +31,9 @@ class Constant(NamedTuple):
 
 CONSTANTS = {
     "exact search": Constant(15.0, "ms at 100,000", "measured", "RESULTS.md, search; grows with the documents"),
-    "graph search": Constant(0.75, "ms at 100,000", "measured", "usearch; grows with their logarithm"),
-    "pgvector search": Constant(1.7, "ms at 100,000", "measured", "HNSW, PostgreSQL 16.2, pgvector 0.6.2"),
-    "graph build": Constant(350, "vectors a second", "measured", "two cores, others on them: a lower bound"),
+    "graph search": Constant(4.3, "ms at 100,000", "measured", "RESULTS.md, scale; grows with their logarithm"),
+    "pgvector search": Constant(1.7, "ms at 100,000", "assumed", "HNSW, a quiet server; not reached here under load"),
+    "graph build": Constant(1_900, "vectors a second", "measured", "RESULTS.md, scale: a million, two cores"),
     "embedding": Constant(666, "sentences a second a core", "measured", "RESULTS.md, search"),
     "new query": Constant(5.5, "ms of one core", "measured", "RESULTS.md, search"),
     "store in memory": Constant(573, "bytes a document", "measured", "RESULTS.md, store: 0.32 GiB at 600,000"),
@@ -44,7 +44,7 @@ CONSTANTS = {
     "trace": Constant(227, "bytes an event", "measured", "RESULTS.md, replay: 1.0 MB for 4,401"),
     "replay": Constant(43_600, "events a second", "measured", "RESULTS.md, replay: 0.101 s for 4,401"),
     "lesson": Constant(20, "actions", "measured", "RESULTS.md, train: 4,018 in 200"),
-    "exam question": Constant(4.9, "ms of one core", "measured", "reference reader, queries cached, 2,000 questions"),
+    "exam question": Constant(5.1, "ms of one core", "measured", "RESULTS.md, ray: 10.25 s for 2,000"),
     "new queries": Constant(2.5, "a question", "measured", "reference reader, flat store; pages share a ranking"),
     "lesson of a model": Constant(123, "s", "paper", "200 lessons in 6.8 h"),
     "question of a model": Constant(37, "s", "assumed", "nine of a lesson's thirty turns"),
