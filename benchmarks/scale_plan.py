@@ -32,7 +32,7 @@ class Constant(NamedTuple):
 CONSTANTS = {
     "exact search": Constant(15.0, "ms at 100,000", "measured", "RESULTS.md, search; grows with the documents"),
     "graph search": Constant(4.3, "ms at 100,000", "measured", "RESULTS.md, scale; grows with their logarithm"),
-    "pgvector search": Constant(1.7, "ms at 100,000", "assumed", "HNSW, a quiet server; not reached here under load"),
+    "pgvector search": Constant(11.7, "ms at 100,000", "measured", "RESULTS.md, postgres: a page of 60"),
     "graph build": Constant(1_900, "vectors a second", "measured", "RESULTS.md, scale: a million, two cores"),
     "embedding": Constant(666, "sentences a second a core", "measured", "RESULTS.md, search"),
     "new query": Constant(5.5, "ms of one core", "measured", "RESULTS.md, search"),
@@ -40,7 +40,7 @@ CONSTANTS = {
     "opening a store": Constant(7.4, "µs a document", "measured", "RESULTS.md, store: 4.42 s at 600,000"),
     "vector": Constant(1_536, "bytes a document", "measured", "384 float32 numbers"),
     "graph": Constant(600, "bytes a document", "measured", "0.6 GB at 1,000,000"),
-    "commit": Constant(6.9, "ms of the turn", "measured", "one action, flushed to this disk, best tenth of 200"),
+    "commit": Constant(3.2, "ms of the turn", "measured", "RESULTS.md, postgres: 308 a second from 16 clients"),
     "trace": Constant(227, "bytes an event", "measured", "RESULTS.md, replay: 1.0 MB for 4,401"),
     "replay": Constant(43_600, "events a second", "measured", "RESULTS.md, replay: 0.101 s for 4,401"),
     "lesson": Constant(20, "actions", "measured", "RESULTS.md, train: 4,018 in 200"),
