@@ -12,22 +12,10 @@ from playing import Live, records
 
 from kbgym.actions import Add, Delete, Edit, Link, LinkMany
 from kbgym.canonical import write_lines
-from kbgym.cli.main import run
 from kbgym.store import Store
 from kbgym.trace.folder import StoreFolder, save_store
 
 Kbgym = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def kbgym(capfd: pytest.CaptureFixture[str]) -> Kbgym:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            run([str(argument) for argument in arguments])
-        printed = capfd.readouterr()
-        return int(stopped.value.code or 0), printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from family import documents, family
 
 from kbgym.actions import Edit
 from kbgym.canonical import write_lines
-from kbgym.cli.main import run
 from kbgym.environment import apply
 from kbgym.trace.events import Acted, Began, Committed, Ended
 from kbgym.trace.folder import StoreFolder
@@ -24,17 +23,6 @@ QUESTIONS = [
     ("Who is the hatter who lives in the city of Oslo?", "Hal Ost"),
     ("Who is the baker who lives in the city of Oslo?", "Cy Alm"),
 ]
-
-
-@pytest.fixture
-def kbgym(capfd: pytest.CaptureFixture[str]) -> Kbgym:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            run([str(argument) for argument in arguments])
-        printed = capfd.readouterr()
-        return int(stopped.value.code or 0), printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,13 +47,6 @@ def train(folder: str, url: str, settings: Settings = SETTINGS) -> Trainer:
     trainer = Trainer(run, agents, engine_for(place.store(), embedder_named("hash")), place)
     asyncio.run(trainer.train())
     return trainer
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    made = Cluster()
-    yield made
-    made.remove()
 
 
 def whole(url: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
 
 import postgres
 import pytest
@@ -24,17 +23,6 @@ from kbgym.trace.postgres_server import Batch
 IDS = documents(family())
 NUMBERS = itertools.count()
 BAKER = IDS["Ada Alm's job is baker"]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[postgres.Cluster]:
-    if postgres.installed() is None:
-        pytest.skip(postgres.MISSING)
-    made = postgres.Cluster("fsync = off")
-    try:
-        yield made
-    finally:
-        made.remove()
 
 
 @pytest.fixture

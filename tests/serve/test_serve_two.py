@@ -25,12 +25,10 @@ SERVE = "from kbgym.cli.main import run; run()"
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[str]:
-    cluster = postgres.Cluster("fsync = off")
+def place(cluster: postgres.Cluster) -> str:
     url = cluster.url("two")
     save_store(Store(source(d.id, d.text) for d in family().documents), url)
-    yield url
-    cluster.remove()
+    return url
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""One PostgreSQL server for the session, and places of both kinds for one suite of tests."""
+"""Places of both kinds for one suite of tests."""
 
 from __future__ import annotations
 
@@ -11,18 +11,6 @@ import pytest
 
 from kbgym.store import Record, Store
 from kbgym.trace.copying import save_store
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[postgres.Cluster]:
-    if postgres.installed() is None:
-        pytest.skip(postgres.MISSING)
-    # A crash of the server, not of the machine, is what is tested: the log is written, not flushed.
-    made = postgres.Cluster("fsync = off")
-    try:
-        yield made
-    finally:
-        made.remove()
 
 
 @pytest.fixture(scope="session")

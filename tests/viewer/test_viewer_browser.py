@@ -71,6 +71,9 @@ def test_search_is_instant_and_the_slash_key_goes_to_it(page):
     page.page.keyboard.type("lives in the city of")
     page.page.wait_for_selector(".hits [data-page='4']")
     first = httpx.get(f"{page.url}/api/search?run=small&q=lives+in+the+city+of").json()["hits"][0]
+    # Results of the first letters typed may still stand there.
+    shown = "text => document.querySelector('.hits li')?.innerText.includes(text)"
+    page.page.wait_for_function(shown, arg=first["text"])
     assert first["text"] in page.text(".hits li")
     page.page.keyboard.press("ArrowDown")
     page.page.keyboard.press("Enter")

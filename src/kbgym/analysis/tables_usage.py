@@ -6,12 +6,12 @@ Only where a model played; the reference agents use nothing of this. A malformed
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from kbgym.analysis.cells import Cell, Line, Source, Table, number
 from kbgym.analysis.results import POOLED, Results
+from kbgym.llm.values import Usage
 from kbgym.protocol.exam import Row
 from kbgym.trace.events import Ended
 
@@ -30,27 +30,16 @@ HEADS = (
 
 
 class _Sum(msgspec.Struct):
-    """Passes added up; the cost is None as soon as one request's price is unknown."""
+    """Passes added up."""
 
     passes: int = 0
     failed: int = 0
-    requests: int = 0
-    malformed: int = 0
-    retries: int = 0
-    prompt: int = 0
-    cached: int = 0
-    completion: int = 0
-    reasoning: int = 0
-    cost: float | None = 0.0
+    usage: Usage = Usage()
 
     def add(self, one: Ended | Row) -> None:
-        usage: dict[str, Any] = one.usage or {}
         self.passes += 1
         self.failed += one.outcome == "agent_failed"
-        for name in ("requests", "malformed", "retries", "prompt", "cached", "completion", "reasoning"):
-            setattr(self, name, getattr(self, name) + int(usage.get(name, 0)))
-        cost = usage.get("cost", 0.0)
-        self.cost = None if cost is None or self.cost is None else self.cost + float(cost)
+        self.usage += msgspec.convert(one.usage or {}, Usage)
 
 
 def model_usage(results: Results) -> Table | None:
@@ -85,7 +74,8 @@ def _added(passes: Iterable[Ended | Row]) -> _Sum:
 
 
 def _line(head: str, id: str, found: _Sum, files: list[Source]) -> list[Line]:
-    if not found.requests:
+    usage = found.usage
+    if not usage.requests:
         return []
 
     def count(name: str, value: float | None, what: str, digits: int = 0, percent: bool = False) -> Cell:
@@ -97,14 +87,14 @@ def _line(head: str, id: str, found: _Sum, files: list[Source]) -> list[Line]:
             (
                 count("passes", found.passes, "passes, all seeds"),
                 count("failed", found.failed, "passes that ended as agent failed; they have no score"),
-                count("requests", found.requests, "requests answered"),
-                count("malformed", found.malformed / found.requests, "malformed replies over requests", 1, True),
-                count("retries", found.retries, "requests tried again after a provider's error"),
-                count("prompt", found.prompt, "prompt tokens, cached ones included"),
-                count("cached", found.cached, "prompt tokens the provider had cached"),
-                count("completion", found.completion, "completion tokens, reasoning included"),
-                count("reasoning", found.reasoning, "completion tokens spent on reasoning"),
-                count("cost", found.cost, "dollars by the bundled price table; empty where a price is unknown", 4),
+                count("requests", usage.requests, "requests answered"),
+                count("malformed", usage.malformed_rate, "malformed replies over requests", 1, True),
+                count("retries", usage.retries, "requests tried again after a provider's error"),
+                count("prompt", usage.prompt, "prompt tokens, cached ones included"),
+                count("cached", usage.cached, "prompt tokens the provider had cached"),
+                count("completion", usage.completion, "completion tokens, reasoning included"),
+                count("reasoning", usage.reasoning, "completion tokens spent on reasoning"),
+                count("cost", usage.cost, "dollars by the bundled price table; empty where a price is unknown", 4),
             ),
         )
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import socket
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -175,10 +174,9 @@ def _http(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    import uvicorn
-
-    from kbgym.serve.guarding import LOOPBACK, patient
+    from kbgym.serve.guarding import LOOPBACK
     from kbgym.serve.http import make_app
+    from kbgym.serve.listening import listen, serve
     from kbgym.serve.tokens import Client, read_tokens
     from kbgym.serve.viewer.app import make_viewer
     from kbgym.serve.viewer.places import Places
@@ -187,26 +185,7 @@ def _http(
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
     view = make_viewer(Places([online.owner.place])) if with_view else None
     app = make_app(online.owner, online, known, version("kbgym"), Client("local", role), hosts, view)
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-        listening.listen(2048)
-    except OSError as error:
-        raise BadInput(f"cannot listen on {host}:{port}: {error.strerror}.") from error
-    shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{listening.getsockname()[1]}"
-    config = uvicorn.Config(
-        app,
-        http=patient(),
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=5,
-    )
+    listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
     text = f"{online.owner.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
     emit({"url": url, "documents": len(online.owner.store), "tokens": known and len(known)}, as_json, quiet, text)
@@ -214,4 +193,4 @@ def _http(
     sys.setswitchinterval(0.001)  # the embedding thread gives way to requests sooner
     gc.collect()
     gc.freeze()  # the store is not looked through for garbage again: that held requests up for 50 ms
-    uvicorn.Server(config).run(sockets=[listening])
+    serve(app, listening, keep_alive=30, patience=5)

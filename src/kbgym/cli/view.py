@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import webbrowser
 from pathlib import Path
 
@@ -38,9 +37,7 @@ def command(
         if not folder.is_dir():
             raise BadInput(f"{folder} is no folder.")
     try:
-        import uvicorn
-
-        from kbgym.serve.guarding import patient
+        from kbgym.serve.listening import listen, serve
         from kbgym.serve.viewer.app import guarded, make_viewer, warm
         from kbgym.serve.viewer.places import Places
     except ImportError as error:
@@ -48,27 +45,11 @@ def command(
         raise Missing(f"the viewer needs {name}, which is not installed; run `pip install 'kbgym[serve]'`.") from None
     places = Places(folders, world)
     app = guarded(make_viewer(places))
-    listening = socket.socket(socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-        listening.listen(128)
-    except OSError as error:
-        raise BadInput(f"cannot listen on {HOST}:{port}: {error.strerror}.") from error
-    url = f"http://{HOST}:{listening.getsockname()[1]}/"
+    listening, address = listen(HOST, port, 128)
+    url = f"{address}/"
     emit({"url": url}, as_json, quiet, f"Look at {url} (Ctrl-C ends it).")
     warm(places)
     if open_browser:
         webbrowser.open(url)
-    config = uvicorn.Config(
-        app,
-        http=patient(),
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=1,
-    )
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how one leaves
-        uvicorn.Server(config).run(sockets=[listening])
+        serve(app, listening)
