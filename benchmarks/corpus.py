@@ -66,9 +66,9 @@ def write(folder: Path, sentences: int) -> None:
 
 
 def measure(what: str, folder: Path, sentences: int) -> dict[str, float]:
-    from kbgym.worlds.corpus.build import Options
-    from kbgym.worlds.corpus.make import load_old, make, replace_world
-    from kbgym.worlds.corpus.sentences import split
+    from kbgym.corpus.build import Options
+    from kbgym.corpus.make import load_old, make, replace_world
+    from kbgym.corpus.sentences import split
 
     split("Warm. Up.")
     out = folder.parent / "world"

@@ -21,10 +21,10 @@ from streams import HARMFUL, skewed_traffic
 
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.analysis.seeds import pooled_over_seeds
+from kbgym.online.learning import Online
+from kbgym.online.setup import Traffic, learn_traffic, open_online
 from kbgym.protocol.exam import Row, examine
 from kbgym.protocol.run import Settings
-from kbgym.serve.online import Online
-from kbgym.serve.setup import Traffic, learn_traffic, open_online
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 

@@ -19,8 +19,8 @@ from streams import skewed_traffic
 
 from kbgym.analysis.seeds import pooled_over_seeds
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
+from kbgym.online.setup import Learnt, learn_traffic, open_online
 from kbgym.protocol.run import Settings
-from kbgym.serve.setup import Learnt, learn_traffic, open_online
 from kbgym.worlds.people import generate
 
 

@@ -24,7 +24,7 @@ from kbgym.search.pgvector import PgVectorIndex
 from kbgym.store import Store, source
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.place import open_place
-from kbgym.trace.postgres import PostgresStore
+from kbgym.trace.postgres.place import PostgresStore
 from kbgym.trace.shared import SharedStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.protocol.chunks import CHUNK, Desk, examine_in_chunks
-from kbgym.protocol.engines import WorkEngine, opened
+from kbgym.experiment.chunks import CHUNK, Desk, examine_in_chunks
+from kbgym.experiment.engines import WorkEngine, opened
 from kbgym.protocol.exam import examine
 from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source

@@ -17,8 +17,8 @@ from kbgym.agents.reference.language import Key, facts, index_text, is_index
 from kbgym.agents.reference.members import belongs, keys_of
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
+from kbgym.online.setup import Traffic
 from kbgym.policy import Agent, Backward, View
-from kbgym.serve.setup import Traffic
 from kbgym.worlds.people import pool
 from kbgym.worlds.world import World
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from kbgym.cli.experiment import prepare
-from kbgym.protocol.experiment import Plan, open_experiment, run_seed, trainings
+from kbgym.experiment.experiment import Plan, open_experiment, run_seed, trainings
 from kbgym.protocol.run import Settings
 
 BASE = Settings(questions=20, epochs=2, embedder="hash")

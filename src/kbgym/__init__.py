@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kbgym.environment import Environment
     from kbgym.episode import Transcript, play
     from kbgym.errors import BadInput, Damaged, Failed, KbgymError, Missing
-    from kbgym.grade import grade
+    from kbgym.grading import grade
     from kbgym.policy import AgentFailed, Backward, Forward, Policy, View
     from kbgym.protocol.exam import Row, examine, summarise
     from kbgym.protocol.probe import gradient
@@ -31,7 +31,7 @@ _HOME = {
     "kbgym.environment": ("Environment",),
     "kbgym.episode": ("Transcript", "play"),
     "kbgym.errors": ("BadInput", "Damaged", "Failed", "KbgymError", "Missing"),
-    "kbgym.grade": ("grade",),
+    "kbgym.grading": ("grade",),
     "kbgym.policy": ("AgentFailed", "Backward", "Forward", "Policy", "View"),
     "kbgym.protocol.exam": ("Row", "examine", "summarise"),
     "kbgym.protocol.probe": ("gradient",),

@@ -37,7 +37,7 @@ from kbgym.actions import (
     Unlink,
     Unlinked,
 )
-from kbgym.search.apart import page_apart, whole_ranking
+from kbgym.search.ranking import page_apart, whole_ranking
 from kbgym.store import Refused, Store
 from kbgym.store.guard import NEIGHBOURS, Judge, RuleJudge, Verdict, verdict
 from kbgym.tools import PAGE_SIZE, Role, check, render

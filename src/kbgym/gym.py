@@ -18,7 +18,7 @@ from kbgym.actions import Answer, Invalid
 from kbgym.environment import Engine, Environment
 from kbgym.episode import FORWARD_BUDGET
 from kbgym.errors import BadInput, Missing
-from kbgym.grade import grade
+from kbgym.grading import grade
 from kbgym.store import Store
 from kbgym.tools import parse
 from kbgym.worlds.world import Question

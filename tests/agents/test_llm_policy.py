@@ -18,7 +18,7 @@ from kbgym.agents.prompting import as_data, prompt, prompt_hash, skill_of
 from kbgym.agents.registry import make_agent
 from kbgym.environment import Environment
 from kbgym.episode import play
-from kbgym.grade import grade
+from kbgym.grading import grade
 from kbgym.llm.errors import Outage, TooLong
 from kbgym.llm.values import Call, Reply
 from kbgym.policy import AgentFailed, Backward, Errand, Forward, Turn, View

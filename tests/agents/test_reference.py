@@ -175,7 +175,7 @@ def test_an_agent_sees_nothing_but_its_view():
 def test_importing_the_agents_imports_no_world_and_no_grader():
     code = (
         "import sys, kbgym.agents.reference.reader, kbgym.agents.reference.curator\n"
-        "hidden = ('kbgym.worlds', 'kbgym.grade', 'kbgym.store', 'kbgym.trace')\n"
+        "hidden = ('kbgym.worlds', 'kbgym.grading', 'kbgym.store', 'kbgym.trace')\n"
         "bad = [m for m in sys.modules if m.startswith(hidden)]\n"
         "sys.exit(str(bad) if bad else 0)"
     )

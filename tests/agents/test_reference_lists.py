@@ -17,7 +17,7 @@ from kbgym.agents.reference.questions import Having, Person, named_keys, parse_q
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
-from kbgym.grade import set_f1
+from kbgym.grading import set_f1
 from kbgym.policy import Backward, Forward
 from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source

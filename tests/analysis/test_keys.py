@@ -4,7 +4,7 @@ import pytest
 from family import family
 
 from kbgym.analysis.keys import Resolver, telling_words
-from kbgym.analysis.recital import seems_answer, states_answer
+from kbgym.analysis.states_answer import seems_answer, states_answer
 from kbgym.worlds.truth import truth_of
 
 TRUTH = truth_of(family())

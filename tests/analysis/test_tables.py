@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from experiments import small_experiment
 
-from kbgym.analysis import tables, tables_groups, tables_store, tables_training
 from kbgym.analysis.curves import learning
 from kbgym.analysis.results import open_results
 from kbgym.analysis.retention import retention
+from kbgym.analysis.tables import arms, groups, stores, training
 
 GROUPS = ("trained", "both", "one", "neither")
 SEEDS = (0, 1)
@@ -50,7 +50,7 @@ def cells(table):
 
 
 def test_the_gradient(folder, results):
-    found = cells(tables.gradient(results))
+    found = cells(arms.gradient(results))
     for arm in ("hipporag", "trained-paper", "trained-class"):
         for name in (*GROUPS, "pooled"):
             pairs = asked(folder, arm, GROUPS if name == "pooled" else (name,))
@@ -65,7 +65,7 @@ def test_the_gradient(folder, results):
 
 def test_the_gradients_intervals(folder, results):
     """A bootstrap written out by hand, with another generator: the ends agree to about its noise."""
-    found = cells(tables.gradient(results))["gradient/trained-paper/pooled/rho"]
+    found = cells(arms.gradient(results))["gradient/trained-paper/pooled/rho"]
     rng = np.random.default_rng(12345)
     numerators, denominators = np.zeros(4000), np.zeros(4000)
     for seed in SEEDS:
@@ -79,7 +79,7 @@ def test_the_gradients_intervals(folder, results):
 
 
 def test_one_seed_by_itself(folder, results):
-    found = cells(tables.by_seed(results))
+    found = cells(arms.by_seed(results))
     for seed in SEEDS:
         pairs = asked(folder, "trained-paper", ("both",), (seed,))
         mine, flat = sum(a["actions"] for a, _ in pairs), sum(b["actions"] for _, b in pairs)
@@ -127,18 +127,18 @@ def test_coverage_and_links_from_the_snapshots(folder, results):
         total = len((run / "world" / "documents.jsonl").read_text().splitlines())
         shares.append(len(reached) / total)
         links.append(sum(len(r.get("links", [])) for r in records))
-    found = cells(tables_store.arms(results))
+    found = cells(stores.arms(results))
     assert found["arms/trained-class/coverage"].value == pytest.approx(fmean(shares))
     assert found["arms/trained-class/links"].value == pytest.approx(fmean(links))
     assert fmean(shares) > 0.1
     pairs = asked(folder, "trained-class", GROUPS)
     per_point = fmean(b["actions"] - a["actions"] for a, b in pairs) / (100 * fmean(shares))
-    points = cells(tables_groups.per_point(results))
+    points = cells(groups.per_point(results))
     assert points["coverage/trained-class/actions_a_point"].value == pytest.approx(per_point)
 
 
 def test_the_budget_split_names_its_rows(folder, results):
-    found = cells(tables_groups.budget_split(results))
+    found = cells(groups.budget_split(results))
     cell = found["budget/trained-paper/right/pooled/n"]
     rows = [b for _, b in asked(folder, "trained-paper", GROUPS) if b["f1"] == 1.0]
     assert cell.value == len(rows) > 0
@@ -153,7 +153,7 @@ def test_break_even_and_the_learning_curve(folder, results):
         spent.append(sum('"event":"act"' in line for line in lines))
     pairs = asked(folder, "trained-paper", ("trained",))
     saved = fmean(b["actions"] - a["actions"] for a, b in pairs)
-    found = cells(tables_training.breaking_even(results))
+    found = cells(training.breaking_even(results))
     assert found["break-even/trained-paper/actions/training"].value == pytest.approx(fmean(spent))
     assert found["break-even/trained-paper/actions/trained"].value == pytest.approx(fmean(spent) / saved)
     curve = cells(learning(results, "trained-paper"))
@@ -164,7 +164,7 @@ def test_break_even_and_the_learning_curve(folder, results):
 
 
 def test_every_value_is_finite_or_missing(results):
-    for table in (tables.gradient(results), tables_groups.non_inferiority(results), tables_store.store_audit(results)):
+    for table in (arms.gradient(results), groups.non_inferiority(results), stores.store_audit(results)):
         assert table.sentence and table.caption
         for cell in table.cells:
             assert cell.value is None or isinstance(cell.value, str) or math.isfinite(cell.value)

@@ -14,12 +14,11 @@ from prompt_reader import calling
 
 from kbgym.actions import Search
 from kbgym.agents.llm import LLMAgent, LLMPolicy
-from kbgym.llm import wire
 from kbgym.llm.connect import Models, Options
 from kbgym.llm.errors import Outage, Rejected
 from kbgym.llm.openai_api import OpenAI
 from kbgym.llm.redact import Redactor, address
-from kbgym.llm.wire import BesideSDK, ThroughSDK
+from kbgym.llm.transport import BesideSDK, ThroughSDK
 from kbgym.policy import AgentFailed, Forward, Turn, View
 from kbgym.tools import anthropic_tools, openai_tools
 
@@ -190,7 +189,7 @@ def test_both_ways_over_the_wire_send_the_same(sender: type, monkeypatch: pytest
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-7")
     if sender is ThroughSDK:
-        monkeypatch.setattr(wire, "find_spec", lambda name: None)
+        monkeypatch.setattr("kbgym.llm.transport.find_spec", lambda name: None)
     seen: list[str] = []
 
     def refuse(body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:

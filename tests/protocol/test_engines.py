@@ -19,15 +19,15 @@ from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
 from kbgym.errors import BadInput, Damaged, Failed, Missing
+from kbgym.experiment import engines
+from kbgym.experiment.chunks import Answered, Chunk, Desk, ask_chunk, examine_in_chunks
+from kbgym.experiment.engines import Here, opened
+from kbgym.experiment.experiment import open_experiment
+from kbgym.experiment.parts import run_parts
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options
 from kbgym.llm.errors import CapReached
-from kbgym.protocol import engines
-from kbgym.protocol.chunks import Answered, Chunk, Desk, ask_chunk, examine_in_chunks
-from kbgym.protocol.engines import Here, opened
 from kbgym.protocol.exam import Row, examine
-from kbgym.protocol.experiment import open_experiment
-from kbgym.protocol.parts import run_parts
 from kbgym.search.index import ExactIndex
 
 
@@ -199,12 +199,12 @@ def test_nothing_of_ray_is_loaded_unless_asked_for(tmp_path):
     code = (
         "import sys\n"
         "from kbgym.cli.main import run\n"
-        "import kbgym.cli.exam, kbgym.cli.experiment, kbgym.protocol.chunks, kbgym.protocol.parts\n"
+        "import kbgym.cli.exam, kbgym.cli.experiment, kbgym.experiment.chunks, kbgym.experiment.parts\n"
         "try: run(['exam', '--help'])\n"
         "except SystemExit: pass\n"
         "found = [name for name in sys.modules if name.split('.')[0] in ('ray', 'grpc')]\n"
         "assert not found, found\n"
-        "assert 'kbgym.protocol.ray_engine' not in sys.modules\n"
+        "assert 'kbgym.experiment.ray_engine' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
 

@@ -11,7 +11,7 @@ from experiments import BASE, contents, run, small_experiment, small_plan
 from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
 from kbgym.errors import BadInput
-from kbgym.protocol.experiment import Plan, open_experiment, read_plan, run_seed, seed_folder, snapshots, trainings
+from kbgym.experiment.experiment import Plan, open_experiment, read_plan, run_seed, seed_folder, snapshots, trainings
 from kbgym.worlds.people import generate, training_subset
 from kbgym.worlds.world import Question, World
 

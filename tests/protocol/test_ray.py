@@ -18,7 +18,7 @@ from experiments import contents
 from travelling import FOLDER
 
 from kbgym.canonical import write_lines
-from kbgym.protocol.chunks import EACH
+from kbgym.experiment.chunks import EACH
 from kbgym.worlds.people import generate
 
 pytestmark = [

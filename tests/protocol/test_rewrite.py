@@ -11,11 +11,11 @@ from llm_fixtures import quick
 from prompt_reader import calling
 from writers import parts, rewriting
 
+from kbgym.corpus.rewrite import Rewriter, shown
+from kbgym.corpus.rewriting import Passage
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options
 from kbgym.llm.errors import CapReached
-from kbgym.protocol.rewrite import Rewriter, shown
-from kbgym.worlds.corpus.rewriting import Passage
 
 BUILT = Passage("She was built in 1994.", "Boats > Petrel", before=("The Petrel is a crabber.",))
 HULL = Passage("Her hull is green.", "Boats > Petrel")

@@ -13,12 +13,12 @@ from llm_fixtures import quick
 from prompt_reader import calling
 from writers import drafting, sentences
 
+from kbgym.corpus.build import Options as Reading
+from kbgym.corpus.drafting import COLUMNS, suggest, written
+from kbgym.corpus.groups import handfuls
+from kbgym.corpus.make import make
 from kbgym.errors import Failed
 from kbgym.llm.connect import Models, Options
-from kbgym.protocol.suggest import COLUMNS, suggest, written
-from kbgym.worlds.corpus.build import Options as Reading
-from kbgym.worlds.corpus.groups import handfuls
-from kbgym.worlds.corpus.make import make
 from kbgym.worlds.world import World
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.search.apart import page_apart, whole_ranking
+from kbgym.search.ranking import page_apart, whole_ranking
 
 rankings = st.lists(st.booleans(), max_size=60)
 

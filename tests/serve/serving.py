@@ -14,11 +14,11 @@ import msgspec
 from family import family
 
 from kbgym.canonical import write_lines
+from kbgym.online.learning import Online
+from kbgym.online.setup import open_online
 from kbgym.policy import Agent
+from kbgym.protocol.gate import Gate
 from kbgym.protocol.run import Settings
-from kbgym.serve.gate import Gate
-from kbgym.serve.online import Online
-from kbgym.serve.setup import open_online
 from kbgym.serve.tokens import new_token
 from kbgym.trace.folder import StoreFolder
 

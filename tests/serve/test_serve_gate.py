@@ -14,10 +14,10 @@ from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.base import documents as shown
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.environment import apply
+from kbgym.online.agenda_follower import Desk
 from kbgym.policy import View
-from kbgym.serve.desk import Desk
-from kbgym.serve.gate import Asking, Gate
-from kbgym.serve.reasons import Words, words_of
+from kbgym.protocol.gate import Asking, Gate
+from kbgym.protocol.reasons import Words, words_of
 from kbgym.serve.sessions import Session
 from kbgym.store import Store
 from kbgym.store.record import source

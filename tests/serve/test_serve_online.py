@@ -14,10 +14,10 @@ from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.base import documents as shown
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import read_lines
+from kbgym.online.learning import Online, Refusal
+from kbgym.online.measures import Row, rolling, windows
 from kbgym.policy import View
-from kbgym.serve.gate import Asking, Gate
-from kbgym.serve.measures import Row, rolling, windows
-from kbgym.serve.online import Online, Refusal
+from kbgym.protocol.gate import Asking, Gate
 from kbgym.serve.owner import ServedEnvironment
 from kbgym.serve.sessions import Session
 from kbgym.trace.events import Acted, Noted, RolledBack

@@ -18,7 +18,7 @@ from kbgym.store import Store, source
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import Event
 from kbgym.trace.place import open_place
-from kbgym.trace.postgres_server import Batch
+from kbgym.trace.postgres.server import Batch
 
 IDS = documents(family())
 NUMBERS = itertools.count()

@@ -14,9 +14,9 @@ from streams import skewed_traffic
 
 from kbgym.analysis.stats import ratio_of_means, score_difference
 from kbgym.errors import Missing
+from kbgym.online.setup import learn_traffic, open_online
 from kbgym.protocol.run import Settings
 from kbgym.search.embed import default_embedder
-from kbgym.serve.setup import learn_traffic, open_online
 from kbgym.worlds.people import generate
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gate.py"

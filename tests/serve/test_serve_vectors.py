@@ -15,7 +15,7 @@ from kbgym.errors import Missing
 from kbgym.search.cache import VectorCache, keys
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
 from kbgym.search.index import ExactIndex
-from kbgym.serve.vectors import Embedding, LiveEngine, Overlay
+from kbgym.search.live import Embedding, LiveEngine, Overlay
 
 TEXTS = [
     f"{who} {does} {what}" for who in ("Ada", "Bo", "Cy") for does in ("likes", "sells") for what in ("figs", "tea")

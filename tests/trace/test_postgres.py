@@ -18,12 +18,11 @@ from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
 from kbgym.search.index import ExactIndex
 from kbgym.store import Record, Store, source
-from kbgym.trace import postgres_server
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.events import Acted
 from kbgym.trace.place import Lost, open_place, shown
-from kbgym.trace.postgres_server import Batch
-from kbgym.trace.postgres_url import parse
+from kbgym.trace.postgres.server import Batch
+from kbgym.trace.postgres.url import parse
 from kbgym.trace.shared import SharedStore
 
 
@@ -134,7 +133,7 @@ class TestTroubles:
         code = (
             "import sys; from kbgym.cli.main import run\n"
             f"try: run(['store', 'stats', {str(tmp_path / 's')!r}, '--quiet'])\n"
-            "finally: print([name for name in ('psycopg', 'kbgym.trace.postgres') if name in sys.modules])"
+            "finally: print([name for name in ('psycopg', 'kbgym.trace.postgres.place') if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.stdout.strip() == "[]"
@@ -233,7 +232,7 @@ class TestBrokenConnections:
     def test_a_server_that_stays_away_is_said(
         self, url: str, cluster: postgres.Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(postgres_server, "PATIENCE", 0.3)
+        monkeypatch.setattr("kbgym.trace.postgres.server.PATIENCE", 0.3)
         shared = SharedStore(url, "ada")
         cluster.stop("immediate")
         try:

@@ -22,18 +22,18 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 from viewing import plain_store
 
-from kbgym.analysis import tables
 from kbgym.analysis.health import health
 from kbgym.analysis.results import open_results
+from kbgym.analysis.tables import arms
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import Row
 from kbgym.protocol.session import embedder_named, engine_for
-from kbgym.serve.viewer.app import HEADERS, PAGES, guarded, make_viewer
-from kbgym.serve.viewer.places import Places
 from kbgym.tools import PAGE_SIZE, render
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder, save_store
+from kbgym.viewer.app import HEADERS, PAGES, guarded, make_viewer
+from kbgym.viewer.places import Places
 
 
 def client_of(*places: Path) -> TestClient:
@@ -110,12 +110,12 @@ def test_the_audit_is_the_audit(client, run):
 def test_intervals_are_the_reports(client, run):
     results = open_results(run)
     found = get(client, "gradient")
-    cells = {cell.id: cell for cell in tables.gradient(results).cells}
+    cells = {cell.id: cell for cell in arms.gradient(results).cells}
     for group in results.groups:
         shown = found["arms"][0]["groups"][group]
         cell = cells[f"gradient/trained-paper/{group}/rho"]
         assert (shown["rho"]["value"], shown["rho"]["low"], shown["rho"]["high"]) == (cell.value, cell.low, cell.high)
-    assert found["table"]["sentence"] == tables.gradient(results).sentence
+    assert found["table"]["sentence"] == arms.gradient(results).sentence
 
 
 def test_a_reference_result_is_never_shown_as_a_models(client):
@@ -168,7 +168,7 @@ def test_compare_counts_what_training_added(client, run):
     questions = get(client, "compare-questions?left=flat&right=trained-paper")
     results = open_results(run)
     for group in questions["groups"][:-1]:
-        assert group["rho"]["value"] == tables.rho(results.pairs("trained-paper", group["set"])).value
+        assert group["rho"]["value"] == arms.rho(results.pairs("trained-paper", group["set"])).value
     assert len(questions["rows"]) == sum(group["n"] for group in questions["groups"][:-1])
 
 
@@ -245,7 +245,7 @@ def test_it_can_be_mounted_below_a_path(run):
 
 
 def test_what_grew_is_shown_anew(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("kbgym.serve.viewer.places.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("kbgym.viewer.places.LOOK_SECONDS", 0.0)
     growing = tmp_path / "growing"
     shutil.copytree(run, growing)
     client = client_of(growing)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from viewing import hub_store, store_at
 
-from kbgym.serve.viewer import layout
-from kbgym.serve.viewer.live import Follower
-from kbgym.serve.viewer.maps import ALWAYS, Growth, Map
-from kbgym.serve.viewer.places import Places
 from kbgym.trace.events import Committed
 from kbgym.trace.folder import StoreFolder
+from kbgym.viewer import layout
+from kbgym.viewer.live import Follower
+from kbgym.viewer.maps import ALWAYS, Growth, Map
+from kbgym.viewer.places import Places
 from kbgym.worlds.people import generate
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kbgym.corpus.public import read_public
 from kbgym.errors import BadInput
-from kbgym.worlds.public import read_public
 from kbgym.worlds.world import Key, World
 
 KESTREL = ["The Kestrel is a trawler.", " She was built by Dunmore Yard in 1987."]

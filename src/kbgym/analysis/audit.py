@@ -23,7 +23,7 @@ from typing import Literal
 import msgspec
 
 from kbgym.analysis.keys import Resolver
-from kbgym.analysis.recital import seems_answer, states_answer
+from kbgym.analysis.states_answer import seems_answer, states_answer
 from kbgym.store import Record, Store
 from kbgym.worlds.truth import GROUPS, Truth, group_of
 from kbgym.worlds.world import Key

@@ -13,7 +13,7 @@ from typing import Any
 
 from kbgym.analysis.curves import Point, curve
 from kbgym.analysis.results import LABELS, POOLED, Results
-from kbgym.analysis.tables import f1_difference, rho
+from kbgym.analysis.tables.arms import f1_difference, rho
 from kbgym.errors import Missing
 
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kbgym.analysis import figures, network, tables, tables_groups, tables_store, tables_training, tables_usage
+from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, Line, Source, Table, number, published, shown
 from kbgym.analysis.curves import curve, examined, learning
@@ -17,6 +17,7 @@ from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
 from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
+from kbgym.analysis.tables import arms, groups, stores, training, usage
 from kbgym.errors import Missing
 from kbgym.search.embed import Embedder
 
@@ -34,34 +35,34 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
         other.base = results.root
     snapshots = [arm for arm in results.trainings if examined(results.seeds[0], arm, results.groups)]
     found = sections(
-        ("The experiment", [worlds(results), tables_store.arms(results)]),
+        ("The experiment", [worlds(results), stores.arms(results)]),
         (
             "E1: training dynamics",
             [
-                *(tables_training.edits(results, arm) for arm in results.trainings),
+                *(training.edits(results, arm) for arm in results.trainings),
                 *(part for arm in snapshots for part in (_learning(results, arm), learning(results, arm))),
             ],
         ),
         (
             "E2: the key-coverage gradient",
             [
-                tables.gradient(results),
+                arms.gradient(results),
                 _figure(
                     "gradient-dots",
                     "The gradient with its intervals",
                     results.caption(),
-                    tables.below_one(results),
+                    arms.below_one(results),
                     lambda: figures.gradient_dots(results),
                 ),
-                tables.by_seed(results),
-                tables_groups.non_inferiority(results),
-                tables_groups.budget_split(results),
+                arms.by_seed(results),
+                groups.non_inferiority(results),
+                groups.budget_split(results),
                 benchmarks(results, other) if results.kind in BENCHMARKS else None,
             ],
         ),
         (
             "Coverage is the currency",
-            [tables_groups.per_point(results), tables_store.readings(results), tables_groups.against_b3(results)],
+            [groups.per_point(results), stores.readings(results), groups.against_b3(results)],
         ),
         ("E3: retention by class", [retention(results, arm) for arm in results.trainings]),
         (
@@ -69,11 +70,11 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
             [
                 *(_growth(results, arm) for arm in results.trainings),
                 *(_network(results, arm, embedder) for arm in results.trainings[:1]),
-                tables_store.store_audit(results),
-                *(tables_store.index_quality(results, arm) for arm in results.trainings),
-                tables_training.breaking_even(results),
-                tables_usage.model_usage(results),
-                tables_training.timing(results),
+                stores.store_audit(results),
+                *(stores.index_quality(results, arm) for arm in results.trainings),
+                training.breaking_even(results),
+                usage.model_usage(results),
+                training.timing(results),
             ],
         ),
     )
@@ -119,8 +120,8 @@ def _ablation(results: Results) -> tuple[Section, ...]:
             _ablation_sentence(results),
             lambda: figures.ablation_curves(results),
         ),
-        tables_store.arms(results),
-        tables.gradient(results),
+        stores.arms(results),
+        arms.gradient(results),
         *(learning(results, arm) for arm in results.trainings),
     ]
     return sections((f"Ablation: {results.plan.vary if results.plan else ''}", parts))
@@ -264,13 +265,11 @@ def benchmarks(results: Results, other: Results | None) -> Table:
         for arm in one.trainings:
             cells: list[Cell | None] = []
             for group in groups:
-                cells.append(
-                    tables.rho_cell(one, f"benchmarks/{one.kind}", arm, group) if group in one.groups else None
-                )
+                cells.append(arms.rho_cell(one, f"benchmarks/{one.kind}", arm, group) if group in one.groups else None)
                 id = f"benchmarks/{one.kind}/{arm}/{group}/f1"
-                cells.append(tables.mean_cell(one, id, arm, group, "f1") if group in one.groups else None)
+                cells.append(arms.mean_cell(one, id, arm, group, "f1") if group in one.groups else None)
             lines.append(Line(f"{name}, {one.label(arm)}", tuple(cells)))
-            first = tables.rho(one.pairs(arm, "trained"))
+            first = arms.rho(one.pairs(arm, "trained"))
             said.append(f"{name}, {one.label(arm)}: rho {first.value:.3f} on the trained group.")
     for name, rho, f1 in (
         ("KBGym", paper.RHO["trained-paper"], paper.F1["trained-paper"]),

@@ -21,8 +21,8 @@ from kbgym.analysis.health import Health, health
 from kbgym.analysis.trajectory import Trajectory, trajectory
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
+from kbgym.experiment.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
 from kbgym.protocol.exam import Row
-from kbgym.protocol.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
 from kbgym.protocol.run import Run
 from kbgym.store import Store
 from kbgym.tools import render

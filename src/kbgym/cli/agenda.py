@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from kbgym.cli.common import emit, output_options
-from kbgym.serve.desk import Desk, Item
+from kbgym.online.agenda_follower import Desk, Item
 from kbgym.trace.place import open_place, shown
 
 _WORDS = {

@@ -9,9 +9,9 @@ import click
 
 from kbgym.cli.common import STORE, Tick, emit, output_options, progress
 from kbgym.errors import BadInput
-from kbgym.serve.gate import MARGIN
-from kbgym.serve.online import Online, settings_of
-from kbgym.serve.setup import curate_idle, open_online
+from kbgym.online.learning import Online, settings_of
+from kbgym.online.setup import curate_idle, open_online
+from kbgym.protocol.gate import MARGIN
 from kbgym.trace.place import shown
 
 

@@ -21,7 +21,7 @@ from kbgym.cli.common import emit, output_options, progress
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.errors import Failed, KbgymError
-from kbgym.grade import grade
+from kbgym.grading import grade
 from kbgym.llm.client import Provider
 from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.prices import Prices, forecast

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kbgym.protocol.engines import NAMES, Name, WorkEngine, check, opened
+from kbgym.experiment.engines import NAMES, Name, WorkEngine, check, opened
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -17,7 +17,7 @@ from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS, Ranking
 from kbgym.errors import BadInput
-from kbgym.protocol.chunks import PASSES, Desk, examine_in_chunks
+from kbgym.experiment.chunks import PASSES, Desk, examine_in_chunks
 from kbgym.protocol.exam import Row, examine, summarise
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.no_store import examine_without, is_public, no_store_file

@@ -18,7 +18,7 @@ from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.engines import Where, engine_options
 from kbgym.errors import BadInput
-from kbgym.protocol.experiment import (
+from kbgym.experiment.experiment import (
     VALUES,
     Kind,
     Plan,
@@ -29,9 +29,9 @@ from kbgym.protocol.experiment import (
     snapshots,
     trainings,
 )
+from kbgym.experiment.parts import run_parts
 from kbgym.protocol.no_store import ARM as NO_STORE
 from kbgym.protocol.no_store import is_public
-from kbgym.protocol.parts import run_parts
 from kbgym.protocol.run import Settings
 from kbgym.protocol.session import embedder_named
 from kbgym.worlds.truth import truth_of

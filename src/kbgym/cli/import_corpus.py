@@ -10,12 +10,12 @@ import msgspec
 
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.corpus.build import Options
+from kbgym.corpus.landing import Reimport, reimport
+from kbgym.corpus.make import Made, load_old, make, repeated, replace_world
+from kbgym.corpus.rewrite import COMPLETION, Rewriter
 from kbgym.errors import BadInput
 from kbgym.llm.connect import is_model
-from kbgym.protocol.reimport import Reimport, reimport
-from kbgym.protocol.rewrite import COMPLETION, Rewriter
-from kbgym.worlds.corpus.build import Options
-from kbgym.worlds.corpus.make import Made, load_old, make, repeated, replace_world
 from kbgym.worlds.world import World
 
 SHOWN = 10

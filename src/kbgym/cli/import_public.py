@@ -17,7 +17,7 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
     @click.option("--seed", default=0, show_default=True, help="Decides which questions, and the splits.")
     @output_options
     def command(file: Path, out: Path, limit: int | None, seed: int, as_json: bool, quiet: bool) -> None:
-        from kbgym.worlds.public import read_public
+        from kbgym.corpus.public import read_public
 
         made = read_public(dataset, file, limit, seed)
         made.world.save(out)

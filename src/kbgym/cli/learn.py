@@ -11,9 +11,9 @@ import msgspec
 
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
 from kbgym.cli.common import STORE, Tick, emit, output_options, progress
-from kbgym.serve.gate import MARGIN
-from kbgym.serve.online import Online, settings_of
-from kbgym.serve.setup import Learnt, learn_traffic, open_online, read_traffic
+from kbgym.online.learning import Online, settings_of
+from kbgym.online.setup import Learnt, learn_traffic, open_online, read_traffic
+from kbgym.protocol.gate import MARGIN
 from kbgym.trace.place import shown
 
 

@@ -10,11 +10,11 @@ import click
 from kbgym.canonical import digest
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.corpus.build import Options
+from kbgym.corpus.drafting import COMPLETION, suggest, written
+from kbgym.corpus.make import make
 from kbgym.errors import BadInput
 from kbgym.llm.connect import is_model
-from kbgym.protocol.suggest import COMPLETION, suggest, written
-from kbgym.worlds.corpus.build import Options
-from kbgym.worlds.corpus.make import make
 from kbgym.worlds.world import World
 
 

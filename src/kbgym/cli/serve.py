@@ -17,8 +17,8 @@ from kbgym.tools import Role
 from kbgym.trace.place import is_url
 
 if TYPE_CHECKING:
+    from kbgym.online.learning import Online
     from kbgym.search.embed import CachedEmbedder
-    from kbgym.serve.online import Online
     from kbgym.serve.owner import Owner
 
 TOKENS = "tokens.jsonl"
@@ -93,9 +93,9 @@ def command(
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     _check_installed()
-    from kbgym.serve.gate import MARGIN
-    from kbgym.serve.online import settings_of
-    from kbgym.serve.setup import open_online
+    from kbgym.online.learning import settings_of
+    from kbgym.online.setup import open_online
+    from kbgym.protocol.gate import MARGIN
 
     if over_mcp and role == "reader" and question is None:
         from kbgym.serve.owner import Owner
@@ -174,12 +174,12 @@ def _http(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from kbgym.serve.guarding import LOOPBACK
     from kbgym.serve.http import make_app
-    from kbgym.serve.listening import listen, serve
+    from kbgym.serve.middleware import LOOPBACK
+    from kbgym.serve.server import listen, serve
     from kbgym.serve.tokens import Client, read_tokens
-    from kbgym.serve.viewer.app import make_viewer
-    from kbgym.serve.viewer.places import Places
+    from kbgym.viewer.app import make_viewer
+    from kbgym.viewer.places import Places
 
     known = read_tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None

@@ -45,7 +45,7 @@ def search_command(place: str, query: str, page: int, as_json: bool, quiet: bool
       kbgym store search runs/first "people who live in Hamburg" --page 2
     """
     from kbgym.search.choice import engine_of
-    from kbgym.trace.postgres_vectors import stored_engine
+    from kbgym.trace.postgres.vectors import stored_engine
 
     folder = open_place(place)
     store = folder.store()

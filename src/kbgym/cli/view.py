@@ -37,9 +37,9 @@ def command(
         if not folder.is_dir():
             raise BadInput(f"{folder} is no folder.")
     try:
-        from kbgym.serve.listening import listen, serve
-        from kbgym.serve.viewer.app import guarded, make_viewer, warm
-        from kbgym.serve.viewer.places import Places
+        from kbgym.serve.server import listen, serve
+        from kbgym.viewer.app import guarded, make_viewer, warm
+        from kbgym.viewer.places import Places
     except ImportError as error:
         name = error.name or "a package"
         raise Missing(f"the viewer needs {name}, which is not installed; run `pip install 'kbgym[serve]'`.") from None

@@ -13,8 +13,8 @@ from kbgym.errors import Missing
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
 from kbgym.llm.faults import Unreadable
 from kbgym.llm.redact import Address, Redactor
+from kbgym.llm.transport import ThroughSDK, Wire
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
-from kbgym.llm.wire import ThroughSDK, Wire
 
 _CACHE = {"type": "ephemeral"}
 

@@ -11,12 +11,12 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.errors import Missing
+from kbgym.llm.call_mode import Way, Ways, schema_format, schema_system, written_call
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
 from kbgym.llm.faults import Unreadable
 from kbgym.llm.redact import Address, Redactor
+from kbgym.llm.transport import LARGEST, Wire, openai_sender
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
-from kbgym.llm.ways import Way, Ways, schema_format, schema_system, written_call
-from kbgym.llm.wire import LARGEST, Wire, openai_sender
 
 
 class OpenAI:

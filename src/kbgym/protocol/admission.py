@@ -16,7 +16,7 @@ import msgspec
 from kbgym.actions import Error, Found
 from kbgym.environment import Advice, Environment, Nearest, Step, apply
 from kbgym.episode import Transcript, play
-from kbgym.grade import grade
+from kbgym.grading import grade
 from kbgym.policy import Agent, Backward, Forward
 from kbgym.protocol.run import Settings
 from kbgym.store import Store

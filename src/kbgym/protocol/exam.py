@@ -19,7 +19,7 @@ from kbgym.canonical import encode, write_lines
 from kbgym.environment import Engine, Environment, Ranking
 from kbgym.episode import FORWARD_BUDGET, Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
-from kbgym.grade import grade, set_f1
+from kbgym.grading import grade, set_f1
 from kbgym.policy import Agent, Forward
 from kbgym.store import Store
 from kbgym.worlds.world import Question

@@ -20,7 +20,7 @@ from kbgym.agents.reference.agenda import Agenda
 from kbgym.environment import Engine as SearchEngine
 from kbgym.environment import Environment, Step
 from kbgym.episode import Transcript, play
-from kbgym.grade import grade
+from kbgym.grading import grade
 from kbgym.policy import Agent, Backward, Forward, Turn, Verdict
 from kbgym.protocol.admission import Admission
 from kbgym.protocol.bench import Bench

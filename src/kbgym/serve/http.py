@@ -22,11 +22,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.actions import Invalid
 from kbgym.errors import Failed
-from kbgym.serve.guarding import BODY_SECONDS, MOST_BODY, Guard, refuse
+from kbgym.online.learning import Online, Refusal
+from kbgym.online.measures import rolling
 from kbgym.serve.mcp import Caller, make_server
-from kbgym.serve.measures import rolling
 from kbgym.serve.metrics import Metrics
-from kbgym.serve.online import Online, Refusal
+from kbgym.serve.middleware import BODY_SECONDS, MOST_BODY, Guard, refuse
 from kbgym.serve.openapi import ACTIONS, document
 from kbgym.serve.owner import Owner
 from kbgym.serve.sessions import Session, Sessions

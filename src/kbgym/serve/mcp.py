@@ -16,7 +16,7 @@ from mcp.server.stdio import stdio_server
 
 from kbgym.actions import Error, Invalid
 from kbgym.errors import Failed
-from kbgym.serve.online import Online, Open, Refusal
+from kbgym.online.learning import Online, Open, Refusal
 from kbgym.serve.owner import Owner
 from kbgym.serve.sessions import Session
 from kbgym.tools import Role, Tool, parse, tools_of

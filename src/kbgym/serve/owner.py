@@ -23,15 +23,15 @@ from kbgym.errors import BadInput, Failed
 from kbgym.protocol.session import embedder_named
 from kbgym.search.choice import index_of
 from kbgym.search.embed import CachedEmbedder, Tick
-from kbgym.serve.considered import TRIES, Considered
+from kbgym.search.live import Embedding, LiveEngine, Overlay
 from kbgym.serve.sessions import Session
 from kbgym.serve.turns import Turn
-from kbgym.serve.vectors import Embedding, LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.tools import ROLES, Role, check
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Imported, RolledBack
 from kbgym.trace.folder import TRACE
+from kbgym.trace.judge_cache import TRIES, Considered
 from kbgym.trace.place import Appender, is_url, open_place, shown, store_at
 from kbgym.trace.replay import catch_up
 

@@ -70,7 +70,7 @@ def lines_of(place: Place) -> Lines:
         about = place.folder / ARM
         arm = about.read_text(encoding="utf-8") if about.is_file() else None
         return Lines(file.name, _split(file.read_bytes()), _split(trace), place.events, arm)
-    from kbgym.trace.postgres import PostgresStore, stored_lines
+    from kbgym.trace.postgres.place import PostgresStore, stored_lines
 
     if not isinstance(place, PostgresStore):
         raise TypeError(f"cannot copy {place.name}")
@@ -95,7 +95,7 @@ def _cut(lines: Lines, place: Place) -> Lines:
 def write(lines: Lines, target: str, tick: Tick | None = None) -> Place:
     """A new store of these lines, all or nothing."""
     if is_url(target):
-        from kbgym.trace.postgres import create
+        from kbgym.trace.postgres.place import create
 
         return create(target, lines.kind, lines.initial, lines.trace, lines.events, lines.arm, tick)
     with whole_folder(Path(target)) as folder:

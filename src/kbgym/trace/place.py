@@ -135,7 +135,7 @@ def is_url(place: str | Path) -> bool:
 def shown(place: str | Path) -> str:
     """A store's name as it may be shown: a URL without its password."""
     if is_url(place):
-        from kbgym.trace.postgres_url import parse
+        from kbgym.trace.postgres.url import parse
 
         address = parse(str(place))
         return address.shown if address.at is None else f"{address.shown}@{address.at}"
@@ -145,7 +145,7 @@ def shown(place: str | Path) -> str:
 def open_place(place: str | Path) -> Place:
     """A store wherever it is: a folder (`FOLDER`, `FOLDER@57`) or a database (`postgresql://...`)."""
     if is_url(place):
-        from kbgym.trace.postgres import PostgresStore
+        from kbgym.trace.postgres.place import PostgresStore
 
         return PostgresStore(str(place))
     return open_folder(place)

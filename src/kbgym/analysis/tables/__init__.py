@@ -1,0 +1,1 @@
+"""The tables of the report, by what they are about."""

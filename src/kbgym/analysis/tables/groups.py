@@ -1,0 +1,248 @@
+"""Tables about groups of questions: non-inferiority, the split by what flat did, what coverage buys, against B3.
+
+Every function takes opened results and gives a table of traceable cells with a sentence made from its own numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+
+from kbgym.analysis import published as paper
+from kbgym.analysis.cells import Cell, Line, Source, Table, estimate, number, published, shown
+from kbgym.analysis.results import LABELS, POOLED, Pair, Results, Seed
+from kbgym.analysis.stats import Interval, holm, mean_difference, non_inferior, ratio_of_means, sign_flip
+from kbgym.analysis.tables.arms import (
+    BOOTSTRAP,
+    RHO,
+    columns,
+    difference_cell,
+    f1_difference,
+    flatten,
+    headings,
+    mean_cell,
+    rho,
+)
+from kbgym.analysis.tables.stores import store_sources
+from kbgym.protocol.exam import Row
+
+MARGIN = 0.03
+# A reader may answer with its last action instead of running out: both are the end of its budget.
+STRATA: dict[str, Callable[[Row, int], bool]] = {
+    "at its budget's end": lambda flat, budget: flat.outcome == "out_of_budget" or flat.actions >= budget,
+    "done with actions to spare": lambda flat, budget: flat.outcome == "answered" and flat.actions < budget,
+    "out of budget or wrong": lambda flat, budget: (flat.f1 or 0.0) < 1.0,
+    "right": lambda flat, budget: flat.f1 == 1.0,
+}
+
+
+def non_inferiority(results: Results) -> Table:
+    """Whether an arm may be called no worse than flat, and by how sure a test."""
+    lines: list[Line] = []
+    verdicts: dict[str, list[str]] = {}
+    for arm in results.arms:
+        if arm == "flat":
+            continue
+        p_values = []
+        for group in columns(results):
+            both = flatten(results.pairs(arm, group))
+            p_values.append(sign_flip([a.f1 or 0.0 for a, _ in both], [b.f1 or 0.0 for _, b in both]))
+        adjusted = holm(p_values)
+        cells, tests = [], []
+        for group, p in zip(columns(results), adjusted, strict=True):
+            found = f1_difference(results.pairs(arm, group))
+            fine = non_inferior(found, MARGIN)
+            if fine:
+                verdicts.setdefault(arm, []).append(group)
+            files = tuple(results.sources(arm, group, "f1", "flat"))
+            cells.append(
+                Cell(
+                    f"noninferiority/{arm}/{group}/verdict",
+                    f"{'yes' if fine else 'no'} ({shown(found.low, 3)})",
+                    found.low,
+                    f"yes if the lower end of the F1 difference's 95% interval lies above -{MARGIN}",
+                    files,
+                )
+            )
+            formula = "two-sided sign-flip test of the F1 difference, Holm-adjusted over the columns"
+            tests.append(number(f"noninferiority/{arm}/{group}/p", p, formula, files))
+        lines += [Line(results.label(arm), tuple(cells)), Line("   p (Holm)", tuple(tests))]
+    sentence = (
+        " ".join(
+            f"{results.label(arm)} is shown to be non-inferior to flat on {', '.join(LABELS.get(g, g) for g in found)}."
+            for arm, found in verdicts.items()
+            if arm in results.trainings or arm == "hipporag"
+        )
+        or "No trained arm is shown to be non-inferior to flat on any group at this n."
+    )
+    caption = f"{results.caption()} Margin {MARGIN} F1; in brackets the lower end of the interval."
+    return Table(
+        "noninferiority", "Non-inferior to the flat store?", headings(results), tuple(lines), caption, sentence, "store"
+    )
+
+
+def budget_split(results: Results) -> Table:
+    """Each group by what the flat store did with the question."""
+    lines: list[Line] = []
+    said: dict[tuple[str, str], str] = {}
+    for arm in results.arms:
+        if arm not in results.trainings and arm != "hipporag":
+            continue
+        for stratum in STRATA:
+            rows: dict[str, list[Cell | None]] = {"n": [], "F1 flat": [], "F1 arm": [], "rho": []}
+            for group in columns(results):
+                pairs, files = _stratum(results, arm, group, stratum)
+                id = f"budget/{arm}/{stratum.replace(' ', '-')}/{group}"
+                what = f"questions on which flat was {stratum}"
+                rows["n"].append(number(f"{id}/n", len(pairs), f"number of {what}", files, 0))
+                if not pairs:
+                    for name in ("F1 flat", "F1 arm", "rho"):
+                        rows[name].append(None)
+                    continue
+                flat, mine = fmean(b.f1 or 0.0 for _, b in pairs), fmean(a.f1 or 0.0 for a, _ in pairs)
+                rows["F1 flat"].append(number(f"{id}/f1_flat", flat, f"mean F1 of flat over {what}", files))
+                rows["F1 arm"].append(number(f"{id}/f1", mine, f"mean F1 of the arm over {what}", files))
+                ratio = ratio_of_means([a.actions for a, _ in pairs], [b.actions for _, b in pairs])
+                rows["rho"].append(estimate(f"{id}/rho", ratio, f"{RHO}{BOOTSTRAP}), over {what}", files, mark=1.0))
+                if group == POOLED:
+                    text = f"from {flat:.2f} to {mine:.2f} at rho {ratio.value:.2f} (n = {len(pairs)})"
+                    said[arm, stratum] = f"{text} where flat was {stratum}"
+            if (arm, stratum) in said:
+                lines.append(Line(f"{results.label(arm)}, where flat was {stratum}"))
+                lines += [Line(f"   {name}", tuple(cells)) for name, cells in rows.items()]
+    if results.kind == "people":
+        lines.append(Line("paper: trained, where flat ran out of budget"))
+        for place, name in enumerate(("F1 flat", "F1 arm")):
+            cells = [
+                published(f"budget/{group}/{name}", paper.OUT_OF_BUDGET[group][place] if group != POOLED else None, 2)
+                for group in columns(results)
+            ]
+            lines.append(Line(f"   {name}", tuple(cells), paper=True))
+    first, second, *_ = STRATA
+    sentence = " ".join(
+        f"{results.label(arm)}: F1 goes {' and '.join(said[arm, s] for s in (first, second) if (arm, s) in said)}."
+        for arm in results.trainings
+    )
+    caption = f"{results.caption()} {paper.NOTE}"
+    title = "Split by what the flat store did"
+    return Table("budget", title, headings(results), tuple(lines), caption, sentence, "measure")
+
+
+def _stratum(results: Results, arm: str, group: str, stratum: str) -> tuple[list[Pair], list[Source]]:
+    """The pairs of a stratum, and which rows of which files they are."""
+    found: list[Pair] = []
+    files: list[Source] = []
+    budget = results.settings.forward_budget
+    for seed in results.seeds:
+        for name in results.groups if group == POOLED else (group,):
+            (pairs,) = results.pairs(arm, name, seeds=[seed])
+            inside = [(a, b) for a, b in pairs if STRATA[stratum](b, budget)]
+            ids = tuple(a.id for a, _ in inside)
+            found += inside
+            if ids:
+                sources = results.sources(arm, name, "f1, actions, outcome", "flat", [seed])
+                files += [Source(one.file, one.field, ids) for one in sources]
+    return found, files
+
+
+def per_point(results: Results) -> Table:
+    """Gains over flat, pooled over the groups, by point of coverage."""
+    lines: list[Line] = []
+    gains: dict[str, tuple[float, float]] = {}
+    for arm in results.arms:
+        share = fmean(seed.arms[arm]["coverage"]["direct"] for seed in results.seeds)
+        files = store_sources(results, arm)
+        cells: list[Cell | None] = [
+            number(
+                f"coverage/{arm}/direct", share, "share of originals an index links to, mean over seeds", files, 3, True
+            ),
+            mean_cell(results, f"coverage/{arm}/actions", arm, POOLED, "actions", 2),
+            mean_cell(results, f"coverage/{arm}/f1", arm, POOLED, "f1"),
+        ]
+        both = flatten(results.pairs(arm, POOLED))
+        if share and arm != "flat":
+            points = share * 100
+            saved = mean_difference([b.actions for _, b in both], [a.actions for a, _ in both])
+            gained = f1_difference(results.pairs(arm, POOLED))
+            gains[arm] = (saved.value / points, gained.value / points)
+            for name, found, field in (("actions", saved, "actions"), ("f1", gained, "f1")):
+                each = Interval(found.value / points, found.low / points, found.high / points)
+                what = "saved" if name == "actions" else "gained"
+                formula = f"mean {name} {what} against flat over {points:.2f} points of coverage; {BOOTSTRAP})"
+                sources = results.sources(arm, POOLED, field, "flat")
+                cells.append(estimate(f"coverage/{arm}/{name}_a_point", each, formula, sources, 4, mark=0.0))
+        else:
+            cells += [None, None]
+        lines.append(Line(results.label(arm), tuple(cells)))
+    if results.kind != "phantomwiki":
+        for arm, (share, actions, f1) in paper.PER_POINT.items():
+            lines.append(
+                Line(
+                    f"paper: {paper.NAMES[arm]}",
+                    (
+                        published(f"coverage/{arm}/direct", share, 3, True),
+                        published(f"coverage/{arm}/actions", paper.ACTIONS.get(arm, {}).get(POOLED), 2),
+                        published(f"coverage/{arm}/f1", paper.F1[arm].get(POOLED)),
+                        published(f"coverage/{arm}/actions_a_point", actions, 4),
+                        published(f"coverage/{arm}/f1_a_point", f1, 4),
+                    ),
+                    paper=True,
+                )
+            )
+    sentence = ""
+    if "hipporag" in gains and gains["hipporag"][0] > 0:
+        base = gains["hipporag"]
+        sentence = " ".join(
+            f"{results.label(arm)} saves {gains[arm][0]:.3f} actions and gains {gains[arm][1]:+.4f} F1 a point of "
+            f"coverage, {gains[arm][0] / base[0]:.1f} times B3's actions."
+            for arm in results.trainings
+            if arm in gains
+        )
+    heads = ("coverage", "actions", "F1", "actions saved a point", "F1 gained a point")
+    caption = f"{results.caption()} Pooled over all groups."
+    return Table(
+        "coverage",
+        "What a point of coverage buys",
+        heads,
+        tuple(lines),
+        caption,
+        sentence or "No arm to compare with.",
+        "store",
+    )
+
+
+def against_b3(results: Results) -> Table | None:
+    """Trained stores against the strongest unsupervised one, pooled over the groups, then seed by seed."""
+    if "hipporag" not in results.arms:
+        return None
+    lines, said = [], []
+    for arm in results.trainings:
+        cells = _against(results, arm, None)
+        lines += [Line(results.label(arm)), Line("all seeds", cells)]
+        if len(results.seeds) > 1:
+            lines += [Line(f"seed {seed.number}", _against(results, arm, seed)) for seed in results.seeds]
+        f1, actions, characters, links = (cell.text for cell in cells)
+        said.append(
+            f"{results.label(arm)} against B3: F1 {f1}, {actions} times the actions, {characters} times the "
+            f"characters, {links} times the links."
+        )
+    heads = ("F1 minus B3's", "actions over B3's", "characters over B3's", "links over B3's")
+    caption = f"{results.caption()} Pooled over all groups."
+    return Table("against-b3", "Trained stores against B3", heads, tuple(lines), caption, " ".join(said), "seeds")
+
+
+def _against(results: Results, arm: str, seed: Seed | None) -> tuple[Cell, Cell, Cell, Cell]:
+    seeds = None if seed is None else [seed]
+    id = f"against-b3/{arm}" if seed is None else f"against-b3/{arm}/seed-{seed.number}"
+    pairs = results.pairs(arm, POOLED, "hipporag", seeds)
+    chosen = results.seeds if seed is None else (seed,)
+    links = fmean(one.arms[arm]["links"] / one.arms["hipporag"]["links"] for one in chosen)
+    formula = f"mean on the arm over mean on B3, same questions; {BOOTSTRAP})"
+    files = {name: results.sources(arm, POOLED, name, "hipporag", seeds) for name in ("actions", "characters")}
+    stores = [*store_sources(results, arm), *store_sources(results, "hipporag")]
+    return (
+        difference_cell(results, "against-b3", arm, POOLED, "hipporag", seeds),
+        estimate(f"{id}/actions", rho(pairs), formula, files["actions"], mark=1.0),
+        estimate(f"{id}/characters", rho(pairs, lambda row: row.characters), formula, files["characters"], mark=1.0),
+        number(f"{id}/links", links, "links of the arm over links of B3, mean over seeds", stores, 4),
+    )

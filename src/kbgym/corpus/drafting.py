@@ -1,0 +1,202 @@
+"""Drafts of questions by a model, for a person to approve: made from handfuls of documents, and checked.
+
+A draft that fails a check is dropped and counted: its answer must stand word for word in a document it names as its
+support, and not in the question; it must not ask what an earlier draft or a known question asks. Which handfuls are
+asked about is decided by the seed, so the same recording gives the same drafts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
+
+from kbgym.agents.prompting import as_data
+from kbgym.corpus.duplicates import near_duplicates, normalised
+from kbgym.corpus.groups import handfuls
+from kbgym.corpus.sentences import clean
+from kbgym.corpus.writing import Confirm, Flawed, Tick, Writer, read_call
+from kbgym.errors import Failed
+from kbgym.llm.connect import Models
+from kbgym.llm.values import Reply, Request
+from kbgym.worlds.world import Document, World
+
+EACH = 2  # drafts wanted from one handful
+COMPLETION = 60 * EACH
+MOST_ASKED = 3  # so many times the handfuls that would do if every draft were good
+LONGEST_QUESTION, LONGEST_ANSWER = 400, 120
+COLUMNS = ("approve", "question", "answer", "support", "group", "quote")
+
+_TOOL = {
+    "name": "suggest",
+    "description": "Give your drafts.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "drafts": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "question": {"type": "string"},
+                        "answer": {"type": "string", "description": "As a supporting sentence has it."},
+                        "supports": {"type": "array", "items": {"type": "string"}, "description": "Ids."},
+                    },
+                    "required": ["question", "answer", "supports"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "required": ["drafts"],
+        "additionalProperties": False,
+    },
+}
+
+
+class _Draft(msgspec.Struct, frozen=True):
+    question: str
+    answer: str
+    supports: list[str]
+
+
+class _Drafts(msgspec.Struct, frozen=True):
+    drafts: list[_Draft]
+
+
+class Suggested(msgspec.Struct, frozen=True):
+    """A draft that passed every check, with the sentences it stands on. Drafts that share one share their group."""
+
+    question: str
+    answer: str
+    support: tuple[str, ...]
+    quote: tuple[str, ...]
+    group: str = ""
+
+
+class Suggestions(msgspec.Struct, frozen=True):
+    """The drafts, how many handfuls were asked about, and why others were dropped."""
+
+    drafts: tuple[Suggested, ...]
+    asked: int
+    dropped: dict[str, int]
+
+
+def suggest(
+    world: World,
+    models: Models,
+    name: str,
+    n: int,
+    seed: int = 0,
+    concurrency: int = 16,
+    confirm: Confirm | None = None,
+    tick: Tick | None = None,
+) -> Suggestions:
+    """Up to `n` drafts; fewer when the documents, or the model, give no more. `confirm` sees the most it may take."""
+    writer = Writer(models, name, concurrency)
+    wanted = -(-n // EACH)
+    groups = list(islice(handfuls(world.documents, seed), MOST_ASKED * wanted))
+    if confirm is not None:
+        confirm(writer.new([_request(writer, group) for group in groups]))
+    sieve = _Sieve([question.text for question in world.questions])
+    waiting, asked = iter(groups), 0
+    while len(sieve.found) < n and (wave := list(islice(waiting, -(-(n - len(sieve.found)) // EACH)))):
+        replies = writer.ask([(_request(writer, group), _read) for group in wave])
+        for group, drafts in zip(wave, replies, strict=True):
+            asked += 1
+            sieve.take(group, drafts, n)
+        if tick is not None:
+            tick(len(sieve.found), n, f"{asked} of at most {len(groups)} handfuls")
+    if not sieve.found:
+        why = "; ".join(f"{count} {reason}" for reason, count in sieve.dropped.items()) or "the model gave none"
+        raise Failed(f"{writer.name} drafted no question that can be used: {why}.")
+    return Suggestions(_grouped(sieve.found), asked, dict(sieve.dropped))
+
+
+def _grouped(drafts: Sequence[Suggested]) -> tuple[Suggested, ...]:
+    """Drafts over the same sentence in one group, so that no split trains on what another asks."""
+    leader: dict[str, str] = {}
+
+    def find(id: str) -> str:
+        while leader.setdefault(id, id) != id:
+            id = leader[id]
+        return id
+
+    for draft in drafts:
+        for id in draft.support[1:]:
+            leader[find(id)] = find(draft.support[0])
+    return tuple(msgspec.structs.replace(draft, group=find(draft.support[0])) for draft in drafts)
+
+
+def written(drafts: Sequence[Suggested]) -> str:
+    """The drafts as CSV to edit, with an empty column `approve`; the quotes are there to decide by."""
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(COLUMNS)
+    for draft in drafts:
+        lines.writerow(
+            ("", draft.question, draft.answer, "|".join(draft.support), draft.group, " | ".join(draft.quote))
+        )
+    return out.getvalue()
+
+
+class _Sieve:
+    """Lets through what can be asked, and counts the rest by reason."""
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.found: list[Suggested] = []
+        self.dropped: Counter[str] = Counter()
+        self._known = list(known)
+
+    def take(self, group: Sequence[Document], drafts: Sequence[_Draft] | None, most: int) -> None:
+        if drafts is None:
+            self.dropped["replies without drafts"] += 1
+            return
+        texts = {document.id: document.text for document in group}
+        for draft in drafts:
+            if len(self.found) == most:
+                return
+            question, answer = clean(draft.question), clean(draft.answer)
+            support = tuple(dict.fromkeys(draft.supports))
+            if reason := self._flaw(question, answer, [texts.get(id) for id in support]):
+                self.dropped[reason] += 1
+                continue
+            quote = tuple(f"[{id}] {texts[id]}" for id in support)
+            self.found.append(Suggested(question, answer, support, quote))
+
+    def _flaw(self, question: str, answer: str, supports: Sequence[str | None]) -> str | None:
+        if not normalised(question) or not normalised(answer):
+            return "without a question or an answer"
+        if len(question) > LONGEST_QUESTION or len(answer) > LONGEST_ANSWER:
+            return "too long"
+        if any(text[0] in "=+@-" and not text[1:2].isdigit() for text in (question, answer)):
+            return "beginning like a formula"  # the file will be opened in a spreadsheet
+        if "|" in answer:
+            return "with an answer that holds a |"
+        if not supports or None in supports:
+            return "supported by no sentence that was shown"
+        if not any(_says(text or "", answer) for text in supports):
+            return "with an answer that is not in their supports"
+        if _says(question, answer):
+            return "that give their answer away"
+        known = [*self._known, *(draft.question for draft in self.found), question]
+        if any(pair.second == len(known) - 1 for pair in near_duplicates(known)):
+            return "asked already"
+        return None
+
+
+def _says(text: str, words: str) -> bool:
+    return f" {normalised(words)} " in f" {normalised(text)} "
+
+
+def _request(writer: Writer, group: Sequence[Document]) -> Request:
+    shown = "\n".join(f"[{document.id}] {document.text}" for document in group)
+    return writer.request("suggest", f"Draft up to {EACH} questions from these sentences:\n{as_data(shown)}", _TOOL)
+
+
+def _read(reply: Reply) -> list[_Draft] | Flawed:
+    given = read_call(reply, "suggest", _Drafts)
+    return given if isinstance(given, Flawed) else given.drafts[: 2 * EACH]

@@ -1,0 +1,147 @@
+"""A trained store follows the user's files: one transaction for what changed there, keeping what training built.
+
+The documents of the files are the user's, so the files win: an original that an agent edited says what the file says
+now, and that is reported. Everything agents wrote stays; indexes that point at changed or removed documents are named.
+The comparison is with what the store itself was made from, never with a world folder that may be ahead of it: applying
+an import twice, or after a crash in the middle, comes to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kbgym.actions import Action, LinkMany, Unlink
+from kbgym.corpus.update import Changes, changes
+from kbgym.environment import apply
+from kbgym.errors import BadInput
+from kbgym.store import Store
+from kbgym.tools import MOST_TARGETS
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Imported, Noted
+from kbgym.trace.folder import StoreFolder, originals
+from kbgym.trace.replay import follow_import
+from kbgym.worlds.world import Document, World
+
+AGENT = "import corpus"
+
+
+class Affected(msgspec.Struct, frozen=True):
+    """A document an agent wrote or edited, and the documents it points at that changed or went."""
+
+    id: str
+    text: str
+    edited: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class Reimport(msgspec.Struct, frozen=True):
+    """What an import did to a store."""
+
+    iteration: int
+    added: int = 0
+    edited: int = 0
+    removed: int = 0
+    restored: int = 0
+    overwritten: tuple[str, ...] = ()
+    affected: tuple[Affected, ...] = ()
+
+
+def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
+    """Authored documents that link to documents which now say something else or are gone; ask before applying."""
+    edited = {document.id for document in changed.edited}
+    removed = set(changed.removed)
+    touched = edited | removed
+    sources = dict.fromkeys(source for id in sorted(touched) if id in store for source in store.inbound(id))
+    found = []
+    for id in sources:
+        record = store[id]
+        if record.flag == "authored":
+            links = [target for target in record.links if target in touched]
+            gone = tuple(target for target in links if target in removed)
+            found.append(Affected(id, record.text, tuple(t for t in links if t in edited), gone))
+    return tuple(found)
+
+
+def reimport(place: Path, world: World) -> Reimport:
+    """Bring a store up to date with a world, in one committed transaction; nothing to do writes nothing."""
+    folder = StoreFolder(place)
+    known = originals(place, folder.events)
+    if not known:
+        raise BadInput(f"{place} does not say which documents it was made from, so it cannot follow an import.")
+    if known.keys().isdisjoint(document.id for document in world.documents):
+        raise BadInput(f"{place} was not made from this corpus: they have no document in common.")
+    changed = changes(known.values(), world.documents)
+    store = folder.store()
+    iteration = folder.reading.iteration if folder.reading else 0
+    if not changed:
+        return Reimport(iteration)
+    affected = affected_indexes(store, changed)
+    overwritten = tuple(d.id for d in changed.edited if d.id in store and store[d.id].flag == "edited")
+    iteration += 1
+    event = _event(store, changed, {document.id: document for document in world.documents}, iteration)
+    follow_import(store, event)
+    acts = _relink(store, changed, event, known, world, iteration)
+    counts = {name: len(getattr(event, name)) for name in ("added", "edited", "removed", "restored")}
+    last = next((e for e in reversed(folder.events) if isinstance(e, Committed)), None)
+    position = last.position if last else 0
+    events: list[Event] = [
+        Began(iteration, "idle", AGENT),
+        event,
+        *acts,
+        Noted(iteration, "import", counts),
+        Ended(iteration, "idle", "done"),
+        Committed(iteration, position, store.fingerprint, len(store), store.links),
+    ]
+    with folder.resume() if folder.reading else folder.start("", {}) as writer:
+        writer.commit(events)
+    return Reimport(iteration, **counts, overwritten=overwritten, affected=affected)
+
+
+def _event(store: Store, changed: Changes, now: Mapping[str, Document], iteration: int) -> Imported:
+    """What to do about each change, given what agents made of the documents."""
+    edited = [document for document in changed.edited if document.id in store]
+    restored = {document.id: document for document in changed.edited if document.id not in store}
+    gone = set(changed.removed)
+    for id in (*(document.id for document in edited), *changed.removed):
+        if id in store:  # what it had absorbed was the old sentence; those that still stand stand for themselves
+            absorbed = (origin for origin in store[id].absorbed if origin in now and origin not in gone)
+            restored |= {origin: now[origin] for origin in absorbed}
+    return Imported(
+        iteration,
+        changed.removed,
+        tuple(edited),
+        tuple(restored.values()),
+        changed.added,
+        {document.id: document.source for document in changed.moved},
+        {document.id: document.links for document in changed.relinked},
+    )
+
+
+def _relink(
+    store: Store, changed: Changes, event: Imported, known: Mapping[str, Document], world: World, iteration: int
+) -> list[Event]:
+    """The links that stand in the text, as ordinary actions: what training linked is left alone."""
+    fresh = {document.id for document in (*event.restored, *event.added)}
+    wanted = fresh | {document.id for document in changed.relinked}
+    events: list[Event] = []
+
+    def act(action: Action) -> None:
+        result = apply(store, action)
+        events.append(Acted(iteration, "idle", len(events) + 1, action, result))
+
+    for document in world.documents:
+        if document.id in wanted and document.id in store:
+            before = known[document.id].links if document.id in known and document.id not in fresh else ()
+            for target in before:
+                if target not in document.links and target in store[document.id].links:
+                    act(Unlink(document.id, target))
+            new = [t for t in document.links if t in store and t not in store[document.id].links]
+            for batch in _batches(new):
+                act(LinkMany(document.id, batch))
+    return events
+
+
+def _batches(targets: Sequence[str]) -> list[tuple[str, ...]]:
+    return [tuple(targets[at : at + MOST_TARGETS]) for at in range(0, len(targets), MOST_TARGETS)]

@@ -1,0 +1,107 @@
+"""A world from paths and a questions file, new or following an old one, and how it takes the old one's place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kbgym.canonical import encode
+from kbgym.corpus.build import Corpus, Options, Tick, read_corpus
+from kbgym.corpus.questions import Questions, make_questions, read_rows
+from kbgym.corpus.rewriting import Rewrite
+from kbgym.corpus.update import Changes, changes, keep_ids, keep_questions
+from kbgym.errors import BadInput
+from kbgym.worlds.world import Document, World
+
+KIND = "corpus"
+
+
+class Made(msgspec.Struct, frozen=True):
+    """The world, and everything there is to say about how it came to be."""
+
+    world: World
+    corpus: Corpus
+    questions: Questions
+    changed: Changes | None = None
+    lost_supports: int = 0
+
+
+def make(
+    paths: Sequence[Path],
+    questions: Path | None,
+    options: Options,
+    seed: int = 0,
+    old: World | None = None,
+    tick: Tick | None = None,
+    rewrite: Rewrite | None = None,
+) -> Made:
+    """Read everything and check it; an old world gives its ids to sentences it already has."""
+    if old is not None and old.facts.get("rewrite") and rewrite is None:
+        raise BadInput(
+            f"the sentences of this world were rewritten by {old.facts['rewrite']}; say --rewrite again, or all of "
+            "them would go back to what the files say. Sentences that did not change are not asked about again."
+        )
+    drafts: list[str] = []
+    rows = read_rows(questions, drafts) if questions else []  # first: a mistake there should not wait for a rewriter
+    corpus = read_corpus(paths, options, [questions] if questions else [], tick, rewrite)
+    documents = tuple(corpus.documents)
+    if old is not None:
+        documents = keep_ids(old.documents, documents, corpus.without_context)
+    asked, lost = Questions(), 0
+    if questions is not None:
+        said = {
+            document.id: corpus.originals[before.id]
+            for before, document in zip(corpus.documents, documents, strict=True)
+            if before.id in corpus.originals
+        }
+        asked = make_questions(rows, documents, seed, old.questions if old else (), said)
+        asked = msgspec.structs.replace(asked, unapproved=len(drafts))
+    elif old is not None:
+        kept, lost = keep_questions(old.questions, (document.id for document in documents))
+        asked = Questions(kept)
+    facts = {"kind": KIND, "code": options.code, "language": options.language, "links": options.links, "seed": seed}
+    if rewrite is not None:
+        facts["rewrite"] = options.rewriter
+    world = World(documents, asked.questions, facts)
+    return Made(world, corpus, asked, changes(old.documents, documents) if old else None, lost)
+
+
+def load_old(out: Path) -> World:
+    """The world an update starts from; one whose replacement was interrupted is put back first."""
+    kept = _kept(out)
+    if kept.exists() and not out.exists():
+        os.replace(kept, out)
+    world = World.load(out)
+    if world.facts.get("kind") != KIND:
+        raise BadInput(f"{out} was not made by `kbgym import corpus`, so it cannot be updated by it.")
+    return world
+
+
+def replace_world(old: World, new: World, out: Path) -> bool:
+    """Put a new world in the place of the old one; whether anything changed."""
+    if encode(old) == encode(new):
+        return False
+    scratch, kept = out.parent / f".{out.name}.new", _kept(out)
+    for leftover in (scratch, kept):
+        shutil.rmtree(leftover, ignore_errors=True)
+    others = [path for path in out.iterdir() if path.name not in ("documents.jsonl", "questions.jsonl", "world.json")]
+    if others:
+        raise BadInput(f"{others[0]} is no part of a world; move it away before an update.")
+    new.save(scratch)
+    os.replace(out, kept)
+    os.replace(scratch, out)
+    shutil.rmtree(kept)
+    return True
+
+
+def _kept(out: Path) -> Path:
+    return out.parent / f".{out.name}.old"
+
+
+def repeated(documents: Sequence[Document]) -> int:
+    """How many documents say word for word what an earlier one says."""
+    return len(documents) - len({document.text for document in documents})

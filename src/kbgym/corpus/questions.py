@@ -1,0 +1,294 @@
+"""Questions from a CSV or JSONL file: read, checked, freed of duplicates, split.
+
+    question,answer,group
+    Who built the Kestrel?,Olsen & Co.|Olsen and Co.,kestrel
+
+`answer` (or `answers`) holds every accepted answer, separated by `|`; `keys` are `kind:value`, `support` document ids
+or words that stand in a document. A group is never in two splits. Where no split is given, near-duplicates count as
+one group and the splits are drawn by a hash of seed and group: the same file gives the same splits everywhere.
+
+A file with a column `approve` holds drafts: only rows that say yes there are questions. `quote` is for the person who
+decides that, and is not read.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.canonical import digest
+from kbgym.corpus.blocks import folded
+from kbgym.corpus.duplicates import near_duplicates, normalised
+from kbgym.corpus.splitting import Split, divide
+from kbgym.errors import BadInput
+from kbgym.worlds.world import SPLITS, Document, Key, Question
+
+MOST_FILE = 256 << 20
+_COLUMNS = "id question answer answers keys support group split unanswerable class template approve quote".split()
+_YES = ("1", "true", "yes", "y")
+_NO = ("", "0", "false", "no", "n")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A question as it stands in the file; `where` names its line for messages."""
+
+    where: str
+    text: str
+    golds: tuple[str, ...]
+    keys: tuple[Key, ...] = ()
+    support: tuple[str, ...] = ()
+    group: str = ""
+    split: str = ""
+    unanswerable: bool = False
+    class_: str = "corpus"
+    template: str = "corpus"
+
+
+class Duplicate(msgspec.Struct, frozen=True):
+    """Two questions that ask the same, and the splits they are in."""
+
+    first: str
+    second: str
+    splits: tuple[str, str]
+    dropped: bool = False
+
+
+class Questions(msgspec.Struct, frozen=True):
+    """The questions of a world, and the duplicates that were found; those with two splits are leaks."""
+
+    questions: tuple[Question, ...] = ()
+    duplicates: tuple[Duplicate, ...] = ()
+    unapproved: int = 0  # drafts that nobody said yes to
+
+    @property
+    def leaks(self) -> tuple[Duplicate, ...]:
+        return tuple(pair for pair in self.duplicates if pair.splits[0] != pair.splits[1])
+
+
+def read_questions(path: Path, documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()) -> Questions:
+    """A file's questions, checked against the documents. Those that `old` already has keep their split."""
+    return make_questions(read_rows(path), documents, seed, old)
+
+
+def make_questions(
+    rows: Sequence[Row],
+    documents: Sequence[Document],
+    seed: int = 0,
+    old: Sequence[Question] = (),
+    originals: Mapping[str, str] | None = None,
+) -> Questions:
+    """Rows as questions; `originals` are the sentences, by id, of documents that say them in other words."""
+    pairs = near_duplicates([row.text for row in rows])
+    dropped: set[int] = set()
+    for pair in pairs:
+        one, other = rows[pair.first], rows[pair.second]
+        if not pair.same or (one.split and other.split and one.split != other.split):
+            continue
+        if {normalised(gold) for gold in one.golds}.isdisjoint(normalised(gold) for gold in other.golds):
+            raise BadInput(f"{one.where} and {other.where} ask the same and have no answer in common.")
+        dropped.add(pair.second)
+    kept = {question.id: question.split for question in old}
+    ids = _ids(rows)
+    members = [
+        Split(id, row.group, row.split or kept.get(id, ""), bool(row.split)) for row, id in zip(rows, ids, strict=True)
+    ]
+    splits = divide(members, [(pair.first, pair.second) for pair in pairs], seed, leave_out=dropped)
+    find = _Supports(documents, originals or {})
+    questions = tuple(
+        Question(id, splits[n], row.class_, row.template, row.text, row.golds, row.keys, find(row), row.unanswerable)
+        for n, (row, id) in enumerate(zip(rows, ids, strict=True))
+        if n not in dropped
+    )
+    duplicates = tuple(
+        Duplicate(
+            rows[pair.first].where,
+            rows[pair.second].where,
+            (splits[pair.first], splits[pair.first if pair.second in dropped else pair.second]),
+            pair.second in dropped,
+        )
+        for pair in pairs
+    )
+    return Questions(questions, duplicates)
+
+
+def _ids(rows: Iterable[Row]) -> list[str]:
+    """From the words alone, so that a question is known again when the file has grown."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for row in rows:
+        id = f"q-{digest(normalised(row.text).encode())[:10]}"
+        seen[id] += 1
+        ids.append(id if seen[id] == 1 else f"{id}-{seen[id]}")
+    return ids
+
+
+class _Supports:
+    """From what a row calls its support to document ids: an id, or words of a document or of its file's sentence."""
+
+    def __init__(self, documents: Sequence[Document], originals: Mapping[str, str]) -> None:
+        self._originals = originals
+        self._ids = [document.id for document in documents]
+        self._known = set(self._ids)
+        self._documents = documents
+        self._text = ""
+        self._starts: list[int] = []
+
+    def __call__(self, row: Row) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for support in row.support:
+            ids = [support] if support in self._known else self._saying(support)
+            if not ids:
+                raise BadInput(f"{row.where}: no document has the id or the words {support!r}.")
+            found |= dict.fromkeys(ids)
+        return tuple(found)
+
+    def _saying(self, words: str) -> list[str]:
+        if not self._starts:
+            parts, at = [], 0
+            for document in self._documents:
+                self._starts.append(at)
+                parts.append(f" {normalised(document.text)} \n")
+                if document.id in self._originals:
+                    parts[-1] += f" {normalised(self._originals[document.id])} \n"
+                at += len(parts[-1])
+            self._text = "".join(parts)
+        wanted, found, at = f" {normalised(words)} ", list[str](), 0
+        while wanted.strip() and (at := self._text.find(wanted, at)) >= 0:
+            place = bisect_right(self._starts, at) - 1
+            found.append(self._ids[place])
+            at = self._starts[place + 1] if place + 1 < len(self._starts) else len(self._text)
+        return found
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_rows(path: Path, unapproved: list[str] | None = None) -> list[Row]:
+    """Every row of a questions file; the first that is wrong is named by its line.
+
+    Drafts that nobody approved are left out, and their places are added to `unapproved`.
+    """
+    try:
+        if path.stat().st_size > MOST_FILE:
+            raise BadInput(f"{path} is too large for a questions file: at most {MOST_FILE:,} bytes are read.")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8 text: byte {error.start:,} fits nothing.") from error
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        raw = _json_rows(path, text)
+    elif path.suffix.lower() in (".csv", ".tsv"):
+        raw = _csv_rows(path, text)
+    else:
+        raise BadInput(f"{path} is no questions file: it must end in .csv, .tsv or .jsonl.")
+    drafts = [where for where, values in raw if not _approved(where, values)]
+    rows = [_row(where, values) for where, values in raw if _approved(where, values)]
+    if not rows and drafts:
+        raise BadInput(
+            f"none of the {len(drafts)} drafts in {path} is approved: read them, and write yes in the column `approve` "
+            "of those you want to use."
+        )
+    if not rows:
+        raise BadInput(f"{path} holds no question.")
+    if unapproved is not None:
+        unapproved += drafts
+    return rows
+
+
+def _approved(where: str, values: Mapping[str, Any]) -> bool:
+    return "approve" not in values or _flag(where, "approve", values["approve"])
+
+
+def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
+    rows: list[tuple[str, Mapping[str, Any]]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append((f"{path.name}, line {number}", msgspec.json.decode(line, type=dict[str, Any])))
+        except msgspec.DecodeError as error:
+            raise BadInput(f"{path.name}, line {number}: {error}.") from error
+    return rows
+
+
+def _csv_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
+    reader = csv.reader(io.StringIO(text), strict=True, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    rows: list[tuple[str, Mapping[str, Any]]] = []
+    try:
+        header = [name.strip().lower() for name in next(reader, [])]
+        if "question" not in header:
+            raise BadInput(f"{path.name} has no column `question`; its columns are {', '.join(header) or 'none'}.")
+        for cells in reader:
+            where = f"{path.name}, line {reader.line_num}"
+            if len(cells) > len(header):
+                raise BadInput(f"{where}: {len(cells)} cells for {len(header)} columns; quote what holds a comma.")
+            if any(cell.strip() for cell in cells):
+                rows.append((where, dict(zip(header, cells, strict=False))))
+    except csv.Error as error:
+        raise BadInput(f"{path.name}, line {reader.line_num}: {error}.") from error
+    return rows
+
+
+def _row(where: str, values: Mapping[str, Any]) -> Row:
+    unknown = [name for name in values if name not in _COLUMNS]
+    if unknown:
+        raise BadInput(f"{where}: there is no column {unknown[0]!r}; known are {', '.join(_COLUMNS[1:])}.")
+    text = folded(_string(where, "question", values.get("question")))
+    if not text:
+        raise BadInput(f"{where}: the question is empty.")
+    unanswerable = _flag(where, "unanswerable", values.get("unanswerable"))
+    golds = _several(where, "answer", values.get("answers") or values.get("answer"))
+    if not golds and not unanswerable:
+        raise BadInput(f"{where}: {text!r} has no answer; give one, or set unanswerable to yes.")
+    split = _string(where, "split", values.get("split")).strip()
+    if split and split not in SPLITS:
+        raise BadInput(f"{where}: there is no split {split!r}; the splits are {', '.join(SPLITS)}.")
+    return Row(
+        where,
+        text,
+        ("unknown",) if unanswerable else golds,
+        tuple(_key(where, key) for key in _several(where, "keys", values.get("keys"))),
+        _several(where, "support", values.get("support")),
+        folded(_string(where, "group", values.get("group"))),
+        split,
+        unanswerable,
+        folded(_string(where, "class", values.get("class"))) or "corpus",
+        folded(_string(where, "template", values.get("template"))) or "corpus",
+    )
+
+
+def _string(where: str, name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise BadInput(f"{where}: {name} must be text.")
+    return str(value)
+
+
+def _several(where: str, name: str, value: Any) -> tuple[str, ...]:
+    parts = value if isinstance(value, list) else _string(where, name, value).split("|")
+    return tuple(dict.fromkeys(part for part in (folded(_string(where, name, part)) for part in parts) if part))
+
+
+def _key(where: str, key: str) -> Key:
+    kind, colon, value = key.partition(":")
+    if not (colon and kind.strip() and value.strip()):
+        raise BadInput(f"{where}: a key is written kind:value, not {key!r}.")
+    return Key(kind.strip(), value.strip())
+
+
+def _flag(where: str, name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    said = _string(where, name, value).strip().lower()
+    if said not in (*_YES, *_NO):
+        raise BadInput(f"{where}: {name} is yes or no, not {said!r}.")
+    return said in _YES

@@ -1,0 +1,1 @@
+"""Experiments: trainings, arms and exams over several seeds, here or on Ray."""

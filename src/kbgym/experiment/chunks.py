@@ -1,0 +1,244 @@
+"""An exam in chunks of questions, each asked by `examine` in whatever process an engine gives it to.
+
+A `Desk` is what travels there once: the store, its vectors, and who reads, by name; models are connected to on the
+spot, with the keys of that machine's environment, so no key travels. What comes back of a chunk is its rows, what it
+spent and what its models said; here the rows are kept as they come and the recording goes on one cassette.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym import environment
+from kbgym.agents.registry import make_agent
+from kbgym.canonical import decode
+from kbgym.environment import Ranking
+from kbgym.episode import FORWARD_BUDGET
+from kbgym.errors import BadInput, KbgymError
+from kbgym.experiment.engines import WorkEngine, cut
+from kbgym.llm.client import Budget
+from kbgym.llm.connect import Models, Options, is_model
+from kbgym.llm.errors import CapReached
+from kbgym.llm.values import Usage
+from kbgym.protocol.exam import Row, Sheet, Tick, examine
+from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.search.engine import Engine
+from kbgym.search.index import ExactIndex
+from kbgym.store import Store
+from kbgym.worlds.world import Question
+
+CHUNK = 200  # questions at most; with few, what a task costs in itself begins to show
+EACH = 8  # chunks for every worker, so that none waits long for the last
+PASSES = 3  # under way for each request that may be: the others are searching
+_PLAYED = "cassette:"
+
+
+class Desk:
+    """What the questions of an exam are asked of, and by whom, as a value that travels."""
+
+    def __init__(
+        self,
+        store: Store,
+        engine: environment.Engine,
+        embedder: str,
+        agent: str = "reference",
+        ranking: Ranking = "paper",
+        budget: int = FORWARD_BUDGET,
+    ) -> None:
+        """`embedder` is the name of what the engine embeds with."""
+        self.store = store
+        self.embedder = embedder
+        self.agent = agent
+        self.ranking = ranking
+        self.budget = budget
+        self.options = Options()
+        self.recording = b""  # what the models have said already
+        self.played = _bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
+        self._engine: environment.Engine | None = engine
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Exact vectors travel as one array. Mapped ones do not: every machine opens its own."""
+        index = self._engine.index if isinstance(self._engine, Engine) else None
+        state = {**vars(self), "_index": index if isinstance(index, ExactIndex) else None}
+        return {**state, "_engine": None} if isinstance(self._engine, Engine) else state
+
+    @property
+    def engine(self) -> environment.Engine:
+        if self._engine is None:
+            embedder, index = embedder_named(self.embedder), vars(self).pop("_index", None)
+            self._engine = Engine(embedder, index) if index is not None else engine_for(self.store, embedder)
+        return self._engine
+
+
+def _bytes(cassette: Path) -> bytes:
+    try:
+        return cassette.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {cassette}: {error.strerror}.") from error
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """Questions, and what may be spent until they are answered."""
+
+    questions: tuple[Question, ...]
+    max_cost: float | None = None
+    max_tokens: int | None = None
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What came of a chunk: lines of rows, lines of a cassette, what was spent, and why it ended early if it did."""
+
+    rows: bytes
+    recorded: bytes = b""
+    spent: Usage = Usage()
+    failure: KbgymError | None = None
+
+
+def ask_chunk(desk: Desk, chunk: Chunk) -> Answered:
+    """Ask the questions of a chunk in this process; rows finished before a failure are kept."""
+    with tempfile.TemporaryDirectory(prefix="kbgym-chunk-") as folder:
+        rows, cassette, played = (Path(folder) / name for name in ("rows.jsonl", "cassette.jsonl", "played.jsonl"))
+        agent, models, before = desk.agent, None, Usage()
+        if desk.played:
+            played.write_bytes(desk.played)
+            agent = f"{_PLAYED}{played}"
+        failure = None
+        try:
+            if is_model(agent):
+                cassette.write_bytes(desk.recording)
+                recorded = None if desk.played else cassette
+                caps = {"max_cost": chunk.max_cost, "max_tokens": chunk.max_tokens}
+                models = Models(msgspec.structs.replace(desk.options, cassette=recorded, **caps))
+                before = models.budget.spent
+            asyncio.run(_ask(desk, chunk, agent, models, rows))
+        except KbgymError as error:
+            failure = error
+        spent = _less(models.budget.spent, before) if models else Usage()
+        recorded_now = cassette.read_bytes()[len(desk.recording) :] if cassette.exists() else b""
+        return Answered(rows.read_bytes() if rows.exists() else b"", recorded_now, spent, failure)
+
+
+async def _ask(desk: Desk, chunk: Chunk, agent: str, models: Models | None, rows: Path) -> None:
+    try:
+        await examine(
+            desk.store,
+            desk.engine,
+            chunk.questions,
+            make_agent(agent, "reader", models),
+            rows,
+            desk.budget,
+            PASSES * desk.options.concurrency,
+            ranking=desk.ranking,
+        )
+    finally:
+        if models is not None:
+            await models.close()
+
+
+def examine_in_chunks(
+    engine: WorkEngine,
+    desk: Desk,
+    questions: Sequence[Question],
+    out: Path | None = None,
+    tick: Tick | None = None,
+    models: Models | None = None,
+    size: int | None = None,
+) -> list[Row]:
+    """The rows `examine` would give, asked on an engine. `models` has the caps and the cassette of the whole exam.
+
+    A cap is checked when a chunk comes back and no chunk is started with more than what is left, so it can be passed
+    by what the other chunks under way spend, and by no more.
+    """
+    budget, tape = Budget(), None
+    if models:
+        budget, options = models.budget, models.options
+        share = max(1, options.concurrency // engine.workers)
+        desk.options = msgspec.structs.replace(options, concurrency=share, cassette=None)
+        if options.cassette:
+            tape, desk.recording = _Tape(options.cassette), options.cassette.read_bytes()
+    before, failures = budget.spent, list[KbgymError]()
+
+    def chunks() -> Iterator[Chunk]:
+        for part in cut(sheet.missing, size or _size(len(sheet.missing), desk, engine.workers)):
+            if failures:
+                return
+            now = _less(budget.spent, before)
+            cost = None if budget.max_cost is None else budget.max_cost - (now.cost or 0.0)
+            tokens = None if budget.max_tokens is None else budget.max_tokens - now.tokens
+            yield Chunk(tuple(part), cost, tokens)
+
+    with Sheet(questions, out, tick, desk.ranking) as sheet:
+        for answered in engine.run(ask_chunk, desk, chunks()):
+            budget.spent += answered.spent
+            if tape:
+                tape.add(answered.recorded)
+            for line in answered.rows.splitlines():
+                sheet.add(decode(line, Row))
+            if answered.failure and not isinstance(answered.failure, CapReached):
+                failures.append(answered.failure)
+            elif reached := asyncio.run(_cap(budget)):
+                failures.append(reached)
+        if failures:
+            raise failures[0]
+    return sheet.rows
+
+
+async def _cap(budget: Budget) -> CapReached | None:
+    """What one process would say of its budget now."""
+    try:
+        async with budget.request():
+            return None
+    except CapReached as reached:
+        return reached
+
+
+def _size(questions: int, desk: Desk, workers: int) -> int:
+    """Few enough that every worker gets several chunks; of a model, as many as it plays at once."""
+    most = PASSES * desk.options.concurrency if is_model(desk.agent) else CHUNK
+    return max(1, min(most, questions // (EACH * workers)))
+
+
+def _less(spent: Usage, before: Usage) -> Usage:
+    """What was spent since."""
+    known = spent.cost is not None and before.cost is not None
+    return Usage(
+        requests=spent.requests - before.requests,
+        prompt=spent.prompt - before.prompt,
+        cached=spent.cached - before.cached,
+        completion=spent.completion - before.completion,
+        reasoning=spent.reasoning - before.reasoning,
+        malformed=spent.malformed - before.malformed,
+        retries=spent.retries - before.retries,
+        cost=(spent.cost or 0.0) - (before.cost or 0.0) if known else None,
+    )
+
+
+class _Tape:
+    """The exam's cassette, to which chunks' lines are added; what they share stands on it once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known = {line for line in path.read_bytes().splitlines() if not _is_reply(line)}
+
+    def add(self, recorded: bytes) -> None:
+        fresh = []
+        for line in recorded.splitlines():
+            if _is_reply(line) or line not in self._known:
+                fresh.append(line + b"\n")
+                self._known.add(line)
+        with self._path.open("ab") as file:
+            file.write(b"".join(fresh))
+
+
+class _Line(msgspec.Struct):
+    kind: str
+
+
+def _is_reply(line: bytes) -> bool:
+    return decode(line, _Line).kind == "reply"

@@ -1,0 +1,236 @@
+"""Admission: the edits of a pass are on trial until they have done no harm to a question, and have a reason each.
+
+The panel is held-out questions and questions answered lately whose gold somebody gave. Of each the gate remembers what
+its last pass saw and searched, so it knows which ones an edit can reach: those that saw a touched document, and those
+whose searches would now find a new one. They are asked first, others make up the number. A pass is refused when the
+mean falls by more than the margin below the best these questions ever scored here (so that many small losses cannot
+add up), but only for a loss of its own.
+
+Most edits reach few questions or none, so doing no harm to these says little. Every changed document therefore needs a
+reason: its own words (`reasons.py`), or a question that saw it and is answered better with the change, and none worse.
+New documents without one are withheld, and the rest of the pass is judged again; other changes without one refuse the
+pass. `evidence` asks for more questions than the one the pass came from. Golds come from people; nothing the store said
+is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import msgspec
+import numpy as np
+
+from kbgym.actions import Found, Opened
+from kbgym.episode import FORWARD_BUDGET, MEMORY, Transcript, play
+from kbgym.grading import grade
+from kbgym.policy import Agent, Forward
+from kbgym.protocol.reasons import Words
+from kbgym.search.index import Hit
+from kbgym.search.live import LiveEngine, Overlay
+from kbgym.serve.owner import ServedEnvironment
+
+MARGIN = 0.01
+_RECENT = 200
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """A question whose gold is known."""
+
+    id: str
+    text: str
+    golds: tuple[str, ...]
+    unanswerable: bool = False
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """What the gate found: mean F1 without and with the edits, and the sample's best so far.
+
+    `withheld` are new documents nothing speaks for; without them the pass may be judged again.
+    """
+
+    admitted: bool
+    asked: int
+    reached: int
+    before: float = 0.0
+    after: float = 0.0
+    best: float = 0.0
+    reason: str = ""
+    withheld: tuple[str, ...] = ()
+
+
+class Path(msgspec.Struct, frozen=True):
+    """A question's pass: on which store, its score, its length, what it saw, and each search with the score a new
+    document must reach to be on its page."""
+
+    store: str
+    f1: float
+    actions: int
+    seen: frozenset[str]
+    queries: tuple[tuple[str, float], ...]
+
+
+class _Listening(Overlay):
+    """An engine that remembers what was searched for."""
+
+    def __init__(self, engine: LiveEngine | Overlay) -> None:
+        self._engine = engine
+        self.embedding = engine.embedding
+        self.heard: list[tuple[str, float]] = []
+
+    def search(self, query: str, offset: int, limit: int) -> list[Hit]:
+        hits = self._engine.search(query, offset, limit)
+        self.heard.append((query, hits[-1][1] if len(hits) == limit else -1.0))
+        return hits
+
+
+class Gate:
+    """A panel of questions and what each scored; up to `n` are asked about every pass that changes something."""
+
+    def __init__(
+        self,
+        n: int,
+        held_out: Sequence[Asking],
+        reader: Agent,
+        margin: float = MARGIN,
+        evidence: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self.n, self.margin, self.evidence = n, margin, evidence
+        self._held_out = {asking.id: asking for asking in held_out}
+        self._recent: dict[str, Asking] = {}
+        self._reader = reader
+        self._seed = seed
+        self._best: dict[str, float] = {}
+        self._paths: dict[str, Path] = {}
+        self._words = Words()
+
+    def answered(self, asking: Asking) -> None:
+        """A question was answered and its gold given: it may be asked again."""
+        self._recent.pop(asking.id, None)
+        self._recent[asking.id] = asking
+        if len(self._recent) > _RECENT:
+            oldest = next(iter(self._recent))
+            del self._recent[oldest]
+            if oldest not in self._held_out:
+                self._best.pop(oldest, None)
+                self._paths.pop(oldest, None)
+
+    def sample(
+        self, touched: set[str], new: Sequence[str], environment: ServedEnvironment, number: int
+    ) -> tuple[list[Asking], int]:
+        """Questions the edits can reach, then others, each in an order of this pass's own; and how many they reach."""
+        askings = list({**self._held_out, **self._recent}.values())
+        Random(f"{self._seed}:gate:{number}").shuffle(askings)
+        reached = {asking.id for asking in askings if self._reached(asking, touched, new, environment)}
+        askings.sort(key=lambda asking: asking.id not in reached)
+        return askings[: self.n], len(reached)
+
+    def _reached(self, asking: Asking, touched: set[str], new: Sequence[str], environment: ServedEnvironment) -> bool:
+        path = self._paths.get(asking.id)
+        if path is None or not touched.isdisjoint(path.seen):
+            return True
+        if not new or not path.queries:
+            return False
+        embedding = environment.embedding
+        queries = np.stack([embedding(query) for query, _ in path.queries])
+        least = np.array([score for _, score in path.queries], dtype=np.float32)
+        texts = np.stack([embedding(text) for text in new])
+        return bool((queries @ texts.T >= least[:, None] - 1e-5).any())
+
+    async def judge(
+        self, before: ServedEnvironment, after: ServedEnvironment, touched: set[str], number: int
+    ) -> Admission:
+        """Ask the sample on the store without and with the edits."""
+        for asking in (*self._held_out.values(), *self._recent.values()):
+            if asking.id not in self._paths:
+                self._paths[asking.id] = path = await self.ask(asking, before)
+                self._best[asking.id] = path.f1
+        new = [after.store[id].text for id in sorted(touched) if id in after.store]
+        await after.embedding.prepare(new)
+        await after.embedding.prepare({query for path in self._paths.values() for query, _ in path.queries})
+        sample, reached = self.sample(touched, new, after, number)
+        if reached < self.evidence:
+            return Admission(False, 0, reached, reason=f"only {reached} questions could tell what it does")
+        befores = [await self._asked_before(asking, before) for asking in sample]
+        afters = [await self.ask(asking, after) for asking in sample]
+        found = self._weigh(sample, befores, afters, reached)
+        if silent := self._without_reason(before, after, touched, befores, afters):
+            found = _withholding(found, silent, before, after)
+        for asking, path, now in zip(sample, befores, afters, strict=True):
+            best = max(self._best.get(asking.id, 0.0), path.f1)
+            self._best[asking.id] = max(best, now.f1) if found.admitted else best
+            self._paths[asking.id] = now if found.admitted else path
+        return found
+
+    async def _asked_before(self, asking: Asking, before: ServedEnvironment) -> Path:
+        """Asked on the store without the edits, unless that is the very store it was last asked on."""
+        known = self._paths[asking.id]
+        return known if known.store == before.store.fingerprint else await self.ask(asking, before)
+
+    def _weigh(
+        self, sample: Sequence[Asking], befores: Sequence[Path], afters: Sequence[Path], reached: int
+    ) -> Admission:
+        """Whether the sample's mean falls."""
+        if not sample:
+            return Admission(True, 0, 0, reason="there is no question to ask yet")
+        bests = [max(self._best.get(asking.id, 0.0), path.f1) for asking, path in zip(sample, befores, strict=True)]
+        scores = [path.f1 for path in befores], [path.f1 for path in afters], bests
+        was, now, best = (sum(values) / len(sample) for values in scores)
+        admitted, reason = now >= min(was, best - self.margin) - 1e-9, ""
+        if not admitted:
+            worst = min(zip(afters, befores, sample, strict=True), key=lambda row: row[0].f1 - row[1].f1)
+            reason = f"F1 of {len(sample)} questions would fall from {was:.3f} to {now:.3f} (at best {best:.3f}): "
+            reason += f"{worst[2].id} from {worst[1].f1:.2f} to {worst[0].f1:.2f}"
+        return Admission(admitted, len(sample), reached, round(was, 6), round(now, 6), round(best, 6), reason)
+
+    def _without_reason(
+        self,
+        before: ServedEnvironment,
+        after: ServedEnvironment,
+        touched: set[str],
+        befores: Sequence[Path],
+        afters: Sequence[Path],
+    ) -> list[str]:
+        """The documents for whose change neither their words speak nor a question that is answered better with it."""
+        self._words.follow(before.store)
+        pairs = list(zip(befores, afters, strict=True))
+        helped = [then.seen | now.seen for then, now in pairs if now.f1 > then.f1]
+        hurt = [then.seen | now.seen for then, now in pairs if now.f1 < then.f1]
+        return [
+            id
+            for id in self._words.unreasoned(before.store, after.store, touched)
+            if not any(id in seen for seen in helped) or any(id in seen for seen in hurt)
+        ]
+
+    async def ask(self, asking: Asking, environment: ServedEnvironment) -> Path:
+        """One question on one state of the store."""
+        engine = _Listening(environment.served)
+        listening = ServedEnvironment(environment.store, engine, ranking=environment.ranking)
+        passed = await play(self._reader(), listening, "reader", Forward(asking.text), FORWARD_BUDGET, MEMORY)
+        f1 = 0.0
+        if passed.outcome == "answered":
+            f1 = grade(passed.answer or "", asking.golds, asking.unanswerable).f1
+        return Path(environment.store.fingerprint, f1, len(passed.steps), _seen(passed), tuple(engine.heard))
+
+
+def _withholding(found: Admission, silent: list[str], before: ServedEnvironment, after: ServedEnvironment) -> Admission:
+    """New documents nothing speaks for can be left out; what was done to others cannot be taken apart."""
+    old = [id for id in silent if id in before.store]
+    store = before.store if old else after.store
+    first = (old or silent)[0]
+    more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+    reason = f"nothing speaks for what was done to [{first}] {store[first].text!r}{more}"
+    kept_out = () if old else tuple(silent)
+    return msgspec.structs.replace(found, admitted=False, reason=found.reason or reason, withheld=kept_out)
+
+
+def _seen(transcript: Transcript) -> frozenset[str]:
+    seen: set[str] = set()
+    for step in transcript.steps:
+        match step.result:
+            case Found(ids):
+                seen.update(ids)
+            case Opened(id, links):
+                seen.update((id, *links))
+    return frozenset(seen)

@@ -1,0 +1,40 @@
+"""A socket and a web server on it, as every HTTP service here wants them: quiet, bounded, naming nothing of itself."""
+
+from __future__ import annotations
+
+import socket
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from kbgym.errors import BadInput
+from kbgym.serve.middleware import patient
+
+
+def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
+    """A socket that accepts, port 0 being any free one, and the address to give away; so many may wait to be heard."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(waiting)
+    except OSError as error:
+        raise BadInput(f"cannot listen on {host}:{port}: {error.strerror}.") from error
+    shown = f"[{host}]" if ":" in host else host
+    return listening, f"http://{shown}:{listening.getsockname()[1]}"
+
+
+def serve(app: ASGIApp, listening: socket.socket, keep_alive: int = 5, patience: int = 1) -> None:
+    """Answer until somebody ends it; idle connections are kept, and the last requests waited for, so many seconds."""
+    config = uvicorn.Config(
+        app,
+        http=patient(),
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=keep_alive,
+        timeout_graceful_shutdown=patience,
+    )
+    uvicorn.Server(config).run(sockets=[listening])

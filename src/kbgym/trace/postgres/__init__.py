@@ -1,0 +1,1 @@
+"""A store in PostgreSQL, shared by many processes."""

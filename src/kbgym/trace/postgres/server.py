@@ -1,0 +1,160 @@
+"""A connection to a PostgreSQL server, and its troubles as sentences. It knows no tables.
+
+Opening fails at once where nobody answers; a connection that breaks later is made again within `PATIENCE` seconds,
+because a server that is restarted comes back. Passwords are never shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from kbgym.errors import BadInput, Failed, KbgymError, Missing
+from kbgym.trace.postgres.url import Address
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+PATIENCE = 30.0
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+# Whoever holds the turn and says nothing for so long has lost it; whoever waits longer is told.
+_SETTINGS = {
+    "idle_in_transaction_session_timeout": "60s",
+    "lock_timeout": "90s",
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+
+
+def driver() -> Any:
+    """psycopg, or the sentence that says how to get it."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise Missing(f"a postgresql:// store needs psycopg ({error}); run `pip install 'kbgym[postgres]'`.") from None
+    return psycopg
+
+
+class Batch:
+    """Statements sent as one message: on a busy machine every message costs two processes a turn at the processor."""
+
+    def __init__(self) -> None:
+        self._statements: list[str] = []
+        self._values: list[Any] = []
+
+    def execute(self, statement: LiteralString, values: Sequence[Any] = ()) -> None:
+        self._statements.append(statement)
+        self._values += values
+
+    def send(self, connection: Connection) -> list[list[tuple[Any, ...]]]:
+        """Have all of them carried out, in order; gives the rows of each."""
+        cursor = driver().ClientCursor(connection)
+        cursor.execute("; ".join(self._statements), self._values)
+        rows = [cursor.fetchall() if cursor.description else []]
+        while cursor.nextset():
+            rows.append(cursor.fetchall() if cursor.description else [])
+        return rows
+
+
+class Server:
+    """One connection, made when it is first needed."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._psycopg = driver()
+        self.errors: tuple[type[Exception], ...] = (self._psycopg.Error,)
+        self._connection: Connection | None = None
+
+    @property
+    def connection(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._connect()
+        return self._connection
+
+    @property
+    def lost(self) -> bool:
+        return self._connection is None or bool(self._connection.closed or self._connection.broken)
+
+    def reconnect(self) -> Connection:
+        """The connection broke: make another, waiting for a server that is coming back."""
+        self.close()
+        deadline, pause = time.monotonic() + PATIENCE, 0.05
+        while True:
+            try:
+                return self.connection
+            except KbgymError:
+                if time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 1.5, 1.0)
+
+    def forget(self) -> None:
+        """End whatever transaction is open, undone."""
+        connection = self._connection
+        if connection is None or self.lost:
+            return
+        try:
+            # One that was interrupted in the middle of a statement is not worth mending.
+            if connection.pgconn.transaction_status != self._psycopg.pq.TransactionStatus.ACTIVE:
+                connection.execute("ROLLBACK")
+                return
+        except self._psycopg.Error:
+            pass
+        self.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _connect(self) -> Connection:
+        psycopg = self._psycopg
+        try:
+            made: Connection = psycopg.connect(
+                self.address.server, autocommit=True, connect_timeout=10, application_name="kbgym"
+            )
+        except psycopg.ProgrammingError as error:
+            raise BadInput(f"{self.address.shown} is no PostgreSQL URL: {self._said(error)}.") from None
+        except psycopg.Error as error:
+            said = self._said(error)
+            kind = BadInput if "authentication" in said or "does not exist" in said else Failed
+            raise kind(f"cannot connect to {self.address.shown}: {said}.") from None
+        path = f'"{self.address.schema}", public'
+        batch = Batch()
+        batch.execute(_DURABLE)
+        for name, value in {"search_path": path, **_SETTINGS}.items():
+            batch.execute("SELECT set_config(%s, %s, false)", [name, value])
+        with self.said():
+            batch.send(made)
+        return made
+
+    @contextmanager
+    def said(self) -> Iterator[None]:
+        """The driver's errors as ours."""
+        try:
+            yield
+        except self._psycopg.Error as error:
+            raise self.failure(error) from None
+
+    def failure(self, error: Exception) -> KbgymError:
+        """An error of the driver as a sentence."""
+        state = getattr(error, "sqlstate", None)
+        if state == "55P03":
+            return Failed(f"{self.address.shown} is held up: another client has kept its turn for too long.")
+        if state in ("42501", "25006"):
+            return BadInput(f"{self.address.shown} may not be changed so: {self._said(error)}.")
+        return Failed(f"{self.address.shown}: {self._said(error)}.")
+
+    def _said(self, error: Exception) -> str:
+        """The first line of what the driver says that says something."""
+        text = self.address.redact(str(error))
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        line = next(
+            (one for one in lines if "FATAL" in one or "ERROR" in one), lines[0] if lines else "no reason given"
+        )
+        return line.rpartition("FATAL:")[2].strip().rstrip(".")

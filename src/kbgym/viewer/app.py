@@ -1,0 +1,250 @@
+"""The viewer as a starlette application: the page, its files, and the data it asks for. It only ever reads.
+
+Every answer carries a strict content security policy; only GET and HEAD are answered at all. `make_viewer` can be
+mounted below any path, since the page uses relative addresses only; `guarded` adds what stands before it on loopback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kbgym.analysis.cells import as_csv
+from kbgym.errors import BadInput, Damaged, KbgymError, Missing
+from kbgym.serve.middleware import LOOPBACK, Guard
+from kbgym.serve.tokens import Client
+from kbgym.viewer import compare, overview, questions, stores
+from kbgym.viewer.assets import assets
+from kbgym.viewer.live import Live
+from kbgym.viewer.maps import Map
+from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.places import Place, Places
+
+PAGES = ("", "store", "map", "questions", "compare", "live")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+LAYOUT_WAIT = 2.0  # seconds a request waits for a layout before it says "not yet"
+
+Handler = Callable[[Request], Any]
+
+
+class Viewer:
+    """The routes over the places of one process."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.live_runs = Live()
+
+    def routes(self) -> list[Route]:
+        data: dict[str, Handler] = {
+            "places": self.all_places,
+            "about": lambda request: overview.about(self._place(request)),
+            "gradient": lambda request: overview.gradient(self._place(request)),
+            "learning": lambda request: overview.learning(*self._seeded(request)),
+            "table": lambda request: overview.table_values(self._table(request)),
+            "summary": lambda request: stores.summary(self._shelf(request)),
+            "search": lambda request: stores.search(self._shelf(request), _text(request, "q")),
+            "document": lambda request: stores.document(self._shelf(request), _text(request, "id")),
+            "audit": lambda request: stores.audit(self._place(request), self._shelf(request)),
+            "questions": lambda request: questions.listing(*self._seeded(request)),
+            "lessons": lambda request: questions.lessons(*self._seeded(request), request.query_params.get("arm")),
+            "question": self.question,
+            "lesson": self.lesson,
+            "compare": lambda request: compare.stores(*self._sides(request)),
+            "compare-questions": lambda request: compare.exams(*self._sides(request)),
+            "live": lambda request: self.live_runs.look(*self._seeded(request)),
+        }
+        found = [Route(f"/api/{name}", _answered(handler), methods=["GET"]) for name, handler in data.items()]
+        return [
+            *found,
+            Route("/api/table.csv", _answered(self.table_csv), methods=["GET"]),
+            Route("/api/map", _answered(self.map), methods=["GET"]),
+            Route("/assets/{name:path}", asset, methods=["GET"]),
+            *(Route(f"/{name}", page, methods=["GET"]) for name in PAGES),
+        ]
+
+    # -- what a request names -----------------------------------------------------------------------------------------
+
+    def _place(self, request: Request, which: str = "run") -> Place:
+        return self.places.get(request.query_params.get(which))
+
+    def _seeded(self, request: Request) -> tuple[Place, int]:
+        place = self._place(request)
+        return place, place.seed(request.query_params.get("seed"))
+
+    def _shelf(self, request: Request) -> Shelf:
+        place, seed = self._seeded(request)
+        at = _number(request, "at") if request.query_params.get("at") else None
+        return place.shelf(seed, request.query_params.get("arm"), at)
+
+    def _sides(self, request: Request) -> tuple[compare.Side, compare.Side]:
+        """`left` and `right` are arms; the right one may be of another run and seed (`run2`, `seed2`)."""
+        place, seed = self._seeded(request)
+        other = self._place(request, "run2") if request.query_params.get("run2") else place
+        asked = request.query_params.get("seed2")
+        seed2 = other.seed(asked) if asked or other is not place else seed
+        left, right = request.query_params.get("left"), request.query_params.get("right")
+        return compare.Side(place, seed, left), compare.Side(other, seed2, right)
+
+    def _table(self, request: Request) -> Any:
+        return overview.report_table(self._place(request), _text(request, "name"))
+
+    # -- answers with more to them than a function's value ------------------------------------------------------------
+
+    def all_places(self, request: Request) -> Any:
+        return [
+            {"name": place.name, "kind": place.kind, "seeds": place.seeds, "folder": str(place.folder)}
+            for place in self.places
+        ]
+
+    def question(self, request: Request) -> Any:
+        place, seed = self._seeded(request)
+        arms = [arm for arm in _text(request, "arms").split(",") if arm]
+        return questions.exam(place, seed, _text(request, "set"), _text(request, "id"), arms)
+
+    def lesson(self, request: Request) -> Any:
+        place, seed = self._seeded(request)
+        return questions.lesson(place, seed, request.query_params.get("arm"), _number(request, "iteration"))
+
+    def table_csv(self, request: Request) -> Response:
+        table = self._table(request)
+        named = {"content-disposition": f'attachment; filename="{table.name}.csv"'}
+        return Response(as_csv(table), media_type="text/csv; charset=utf-8", headers=named)
+
+    def map(self, request: Request) -> Response:
+        shelf = self._shelf(request)
+        place, seed = self._seeded(request)
+        drawn = place.keep(("map", seed, shelf.arm, shelf.at), lambda: Map(shelf))
+        packed = drawn.packed(LAYOUT_WAIT)
+        if packed is not None:
+            return Response(packed, media_type="application/octet-stream")
+        if drawn.failure:
+            return _refused(503, drawn.failure)
+        return JSONResponse({"state": "laying out", "documents": len(drawn.growth.texts)}, 202)
+
+
+def make_viewer(places: Places) -> ASGIApp:
+    """The application, ready to be served or mounted."""
+    app = Starlette(routes=Viewer(places).routes())
+    app.router.redirect_slashes = False
+    return _ReadOnly(app)
+
+
+def warm(places: Places) -> None:
+    """Work out in the background what the first page shows, so that it is there when somebody looks."""
+
+    def work() -> None:
+        for place in places:
+            for part in (overview.about, overview.gradient):
+                with contextlib.suppress(KbgymError):
+                    part(place)
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+def guarded(app: ASGIApp) -> ASGIApp:
+    """For loopback: a Host or an Origin of another site is refused, so that no name can be rebound to it."""
+    return _ReadOnly(Guard(app, None, Client("viewer", "reader"), LOOPBACK))
+
+
+class _ReadOnly:
+    """Refuses every method but GET and HEAD, and puts the headers on every answer, refusals included."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                extra = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(pair for pair in extra if pair[0] not in present)]
+            await send(message)
+
+        if scope["method"] not in ("GET", "HEAD"):
+            refusal = _refused(405, "the viewer only reads.", {"Allow": "GET, HEAD"})
+            await refusal(scope, receive, sending)
+            return
+        await self._app(scope, receive, sending)
+
+
+# -- requests and answers ---------------------------------------------------------------------------------------------
+
+
+def page(request: Request) -> Response:
+    """Every page is the same file; what it shows is in its address."""
+    return _file(request, "index.html")
+
+
+def asset(request: Request) -> Response:
+    return _file(request, request.path_params["name"])
+
+
+def _file(request: Request, name: str) -> Response:
+    found = assets().get(name)
+    if found is None:
+        return _refused(404, "there is no such file.")
+    headers = {"cache-control": "no-cache", "etag": found.tag}
+    if request.headers.get("if-none-match") == found.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(found.body, headers={**headers, "content-type": found.type})
+
+
+def _answered(handle: Handler) -> Callable[[Request], Response]:
+    """A handler's value as JSON, its refusals as a status with one sentence."""
+
+    def answer(request: Request) -> Response:
+        try:
+            found = handle(request)
+        except Missing as error:
+            return _refused(503, str(error))
+        except Damaged as error:
+            return _refused(500, str(error))
+        except BadInput as error:
+            return _refused(404, str(error))
+        except KbgymError as error:
+            return _refused(500, str(error))
+        if isinstance(found, Response):
+            return found
+        headers = {"cache-control": "no-store"}
+        return Response(msgspec.json.encode(found), media_type="application/json", headers=headers)
+
+    return answer
+
+
+def _refused(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": sentence}, status, headers)
+
+
+def _text(request: Request, name: str) -> str:
+    return request.query_params.get(name, "")[:8_000]
+
+
+def _number(request: Request, name: str) -> int:
+    value = _text(request, name)
+    if not value.isdecimal() or len(value) > 9:
+        raise BadInput(f"{name} is a number, not {value[:20]!r}.")
+    return int(value)

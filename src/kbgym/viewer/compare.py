@@ -1,0 +1,157 @@
+"""Two stores side by side, of one place or of two: their numbers, their documents and links, their questions.
+
+Intervals are the report's: paired bootstraps over the questions both were asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from kbgym.analysis.coverage import coverage
+from kbgym.analysis.gradient import Comparison, compare
+from kbgym.analysis.results import LABELS
+from kbgym.protocol.exam import Row
+from kbgym.store import Store, ledger
+from kbgym.trace.history import Difference, diff
+from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.places import Place
+
+MOST = 10_000  # of each kind of difference listed; the counts are whole
+ALL = "all sets together"
+
+
+class Side:
+    """One of the two: a place, a seed, an arm."""
+
+    def __init__(self, place: Place, seed: int, arm: str | None) -> None:
+        self.place, self.seed = place, seed
+        self.arm = arm or next(iter(place.arms(seed)))
+
+    @property
+    def shelf(self) -> Shelf:
+        return self.place.shelf(self.seed, self.arm)
+
+    def rows(self) -> dict[str, dict[str, Row]]:
+        """By question set, then by question."""
+        found: dict[str, dict[str, Row]] = {}
+        for (arm, name), rows in self.place.exams(self.seed).items():
+            if arm == self.arm:
+                found[name] = {row.id: row for row in rows}
+        return found
+
+    def values(self) -> dict[str, Any]:
+        return {
+            "run": self.place.name,
+            "seed": self.seed,
+            "arm": self.arm,
+            "label": self.place.label(self.seed, self.arm),
+        }
+
+
+def stores(left: Side, right: Side) -> dict[str, Any]:
+    """Numbers of both stores, and what must be done to the left one to get the right one."""
+    one, other = left.shelf, right.shelf
+    found: Difference = left.place.keep(
+        ("diff", left.seed, left.arm, right.place.name, right.seed, right.arm, other.store.fingerprint),
+        lambda: diff(one.store, other.store),
+    )
+    relinked = _relinked(found, one.store, other.store)
+    return {
+        "left": left.values(),
+        "right": right.values(),
+        "numbers": [[name, *pair] for name, pair in _numbers(one.store, other.store)],
+        "counts": {
+            "added": len(found.added),
+            "removed": len(found.removed),
+            "edited": len(found.edited),
+            "relinked": len(relinked),
+            "links_added": len(found.links_added),
+            "links_removed": len(found.links_removed),
+        },
+        "added": [_line(other, record.id) for record in found.added[:MOST]],
+        "removed": [_line(one, record.id) for record in found.removed[:MOST]],
+        "edited": [msgspec.to_builtins(change) for change in found.edited[:MOST]],
+        "relinked": relinked[:MOST],
+        "most": MOST,
+    }
+
+
+def _numbers(one: Store, other: Store) -> list[tuple[str, tuple[float, float]]]:
+    first, second = ledger(one), ledger(other)
+    names = ("documents", "links", "authored", "edited", "merged", "orphans", "empty_indexes", "lost_origins")
+    rows = [(name.replace("_", " "), (getattr(first, name), getattr(second, name))) for name in names]
+    return [*rows, ("coverage", (coverage(one).direct, coverage(other).direct))]
+
+
+def _relinked(found: Difference, one: Store, other: Store) -> list[dict[str, Any]]:
+    """Documents that both have and whose links differ, the most changed first."""
+    changes: dict[str, list[int]] = {}
+    for at, links in ((0, found.links_added), (1, found.links_removed)):
+        for link in links:
+            if link.source in one and link.source in other:
+                changes.setdefault(link.source, [0, 0])[at] += 1
+    rows = [
+        {"id": id, "text": other[id].text, "added": more, "removed": less, "links": len(other[id].links)}
+        for id, (more, less) in changes.items()
+    ]
+    return sorted(rows, key=lambda row: (-(row["added"] + row["removed"]), row["id"]))
+
+
+def _line(shelf: Shelf, id: str) -> dict[str, Any]:
+    return {"id": id, "text": shelf.text(id), "kind": shelf.kind(id), "links": len(shelf.store[id].links)}
+
+
+def exams(left: Side, right: Side) -> dict[str, Any]:
+    """Set by set and question by question, where both were asked; the right arm relative to the left."""
+    one, other = left.rows(), right.rows()
+    groups, rows = [], []
+    everything: tuple[list[Row], list[Row]] = ([], [])
+    for name in one:
+        shared = [id for id in one[name] if id in other.get(name, {})]
+        before, after = [one[name][id] for id in shared], [other[name][id] for id in shared]
+        if not any(a.f1 is not None and b.f1 is not None for a, b in zip(before, after, strict=True)):
+            continue
+        groups.append({"set": name, "label": LABELS.get(name, name), **_compared(compare(after, before))})
+        everything[0].extend(before)
+        everything[1].extend(after)
+        rows += [_pair(name, a, b) for a, b in zip(before, after, strict=True)]
+    if len(groups) > 1:
+        groups.append({"set": "", "label": ALL, **_compared(_pooled(*everything))})
+    return {"left": left.values(), "right": right.values(), "groups": groups, "rows": rows}
+
+
+def _pooled(before: Sequence[Row], after: Sequence[Row]) -> Comparison:
+    """Sets may share questions: each row is paired with its own, not with another set's."""
+
+    def numbered(rows: Sequence[Row]) -> list[Row]:
+        return [msgspec.structs.replace(row, id=str(number)) for number, row in enumerate(rows)]
+
+    return compare(numbered(after), numbered(before))
+
+
+def _compared(found: Comparison) -> dict[str, Any]:
+    return {
+        "n": found.n,
+        "rho": msgspec.to_builtins(found.rho),
+        "difference": msgspec.to_builtins(found.f1_difference),
+        "f1": [found.f1_flat, found.f1_arm],
+        "actions": [found.actions_flat, found.actions_arm],
+        "characters": [found.characters_flat, found.characters_arm],
+        "failed": found.failed,
+    }
+
+
+def _pair(name: str, before: Row, after: Row) -> dict[str, Any]:
+    return {
+        "set": name,
+        "id": before.id,
+        "class": before.class_,
+        "text": before.question,
+        "f1": [before.f1, after.f1],
+        "actions": [before.actions, after.actions],
+        "outcome": [before.outcome, after.outcome],
+        "answer": [before.answer, after.answer],
+    }

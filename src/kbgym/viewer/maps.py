@@ -1,0 +1,159 @@
+"""The map's data: every document that ever stood in a store, every link, and from when to when each was there.
+
+Growth is read off the trace once: at every commit, what differs from the commit before. The result is one block of
+typed arrays, which a browser takes as it is; 200,000 links are 3 MB.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kbgym.store import Record, Store
+from kbgym.trace.events import Committed, Event, Graded
+from kbgym.trace.history import log
+from kbgym.viewer.layout import places
+from kbgym.viewer.opened_store import Shelf, embedder
+
+ALWAYS = 2**31 - 1
+MOST_FRAMES = 2_000
+KINDS = {"source": 0, "edited": 1, "index": 2, "stub": 3, "gone": 4}
+
+
+class Growth:
+    """Documents and links with their first and last iteration, in the order they appeared."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.texts: dict[str, str] = {}
+        self.authored: set[str] = set()
+        self.nodes: dict[str, int] = {}
+        self.node_spans: list[tuple[str, int, int]] = []
+        self.link_spans: list[tuple[str, str, int, int]] = []
+        self.frames: list[list[int]] = []
+        self._open_links: dict[tuple[str, str], int] = {}
+        self._records: dict[str, Record] = {}
+        self._seen = ""
+        folder = shelf.folder
+        if folder is None or not shelf.events:
+            self._take(shelf.store, 0)
+        else:
+            commits = [event.iteration for event in shelf.events if isinstance(event, Committed)]
+            every = max(1, -(-len(commits) // MOST_FRAMES))
+            wanted = {*commits[::every], *commits[-1:]}
+            self._take(folder.initial, 0)
+
+            def watch(event: Event, store: Store) -> None:
+                if isinstance(event, Committed) and event.iteration in wanted:
+                    if event.store != self._seen:
+                        self._take(store, event.iteration)
+                        self._seen = event.store
+                    self.frames.append([event.iteration, event.documents, event.links])
+
+            folder.store(shelf.at, watch)
+        for id, born in self.nodes.items():
+            self.node_spans.append((id, born, ALWAYS))
+        for (source, target), born in self._open_links.items():
+            self.link_spans.append((source, target, born, ALWAYS))
+
+    def _take(self, store: Store, iteration: int) -> None:
+        """Note what the store has and had not, and had and has no more."""
+        before = self._records
+        now = {record.id: record for record in store}
+        for id in [id for id in before if id not in now]:
+            self.node_spans.append((id, self.nodes.pop(id), iteration))
+            self._relink(id, before[id].links, (), iteration)
+        for id, record in now.items():
+            old = before.get(id)
+            if old is record:
+                continue
+            self.texts[id] = record.text
+            if record.flag == "authored":
+                self.authored.add(id)
+            self.nodes.setdefault(id, iteration)
+            self._relink(id, old.links if old else (), record.links, iteration)
+        self._records = now
+
+    def _relink(self, id: str, old: tuple[str, ...], new: tuple[str, ...], iteration: int) -> None:
+        had, has = set(old), set(new)
+        for target in old:
+            if target not in has:
+                self.link_spans.append((id, target, self._open_links.pop((id, target)), iteration))
+        for target in new:
+            if target not in had:
+                self._open_links[id, target] = iteration
+
+
+class Map:
+    """A store's map in the making: growth at once, places from the cache or from a thread that works them out."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self.growth = Growth(shelf)
+        self.failure = ""
+        self._places: Any = None
+        self._packed = b""
+        self._thread = threading.Thread(target=self._lay_out, daemon=True)
+        self._thread.start()
+
+    def _lay_out(self) -> None:
+        try:
+            self._places = places(list(self.growth.texts.values()), embedder(self._shelf.embedder))
+        except Exception as error:  # a thread has nobody to raise to; the page says what it was
+            self.failure = str(error) or type(error).__name__
+
+    def packed(self, wait: float) -> bytes | None:
+        """Everything as one block; None while the layout is still being worked out."""
+        self._thread.join(wait)
+        if self._places is None:
+            return None
+        if not self._packed:
+            self._packed = pack(self._shelf, self.growth, self._places)
+        return self._packed
+
+
+def pack(shelf: Shelf, growth: Growth, spots: Any) -> bytes:
+    """A length, a JSON header padded to four bytes, then the arrays in the order the header names them."""
+    ids = list(growth.texts)
+    at = {id: place for place, id in enumerate(ids)}
+    # A document that was deleted and came back has two spans: it is drawn as one that never left.
+    born, gone = np.full(len(ids), ALWAYS, dtype=np.int32), np.zeros(len(ids), dtype=np.int32)
+    for id, first, last in growth.node_spans:
+        born[at[id]] = min(born[at[id]], first)
+        gone[at[id]] = max(gone[at[id]], last)
+    links = growth.link_spans
+    arrays = {
+        "xy": np.ascontiguousarray(spots, dtype=np.float32).ravel(),
+        "born": born,
+        "gone": gone,
+        "source": np.fromiter((at[link[0]] for link in links), dtype=np.uint32, count=len(links)),
+        "target": np.fromiter((at[link[1]] for link in links), dtype=np.uint32, count=len(links)),
+        "linked": np.fromiter((link[2] for link in links), dtype=np.int32, count=len(links)),
+        "unlinked": np.fromiter((link[3] for link in links), dtype=np.int32, count=len(links)),
+    }
+    suspects = [place for place, link in enumerate(links) if link[:2] in shelf.suspects and link[3] == ALWAYS]
+    grades = {event.iteration: event for event in shelf.events if isinstance(event, Graded)}
+    asked = {entry.commit: entry.text for entry in log(shelf.events)} if shelf.events else {}
+    frames = [
+        [*frame, asked.get(frame[0], ""), grades[frame[0]].f1 if frame[0] in grades else None]
+        for frame in growth.frames
+    ]
+    header = {
+        "ids": ids,
+        "texts": list(growth.texts.values()),
+        "kinds": [KINDS[_kind(shelf, growth, id)] for id in ids],
+        "frames": frames,
+        "suspects": suspects,
+        "arrays": [[name, str(array.dtype), len(array)] for name, array in arrays.items()],
+    }
+    coded = msgspec.json.encode(header)
+    coded += b" " * (-len(coded) % 4)
+    return b"".join([np.uint32(len(coded)).tobytes(), coded, *(array.tobytes() for array in arrays.values())])
+
+
+def _kind(shelf: Shelf, growth: Growth, id: str) -> str:
+    """What a document is now; a document that is gone is what it was."""
+    kind = shelf.kind(id)
+    return ("index" if id in growth.authored else "source") if kind == "gone" else kind

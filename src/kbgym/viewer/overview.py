@@ -1,0 +1,268 @@
+"""The overview's data: what ran, flat against trained, the gradient, learning, retention, spend.
+
+Every number with an interval is the report's own cell, from the same functions; nothing is estimated here. Who produced
+the numbers is said first, so that a reference agent's result is never taken for a model's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from kbgym.analysis.cells import Cell, Table
+from kbgym.analysis.coverage import coverage
+from kbgym.analysis.curves import curve, examined
+from kbgym.analysis.results import LABELS, POOLED, Results, Trained
+from kbgym.analysis.retention import forward_passes, retention
+from kbgym.analysis.tables import arms, stores, training
+from kbgym.errors import BadInput
+from kbgym.protocol.exam import Row
+from kbgym.store import ledger
+from kbgym.trace.events import Committed, Ended
+from kbgym.viewer.places import Place
+
+MOST_POINTS = 400  # of a line: more cannot be told apart
+
+
+def about(place: Place) -> dict[str, Any]:
+    """What ran: for the head of the page, and what the pickers offer."""
+    seeds = place.seeds
+    seed = seeds[0] if seeds else 0
+    results = place.results
+    found: dict[str, Any] = {
+        "name": place.name,
+        "kind": place.kind,
+        "folder": str(place.folder),
+        "seeds": seeds,
+        "arms": [{"arm": arm, "label": label} for arm, label in place.arms(seed).items()] if seeds else [],
+        "trained": list(place.trained(seed)) if seeds else [],
+        "examined": results is not None,
+        "agent": agent(place, results),
+        "reference": _reference(place),
+        "facts": facts(place, seed) if seeds else [],
+    }
+    if results is not None:
+        found["groups"] = [{"group": group, "label": LABELS.get(group, group)} for group in results.groups]
+    return found
+
+
+def agent(place: Place, results: Results | None) -> str:
+    """Who produced the numbers, in words that cannot be mistaken for a model's."""
+    if results is not None:
+        return results.agent
+    settings = place.settings
+    if settings is None:
+        return ""
+    if _reference(place):
+        return "the reference agents (deterministic rules, no language model)"
+    return f"reader {settings.reader}, curator {settings.curator}"
+
+
+def _reference(place: Place) -> bool:
+    settings = place.settings
+    return settings is not None and settings.reader == settings.curator == "reference"
+
+
+def facts(place: Place, seed: int) -> list[dict[str, str]]:
+    """The run in a few numbers, a label and a value each."""
+    rows: list[tuple[str, str, str]] = []
+    world, settings = place.world(seed), place.settings
+    if world is not None:
+        kind = str(world.facts.get("kind", "your documents"))
+        rows.append(("World", kind, f"{len(world.documents):,} documents, {len(world.questions):,} questions"))
+    if settings is not None:
+        seeds = ", ".join(str(one) for one in place.seeds)
+        epochs = f"{settings.epochs} epoch{'s' if settings.epochs != 1 else ''}"
+        rows.append(("Training", f"{settings.questions} questions", f"{epochs}, seed {seeds}"))
+    trainings = place.trained(seed).values()
+    for trained in trainings:
+        counts, share = ledger(trained.store), coverage(trained.store).direct
+        spent = spend(trained, ())
+        actions = f"{spent['actions']:,} actions"
+        money = "no model, no cost" if _reference(place) else _money(spent["cost"])
+        if len(trainings) > 1:
+            note = f"{counts.links:,} links, {share:.1%} covered; {actions}, {money}"
+            rows.append((trained.label, f"{counts.authored:,} indexes", note))
+        else:
+            rows.append((trained.label, f"{counts.authored:,} indexes", f"{counts.links:,} links"))
+            rows.append(("Coverage", f"{share:.1%}", "of the originals are under an index"))
+            rows.append(("Training spent", actions, money))
+    if place.kind == "store":
+        counts = ledger(place.shelf(seed).store)
+        rows.append(
+            ("Store", f"{counts.documents:,} documents", f"{counts.authored:,} written on top of the originals")
+        )
+        rows.append(
+            ("Links", f"{counts.links:,}", f"{counts.orphans:,} orphans, {counts.lost_origins:,} lost originals")
+        )
+    return [{"label": label, "value": value, "note": note} for label, value, note in rows]
+
+
+def _money(cost: float | None) -> str:
+    return "price unknown" if cost is None else f"${cost:,.2f}"
+
+
+def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
+    """What the training's passes, and these exam rows, cost; `cost` in dollars, None where a price is unknown."""
+    last = trained.spent[max(trained.spent)]
+    used = [event.usage for event in trained.place.events if isinstance(event, Ended) and event.usage]
+    used += [row.usage for row in rows if row.usage]
+    costs = [usage.get("cost", 0.0) for usage in used]
+    return {
+        "actions": last.actions,
+        "characters": last.characters,
+        "tokens": last.tokens,
+        "cost": None if any(cost is None for cost in costs) else math.fsum(costs),
+    }
+
+
+# -- tables of the report ---------------------------------------------------------------------------------------------
+
+
+def report_table(place: Place, name: str) -> Table:
+    """A table of the report by its name."""
+    results = place.results
+    if results is None:
+        raise BadInput(f"{place.name} has no exams of the flat store to compare with yet.")
+
+    def made() -> Table | None:
+        kind, _, arm = name.partition(":")
+        if arm and arm not in results.trainings:
+            raise BadInput(f"{place.name} has no training {arm[:60]!r}.")
+        plain: dict[str, Callable[[], Table | None]] = {
+            "gradient": lambda: arms.gradient(results),
+            "seeds": lambda: arms.by_seed(results),
+            "arms": lambda: stores.arms(results),
+            "audit": lambda: stores.store_audit(results),
+            "coverage": lambda: stores.readings(results),
+            "spend": lambda: training.breaking_even(results),
+            "timing": lambda: training.timing(results),
+        }
+        of_arm: dict[str, Callable[[], Table | None]] = {
+            "retention": lambda: retention(results, arm),
+            "edits": lambda: training.edits(results, arm),
+            "quality": lambda: stores.index_quality(results, arm),
+        }
+        if (make := of_arm.get(kind) if arm else plain.get(kind)) is None:
+            raise BadInput(f"there is no table {name[:60]!r}.")
+        return make()
+
+    table = place.keep(("table", name), made)
+    if table is None:
+        raise BadInput(f"{place.name} has nothing for that table.")
+    return table
+
+
+def table_values(table: Table) -> dict[str, Any]:
+    """A table for the page; where each number came from stays with the report."""
+
+    def cell(one: Cell | None) -> dict[str, Any] | None:
+        if one is None:
+            return None
+        return {
+            "id": one.id,
+            "text": one.text,
+            "value": one.value,
+            "low": one.low,
+            "high": one.high,
+            "formula": one.formula,
+        }
+
+    lines = [{"head": ln.head, "paper": ln.paper, "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
+    plain = {name: getattr(table, name) for name in ("name", "title", "columns", "caption", "sentence", "head")}
+    return {**plain, "lines": lines}
+
+
+def gradient(place: Place) -> dict[str, Any]:
+    """The main result: a point and an interval for every arm and group, and the whole table."""
+    results = place.results
+    table = report_table(place, "gradient")
+    assert results is not None
+    cells = {one.id: one for one in table.cells}
+    arms = []
+    for arm in results.arms:
+        if arm in ("flat", "nostore"):
+            continue
+        groups = {}
+        for group in (*results.groups, POOLED):
+            at = f"gradient/{arm}/{group}"
+            flat = f"gradient/flat/{group}"
+            groups[group] = {
+                "rho": _interval(cells[f"{at}/rho"]),
+                "difference": _interval(cells[f"{at}/difference"]),
+                "f1": [cells[f"{flat}/f1"].value, cells[f"{at}/f1"].value],
+                "actions": [cells[f"{flat}/actions"].value, cells[f"{at}/actions"].value],
+                "n": sum(len(pairs) for pairs in results.pairs(arm, group)),
+            }
+        arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
+    groups_named = [{"group": group, "label": LABELS.get(group, group)} for group in (*results.groups, POOLED)]
+    return {"groups": groups_named, "arms": arms, "table": table_values(table), "headline": _headline(arms)}
+
+
+def _interval(cell: Cell) -> dict[str, Any]:
+    return {"value": cell.value, "low": cell.low, "high": cell.high, "text": cell.text}
+
+
+def _headline(arms: Sequence[dict[str, Any]]) -> str:
+    """What training gained on the questions it asked, in one sentence."""
+    mine = next((arm for arm in arms if arm["trained"]), None)
+    if mine is None or "trained" not in mine["groups"]:
+        return ""
+    found = mine["groups"]["trained"]
+    rho, (before, after) = found["rho"], found["f1"]
+    change = 1 - rho["value"]
+    words = f"{abs(change):.0%} {'fewer' if change >= 0 else 'more'} actions"
+    return (
+        f"On the questions it was trained on, the store needs {words} than the flat one "
+        f"(ρ {rho['value']:.2f}, 95% interval {rho['low']:.2f} to {rho['high']:.2f}), "
+        f"and F1 goes from {before:.3f} to {after:.3f}."
+    )
+
+
+# -- learning ---------------------------------------------------------------------------------------------------------
+
+
+def learning(place: Place, seed: int) -> dict[str, Any]:
+    """Growth of the store and forward scores along every training; exams of stores on the way, where there are any."""
+    results = place.results
+    found = []
+    for arm, trained in place.trained(seed).items():
+        points = trained.trajectory.points
+        one: dict[str, Any] = {
+            "arm": arm,
+            "label": trained.label,
+            "growth": [
+                [point.iteration, point.authored, point.links, round(point.coverage, 5)] for point in _thinned(points)
+            ],
+            "epochs": epoch_ends(trained),
+            "forward": _rolling([(each.f1, each.steps) for each in forward_passes(trained)]),
+        }
+        if results is not None and arm in results.arms and examined(results.seeds[0], arm, results.groups):
+            one["exams"] = msgspec.to_builtins(curve(results, arm))
+        found.append(one)
+    return {"trainings": found, "seed": seed}
+
+
+def epoch_ends(trained: Trained) -> list[int]:
+    """The iterations at which an epoch ended, but the last."""
+    size = trained.run.settings.questions
+    ends = {event.position: event.iteration for event in trained.place.events if isinstance(event, Committed)}
+    return [ends[position] for position in range(size, max(ends, default=0), size) if position in ends]
+
+
+def _rolling(scores: Sequence[tuple[float, int]], width: int = 20) -> list[list[float]]:
+    """Iteration, mean F1 and mean steps of the last so many forward passes."""
+    found = []
+    for end in range(width, len(scores) + 1):
+        recent = scores[end - width : end]
+        found.append([end, sum(f1 for f1, _ in recent) / width, sum(steps for _, steps in recent) / width])
+    return list(_thinned(found))
+
+
+def _thinned(points: Sequence[Any]) -> Sequence[Any]:
+    """At most so many points, the last among them."""
+    every = -(-len(points) // MOST_POINTS)
+    return points if every <= 1 else [*points[:-1:every], points[-1]]

@@ -1,0 +1,271 @@
+"""What `kbgym view` was given: runs, experiments and stores by a short name, and the stores and exams in each.
+
+A name or an arm that somebody asks for is looked up among those that are here, never made into a path. What was worked
+out is kept until a file of the place changes size, so that a run in progress is shown as it is now.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kbgym.analysis.results import ORDER, Results, Trained, open_results
+from kbgym.baselines.registry import ARMS, build_arm
+from kbgym.canonical import decode
+from kbgym.errors import BadInput
+from kbgym.experiment.experiment import FILE, Plan, read_plan, seed_folder
+from kbgym.protocol.exam import Row
+from kbgym.protocol.run import Run, Settings
+from kbgym.trace.events import Genesis
+from kbgym.trace.folder import StoreFolder
+from kbgym.viewer.exams import read_exam
+from kbgym.viewer.opened_store import Shelf, embedder
+from kbgym.worlds.world import World
+
+T = TypeVar("T")
+KEPT = 60
+LOOK_SECONDS = 1.0
+
+
+class Place:
+    """One RUN of the command line."""
+
+    def __init__(self, name: str, folder: Path, world: Path | None = None) -> None:
+        self.name, self.folder, self.given_world = name, folder, world
+        self.kind = "experiment" if (folder / FILE).exists() else "run" if (folder / "run.json").exists() else "store"
+        if self.kind == "store":
+            StoreFolder(folder)  # refuses what is no store, before anything is served
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = threading.RLock()
+        self._seen: tuple[Any, ...] = ()
+        self._looked = 0.0
+
+    # -- keeping ------------------------------------------------------------------------------------------------------
+
+    def keep(self, key: Any, make: Callable[[], T]) -> T:
+        """The value under a key, made if it is not there; everything is forgotten once the files have grown."""
+        with self._lock:
+            self._look()
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            else:
+                seen = self._seen
+                made = make()
+                if seen != self._seen:  # a file grew meanwhile: this is neither the old state nor the new one
+                    return made
+                self._kept[key] = made
+                if len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            found: T = self._kept[key]
+            return found
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS and self._seen:
+            return
+        self._looked = now
+        seen = self.signature()
+        if seen != self._seen:
+            self._seen = seen
+            self._kept.clear()
+
+    def signature(self) -> tuple[Any, ...]:
+        """Sizes of the files that grow while something runs."""
+        files: list[Path] = []
+        for base in self._bases():
+            files += [base / "trace.jsonl", base / "records.jsonl", *sorted((base / "exams").glob("*.jsonl"))]
+        return tuple((str(file), file.stat().st_size) for file in files if file.exists())
+
+    def _bases(self) -> list[Path]:
+        if self.kind != "experiment":
+            return [self.folder]
+        seeds = [seed_folder(self.folder, seed) for seed in self.seeds]
+        return [*seeds, *(seed / one.name for seed in seeds for one in self.plan.trainings)]
+
+    # -- what there is ------------------------------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> Plan:
+        return read_plan(self.folder)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        if self.kind == "experiment":
+            return tuple(seed for seed in self.plan.seeds if seed_folder(self.folder, seed).is_dir())
+        return (self.settings.seed,) if self.settings else (0,)
+
+    @property
+    def settings(self) -> Settings | None:
+        if self.kind == "run":
+            return Run(self.folder).settings
+        return self.plan.trainings[0].settings if self.kind == "experiment" else None
+
+    def seed(self, asked: str | None) -> int:
+        """A seed that is here: the one asked for, or the first."""
+        if not self.seeds:
+            raise BadInput(f"{self.name} has not begun yet.")
+        if not asked:
+            return self.seeds[0]
+        if not asked.isdecimal() or int(asked) not in self.seeds:
+            raise BadInput(f"{self.name} has no seed {asked[:20]}; it has {', '.join(map(str, self.seeds))}.")
+        return int(asked)
+
+    def base(self, seed: int) -> Path:
+        """The folder with a seed's world and exams."""
+        return seed_folder(self.folder, seed) if self.kind == "experiment" else self.folder
+
+    def trained(self, seed: int) -> dict[str, Trained]:
+        """The trainings of a seed that have begun, by arm."""
+
+        def made() -> dict[str, Trained]:
+            if self.kind == "store":
+                return {}
+            if self.results is not None and (opened := [one for one in self.results.seeds if one.number == seed]):
+                return dict(opened[0].trained)
+            if self.kind == "run":
+                name, label = f"trained-{self.settings.strategy}", f"Trained ({self.settings.strategy})"  # type: ignore[union-attr]
+                return {name: Trained(self.folder, self.folder, name, label)}
+            base = self.base(seed)
+            begun = [one for one in self.plan.trainings if (base / one.name / "run.json").exists()]
+            return {one.name: Trained(base / one.name, self.folder, one.name, one.label) for one in begun}
+
+        return self.keep(("trained", seed), made)
+
+    def arms(self, seed: int) -> dict[str, str]:
+        """Every store that can be looked at, by arm, with what it is called; trained ones first."""
+        found = {name: trained.label for name, trained in self.trained(seed).items()}
+        if self.kind == "store":
+            return {"store": self.about().get("label", "the store")}
+        found["flat"] = "Flat (before training)"
+        if self.kind == "experiment":
+            found |= {arm: ARMS[arm].label for arm in self.plan.arms if arm in ARMS and arm != "flat"}
+        return found
+
+    def label(self, seed: int, arm: str) -> str:
+        name, at = split(arm)
+        label = self.arms(seed).get(name, name)
+        return label if at is None else f"{label}, after iteration {at}"
+
+    def about(self) -> dict[str, Any]:
+        """What a plain store says of itself."""
+        file = self.folder / "arm.json"
+        if not file.is_file():
+            return {}
+        found = decode(file.read_bytes(), dict[str, Any])
+        return {**found, "label": ARMS[found["arm"]].label} if found.get("arm") in ARMS else found
+
+    def world(self, seed: int) -> World | None:
+        def made() -> World | None:
+            places = [self.given_world] if self.given_world else [self.base(seed) / "world", self.base(seed)]
+            here = (place for place in places if place and (place / "documents.jsonl").is_file())
+            place = next(here, None)
+            return World.load(place) if place else None
+
+        return self.keep(("world", seed), made)
+
+    @property
+    def results(self) -> Results | None:
+        """The rows opened for the tables; None while there is nothing to compare yet."""
+
+        def made() -> Results | None:
+            try:
+                return open_results(self.folder) if self.kind != "store" else None
+            except BadInput:
+                return None
+
+        return self.keep("results", made)
+
+    # -- stores -------------------------------------------------------------------------------------------------------
+
+    def shelf(self, seed: int, arm: str | None = None, at: int | None = None) -> Shelf:
+        """A store by arm (`trained-paper`, `trained-paper@40`, `flat`), at an iteration if one is given."""
+        arms = self.arms(seed)
+        name, inside = split(arm or next(iter(arms)))
+        if name not in arms:
+            raise BadInput(f"{self.name} has no store {name[:60]!r}; it has {', '.join(arms)}.")
+        at = inside if at is None else at
+        if at is not None and name not in self.trained(seed) and self.kind != "store":
+            at = None
+        return self.keep(("shelf", seed, name, at), partial(self._open, seed, name, at))
+
+    def _open(self, seed: int, arm: str, at: int | None) -> Shelf:
+        label = self.label(seed, arm if at is None else f"{arm}@{at}")
+        world = partial(self.world, seed)
+        trained = self.trained(seed).get(arm)
+        if trained is not None:
+            store = trained.store if at is None else trained.place.store(at)
+            return Shelf(arm, label, store, trained.place, world, trained.run.settings.embedder, at)
+        if self.kind == "store":
+            folder = StoreFolder(self.folder)
+            genesis = folder.events[0] if folder.events else None
+            named = genesis.embedder if isinstance(genesis, Genesis) else ""
+            return Shelf(arm, label, folder.store(at), folder, world, named, at, str(self.about().get("arm", "")))
+        named = self.settings.embedder if self.settings else ""
+        if arm in ("flat", "bm25"):
+            folder = StoreFolder(self.base(seed))
+            return Shelf(arm, label, folder.store(0) if folder.events else folder.initial, None, world, named)
+        known = self.world(seed)
+        if known is None:
+            raise BadInput(f"{self.name} has no world to build {arm} from.")
+        return Shelf(arm, label, build_arm(arm, known, partial(embedder, named), seed).store, None, world, named)
+
+    # -- exams --------------------------------------------------------------------------------------------------------
+
+    def exams(self, seed: int) -> dict[tuple[str, str], tuple[Row, ...]]:
+        """Rows by arm and question set; sets of the gradient first, in its order."""
+
+        def made() -> dict[tuple[str, str], tuple[Row, ...]]:
+            found: dict[tuple[str, str], tuple[Row, ...]] = {}
+            for file in sorted((self.base(seed) / "exams").glob("*.jsonl")):
+                if (name := self._exam_name(seed, file.stem)) is not None:
+                    found[name] = read_exam(file)
+            order = {name: place for place, name in enumerate(ORDER)}
+            return dict(sorted(found.items(), key=lambda item: (order.get(item[0][1], len(order)), item[0])))
+
+        return self.keep(("exams", seed), made)
+
+    def _exam_name(self, seed: int, stem: str) -> tuple[str, str] | None:
+        """ARM-SET or ARM@ITERATION-SET; a run calls its only trained store `trained`."""
+        arms = self.arms(seed)
+        for arm in sorted(arms, key=len, reverse=True):
+            if match := re.fullmatch(re.escape(arm) + r"(@\d+)?-(.+)", stem):
+                return arm + (match[1] or ""), match[2]
+        if self.kind == "run" and (match := re.fullmatch(r"trained(@\d+)?-(.+)", stem)):
+            return next(iter(arms)) + (match[1] or ""), match[2]
+        return None
+
+
+def split(arm: str) -> tuple[str, int | None]:
+    """`trained-paper@40` as an arm and an iteration."""
+    name, _, at = arm.partition("@")
+    return (name, int(at)) if at.isdecimal() and len(at) < 10 else (name, None)
+
+
+class Places:
+    """Every place by its name."""
+
+    def __init__(self, folders: Sequence[Path], world: Path | None = None) -> None:
+        self._places: dict[str, Place] = {}
+        for folder in folders:
+            name = plain = folder.resolve().name or "store"
+            number = 2
+            while name in self._places:
+                name, number = f"{plain}-{number}", number + 1
+            self._places[name] = Place(name, folder, world)
+
+    def __iter__(self) -> Any:
+        return iter(self._places.values())
+
+    def get(self, name: str | None) -> Place:
+        """A place by name, the first one by default."""
+        if not name:
+            return next(iter(self._places.values()))
+        if name not in self._places:
+            raise BadInput(f"{name[:60]!r} is not being viewed; there are {', '.join(self._places)}.")
+        return self._places[name]

@@ -1,0 +1,233 @@
+"""The questions page's data: every question with how each arm did, and one question's passes to read.
+
+An exam's pass is rendered from the frozen store it was examined on; a training pass from the store as it was at that
+very action, by replay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kbgym.actions import Opened
+from kbgym.analysis.results import LABELS
+from kbgym.canonical import read_lines
+from kbgym.errors import BadInput
+from kbgym.protocol.exam import Row
+from kbgym.store import Store
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
+from kbgym.trace.history import log
+from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step
+from kbgym.viewer.places import Place, split
+from kbgym.worlds.world import Question
+
+
+def listing(place: Place, seed: int) -> dict[str, Any]:
+    """Every examined question with its score on every arm, and every training question by iteration."""
+    exams = place.exams(seed)
+    arms = list(dict.fromkeys(arm for arm, _ in exams))
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for (arm, name), found in exams.items():
+        for row in found:
+            line = rows.setdefault((name, row.id), _question(row, name))
+            line["by"][arm] = [row.f1, row.actions, row.outcome, row.answer, row.characters]
+    return {
+        "arms": [{"arm": arm, "label": place.label(seed, arm)} for arm in _ordered(place, seed, arms)],
+        "sets": [{"set": name, "label": LABELS.get(name, name)} for name in dict.fromkeys(name for _, name in exams)],
+        "rows": list(rows.values()),
+        "trainings": [{"arm": arm, "label": trained.label} for arm, trained in place.trained(seed).items()],
+    }
+
+
+def _ordered(place: Place, seed: int, arms: list[str]) -> list[str]:
+    """Whole stores first, in the place's own order; stores on the way after them."""
+    known = list(place.arms(seed))
+    return sorted(arms, key=lambda arm: (split(arm)[1] or 0, known.index(split(arm)[0])))
+
+
+def _question(row: Row, name: str) -> dict[str, Any]:
+    return {"set": name, "id": row.id, "class": row.class_, "text": row.question, "golds": row.golds, "by": {}}
+
+
+def lessons(place: Place, seed: int, arm: str | None) -> dict[str, Any]:
+    """Every iteration of a training: the question, its forward pass, what the backward pass edited."""
+    shelf = place.shelf(seed, arm)
+    known = questions_of(place, seed)
+    steps = Counter(
+        event.iteration for event in shelf.events if isinstance(event, Acted) and event.phase in ("forward", "serve")
+    )
+    found = []
+    for entry in log(shelf.events):
+        asked = known.get(entry.question)
+        found.append(
+            {
+                "iteration": entry.iteration,
+                "epoch": entry.epoch,
+                "id": entry.question,
+                "class": asked.class_ if asked else "",
+                "text": entry.text or entry.reason,
+                "answer": entry.answer,
+                "f1": entry.f1,
+                "steps": steps[entry.iteration],
+                "outcome": "rolled back" if entry.rollback_to is not None else entry.outcome,
+                "edits": sum(entry.edits.values()),
+                "links": entry.links,
+                "undone": entry.undone,
+            }
+        )
+    return {"arm": shelf.arm, "label": shelf.label, "rows": found}
+
+
+def questions_of(place: Place, seed: int) -> dict[str, Question]:
+    """Every question known here, by id: the world's and the probe groups'."""
+
+    def made() -> dict[str, Question]:
+        world = place.world(seed)
+        found = {question.id: question for question in world.questions} if world else {}
+        for file in sorted((place.base(seed) / "probe").glob("*.jsonl")):
+            for question in read_lines(file, Question):
+                found.setdefault(question.id, question)
+        return found
+
+    return place.keep(("questions", seed), made)
+
+
+# -- one exam question ------------------------------------------------------------------------------------------------
+
+
+def exam(place: Place, seed: int, name: str, id: str, arms: list[str]) -> dict[str, Any]:
+    """The same question on one arm or several, side by side."""
+    exams = place.exams(seed)
+    wanted = [arm for arm in arms if (arm, name) in exams]
+    if not wanted:
+        raise BadInput(f"there is no exam of these stores on {name[:60]!r}.")
+    asked = questions_of(place, seed).get(id)
+    sides, paired = [], []
+    first: Row | None = None
+    for arm in wanted[:4]:
+        row = next((row for row in exams[arm, name] if row.id == id), None)
+        if row is None:
+            continue
+        first = first or row
+        shelf = place.shelf(seed, arm)
+        steps = [step(at, shot.action, shot.result, shelf.text) for at, shot in enumerate(row.shots, 1)]
+        _mark(shelf, steps, asked)
+        paired.append([(shot.action, one) for shot, one in zip(row.shots, steps, strict=True)])
+        sides.append({**_side(row), "arm": arm, "label": place.label(seed, arm), "steps": steps})
+    if first is None:
+        raise BadInput(f"there is no question {id[:60]!r} in {name[:60]!r}.")
+    if len(paired) == 2:
+        mark_shared(*paired)
+    taught = [
+        {"arm": arm, "iteration": event.iteration}
+        for arm, trained in place.trained(seed).items()
+        for event in trained.place.events
+        if isinstance(event, Began) and event.phase == "forward" and event.question == id
+    ]
+    shelf = place.shelf(seed, wanted[0])
+    support = [{"id": one, "text": shelf.text(one)} for one in (asked.support if asked else ())]
+    return {**_question(first, name), "sides": sides, "support": support, "taught": taught}
+
+
+def _side(row: Row) -> dict[str, Any]:
+    return {
+        "answer": row.answer,
+        "f1": row.f1,
+        "em": row.em,
+        "actions": row.actions,
+        "characters": row.characters,
+        "outcome": row.outcome,
+        "failure": row.failure,
+        "usage": {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None,
+    }
+
+
+def _mark(shelf: Shelf, steps: list[dict[str, Any]], asked: Question | None) -> None:
+    if asked is None or not asked.support:
+        return
+    support = frozenset(asked.support)
+
+    def carried(id: str) -> frozenset[str]:
+        """Which of the facts a document carries; a merge keeps them."""
+        return support.intersection(shelf.store[id].origins) if id in shelf.store else frozenset()
+
+    mark_evidence(steps, carried, len(support))
+
+
+# -- one training question --------------------------------------------------------------------------------------------
+
+
+def lesson(place: Place, seed: int, arm: str | None, iteration: int) -> dict[str, Any]:
+    """Forward and backward of one iteration, each step with the texts of that moment, each edit with its effect."""
+    shelf = place.shelf(seed, arm)
+    if shelf.folder is None:
+        raise BadInput(f"{shelf.label} was not trained.")
+    wanted = [event for event in shelf.events if getattr(event, "iteration", -1) == iteration]
+    if not any(isinstance(event, Began) for event in wanted):
+        raise BadInput(f"there is no pass in iteration {iteration}.")
+    sides: dict[str, dict[str, Any]] = {}
+    found: dict[str, Any] = {"iteration": iteration, "arm": shelf.arm, "label": shelf.label, "golds": [], "f1": None}
+
+    def watch(event: Event, store: Store) -> None:
+        if getattr(event, "iteration", -1) != iteration:
+            return
+        match event:
+            case Began(_, phase, agent, question, text, epoch):
+                sides[phase] = {"phase": phase, "agent": agent, "steps": [], "outcome": ""}
+                found.update(id=question, text=text, epoch=epoch)
+            case Acted(_, phase, number, action, result):
+                texts = {record: store[record].text for record in _ids(result) if record in store}
+                one = step(number, action, result, lambda id: texts.get(id, "(removed by this action)"))
+                if (about := edited_id(result)) is not None:
+                    one["effect"] = _effect(shelf, place, seed, about, iteration)
+                sides.setdefault(phase, {"phase": phase, "agent": "", "steps": [], "outcome": ""})["steps"].append(one)
+            case Ended(_, phase, outcome, failure):
+                sides[phase] |= {"outcome": outcome, "failure": failure}
+            case Graded():
+                found.update(golds=event.golds, f1=event.f1, em=event.em, answer=event.answer)
+
+    commits = (event.iteration for event in shelf.events if isinstance(event, Committed))
+    shelf.folder.store(next(one for one in commits if one >= iteration), watch)
+    asked = questions_of(place, seed).get(found.get("id", ""))
+    for side in sides.values():
+        if side["phase"] == "forward":
+            _mark(shelf, side["steps"], asked)
+    return {**found, "class": asked.class_ if asked else "", "sides": list(sides.values())}
+
+
+def _ids(result: Any) -> list[str]:
+    """Every document a result names."""
+    found: list[str] = []
+    for field in ("id", "into", "source"):
+        if isinstance(value := getattr(result, field, None), str):
+            found.append(value)
+    for field in ("ids", "links", "linked"):
+        found += getattr(result, field, None) or ()
+    return found
+
+
+def _effect(shelf: Shelf, place: Place, seed: int, id: str, iteration: int) -> dict[str, Any]:
+    """What became of an edited document: whether it lives, and who opened it afterwards."""
+    later = sum(one > iteration for one in shelf.readings.get(id, ()))
+    return {
+        "id": id,
+        "kind": shelf.kind(id),
+        "links": len(shelf.store[id].links) if id in shelf.store else 0,
+        "later": later,
+        "exams": openings(place, seed, shelf.arm)[id],
+    }
+
+
+def openings(place: Place, seed: int, arm: str) -> Counter[str]:
+    """In how many exam questions on a store each document was opened."""
+
+    def made() -> Counter[str]:
+        found: Counter[str] = Counter()
+        for (examined, _), rows in place.exams(seed).items():
+            if examined == arm:
+                for row in rows:
+                    found.update({shot.result.id for shot in row.shots if isinstance(shot.result, Opened)})
+        return found
+
+    return place.keep(("openings", seed, arm), made)

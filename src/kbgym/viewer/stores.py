@@ -1,0 +1,147 @@
+"""The store page's data: search as agents see it, one document with all that is known of it, the index audit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kbgym.analysis.audit import Index
+from kbgym.analysis.health import advice
+from kbgym.errors import BadInput
+from kbgym.store import ledger
+from kbgym.tools import MOST_TEXT, PAGE_SIZE
+from kbgym.trace.history import Author
+from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.places import Place
+
+MOST_LISTED = 500  # links in or out shown at once; the count is always whole
+MOST_SUSPECTS = 10_000
+PAGES = 4  # of an agent's results shown for a query
+
+
+def brief(shelf: Shelf, id: str) -> dict[str, Any]:
+    """A document as a line: id, text, what it is."""
+    found: dict[str, Any] = {"id": id, "text": shelf.text(id), "kind": shelf.kind(id)}
+    if id in shelf.store and (links := len(shelf.store[id].links)):
+        found["links"] = links
+    return found
+
+
+def search(shelf: Shelf, query: str) -> dict[str, Any]:
+    """The first pages an agent would see, in its order; an id finds its document first."""
+    text = " ".join(query.split())[:MOST_TEXT]
+    if not text:
+        return {"query": "", "page": PAGE_SIZE, "hits": []}
+    hits = [{**brief(shelf, id), "score": score} for id, score in shelf.engine.search(text, 0, PAGES * PAGE_SIZE)]
+    named = brief(shelf, text) if text in shelf.store else None
+    return {"query": text, "page": PAGE_SIZE, "hits": hits, "named": named}
+
+
+def summary(shelf: Shelf) -> dict[str, Any]:
+    """The ledger and the coverage, and a few documents to begin with: the largest indexes."""
+    counts, share = msgspec.to_builtins(ledger(shelf.store)), msgspec.to_builtins(shelf.health.coverage)
+    biggest = [brief(shelf, index.id) for index in shelf.health.biggest]
+    start = biggest or [brief(shelf, record.id) for record, _ in zip(shelf.store, range(5), strict=False)]
+    return {"label": shelf.label, "ledger": counts, "coverage": share, "start": start, "history": bool(shelf.events)}
+
+
+def document(shelf: Shelf, id: str) -> dict[str, Any]:
+    """Everything about a document: links both ways, provenance, source, who wrote what; a deleted one's past too."""
+    blame = shelf.blame(id) if id in shelf.store or shelf.events else None
+    if id not in shelf.store and blame is None:
+        raise BadInput(f"there is no document {id[:60]!r} in this store.")
+    record = shelf.store[id] if id in shelf.store else None  # noqa: SIM401 - get refuses what is not there
+    made = {link.target: link.by for link in blame.links} if blame else {}
+    outgoing = record.links if record else ()
+    incoming = shelf.store.inbound(id)
+    found: dict[str, Any] = {
+        **brief(shelf, id),
+        "alive": record is not None,
+        "flag": record.flag if record else "",
+        "origins": [_origin(shelf, origin) for origin in (record.origins if record else ())],
+        "out": [_link(shelf, id, target, target, made.get(target)) for target in outgoing[:MOST_LISTED]],
+        "out_total": len(outgoing),
+        "in": [_link(shelf, source, id, source, None) for source in incoming[:MOST_LISTED]],
+        "in_total": len(incoming),
+        "history": [_change(shelf, change) for change in blame.changes] if blame else [],
+        "initial": blame.initial if blame else None,
+        "opened": len(shelf.readings.get(id, ())),
+        "audit": _index(shelf, shelf.indexes[id]) if id in shelf.indexes else None,
+    }
+    if record is None and blame is not None:
+        last = next((change.text for change in reversed(blame.changes) if change.text), None)
+        found["text"] = last or "(no longer in this store)"
+    return found
+
+
+def _origin(shelf: Shelf, origin: str) -> dict[str, Any]:
+    known = shelf.originals.get(origin)
+    source = msgspec.to_builtins(known.source) if known and known.source else None
+    return {"id": origin, "text": known.text if known else None, "kind": known.kind if known else "", "source": source}
+
+
+def _link(shelf: Shelf, source: str, target: str, shown: str, by: Author | None) -> dict[str, Any]:
+    line = brief(shelf, shown)
+    if (source, target) in shelf.suspects:
+        line["suspect"] = "wrong" if shelf.health.audit.resolved else "suspected"
+    if by is not None:
+        line["by"] = _author(by)
+    return line
+
+
+def _author(by: Author) -> dict[str, Any]:
+    return {
+        "iteration": by.iteration,
+        "phase": by.phase,
+        "step": by.step,
+        "agent": by.agent,
+        "question": by.question,
+        "text": by.text,
+    }
+
+
+def _change(shelf: Shelf, change: Any) -> dict[str, Any]:
+    return {
+        "kind": change.kind,
+        "by": _author(change.by),
+        "text": change.text,
+        "other": change.other,
+        "added": [brief(shelf, id) for id in change.added[:40]],
+        "added_total": len(change.added),
+        "removed": list(change.removed[:40]),
+        "removed_total": len(change.removed),
+    }
+
+
+def _index(shelf: Shelf, index: Index) -> dict[str, Any]:
+    return {
+        "id": index.id,
+        "text": index.text,
+        "shape": index.shape,
+        "group": index.group,
+        "key": index.key.value if index.key else None,
+        "degree": index.degree,
+        "members": index.members if index.scored else None,
+        "precision": index.precision if index.scored else None,
+        "recall": index.recall if index.scored else None,
+        "wrong": len(index.wrong) if index.scored else None,
+        "missing": len(index.missing) if index.scored else None,
+        "missing_names": list(index.missing[:20]),
+        "in": len(shelf.store.inbound(index.id)),
+        "opened": len(shelf.readings.get(index.id, ())),
+    }
+
+
+def audit(place: Place, shelf: Shelf) -> dict[str, Any]:
+    """The index audit whole: every authored document a row, every bad link a row, what is worth doing."""
+    health = shelf.health
+    return {
+        "resolved": health.audit.resolved,
+        "indexes": [_index(shelf, index) for index in health.audit.indexes],
+        "kinds": [msgspec.to_builtins(row) for row in health.audit.table],
+        "suspects": [msgspec.to_builtins(suspect) for suspect in health.suspects[:MOST_SUSPECTS]],
+        "suspects_total": len(health.suspects),
+        "advice": [one.sentence for one in advice(health, place.name)],
+        "history": bool(shelf.events),
+    }

@@ -1,0 +1,180 @@
+"""What cannot be read is named, and left out or refused as the user chose; nothing is ever imported by half."""
+
+import os
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbgym.corpus import files
+from kbgym.corpus.build import Options, read_corpus
+from kbgym.errors import BadInput
+
+GOOD = "# Boats\n\nThe Kestrel is a trawler. She is old.\n"
+
+
+def bad_encoding(path: Path) -> None:
+    path.with_suffix(".md").write_bytes(b"The Kestrel is fine. " * 50 + b"\xff\xfe broken")
+
+
+def binary(path: Path) -> None:
+    path.with_suffix(".md").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
+
+
+def gigabyte_line(path: Path) -> None:
+    with path.with_suffix(".md").open("wb") as file:
+        file.truncate(1 << 30)
+
+
+def gigabyte_row(path: Path) -> None:
+    with path.with_suffix(".jsonl").open("wb") as file:
+        file.write(b'{"text": "Ruth is here."}\n')
+        file.truncate(1 << 30)
+
+
+def deep_html(path: Path) -> None:
+    path.with_suffix(".html").write_text("<p>Ruth is here.</p>" + "<div>" * 200_000 + "bomb")
+
+
+def huge_html(path: Path) -> None:
+    path.with_suffix(".html").write_bytes(b"<b>a</b>" * (5 << 20))
+
+
+def symlink_loop(path: Path) -> None:
+    path.mkdir()
+    (path / "again").symlink_to(path, target_is_directory=True)
+
+
+def symlink_circle(path: Path) -> None:
+    one, two = path.with_suffix(".md"), path.with_suffix(".txt")
+    one.symlink_to(two)
+    two.symlink_to(one)
+
+
+def dead_symlink(path: Path) -> None:
+    path.with_suffix(".md").symlink_to("nowhere.md")
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path.with_suffix(".md"))
+
+
+def half_jsonl(path: Path) -> None:
+    path.with_suffix(".jsonl").write_text('{"text": "Ruth is here."}\n{"text": 7}\n')
+
+
+def half_csv(path: Path) -> None:
+    path.with_suffix(".csv").write_text("Boat,Built\nBrent,1998\nDipper,2015,extra\n")
+
+
+def unclosed_csv(path: Path) -> None:
+    path.with_suffix(".csv").write_text('text\nRuth is here.\n"never closed\n')
+
+
+def questions(path: Path) -> None:
+    path.with_suffix(".csv").write_text("question,answer\nWho owns the Kestrel?,Ingrid Falk\n")
+
+
+BROKEN = {
+    bad_encoding: "not UTF-8",
+    binary: "binary",
+    gigabyte_line: "too many",
+    gigabyte_row: "more than 1,048,576 bytes",
+    deep_html: "nested more than 1,000 deep",
+    huge_html: "too many",
+    symlink_loop: "symbolic link back",
+    symlink_circle: "in a circle",
+    dead_symlink: "leads nowhere",
+    pipe: "no regular file",
+    half_jsonl: "line 2",
+    half_csv: "3 cells",
+    unclosed_csv: "line 3",
+    questions: "--questions",
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda function: function.__name__)
+def test_a_broken_file(tmp_path, broken):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "good.md").write_text(GOOD)
+    whole = read_corpus([folder], Options()).documents
+    broken(folder / "broken")
+    with pytest.raises(BadInput, match="broken") as refused:
+        read_corpus([folder], Options())
+    assert BROKEN[broken] in str(refused.value) and "--on-error skip" in str(refused.value)
+    skipped = read_corpus([folder], Options(on_error="skip"))
+    assert skipped.documents == whole and skipped.files == 1
+    assert skipped.skipped and all(problem.file.startswith("broken") for problem in skipped.skipped)
+
+
+def test_a_gigabyte_is_not_read_to_find_out(tmp_path):
+    gigabyte_line(tmp_path / "a")
+    gigabyte_row(tmp_path / "b")
+    (tmp_path / "good.md").write_text(GOOD)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    read_corpus([tmp_path], Options(on_error="skip"))
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 100 << 20
+
+
+def test_a_file_that_grew_after_it_was_measured_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "a.md").write_text(GOOD)
+    found = files.walk([tmp_path]).files[0]
+    monkeypatch.setattr(files, "MOST_FILE", 10)
+    with pytest.raises(files.Broken, match="more than 10 bytes"):
+        files.read_text(found)
+
+
+def test_other_encodings_that_say_what_they_are(tmp_path):
+    (tmp_path / "a.txt").write_bytes("Größe: Ruth ist groß.".encode("utf-16"))
+    (tmp_path / "b.md").write_bytes("\ufeffÄ Ruth.".encode())
+    (tmp_path / "c.html").write_bytes('<meta charset="iso-8859-1"><p>Über Ruth.'.encode("cp1252"))
+    assert [d.text for d in read_corpus([tmp_path], Options()).documents] == [
+        "Größe: Ruth ist groß.",
+        "Ä Ruth.",
+        "Über Ruth.",
+    ]
+
+
+def test_hidden_and_other_files_and_doubled_links_are_passed_over(tmp_path):
+    (tmp_path / "a.md").write_text(GOOD)
+    (tmp_path / ".secret.md").write_text("Ruth is hidden.")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "x.md").write_text("Ruth is hidden.")
+    (tmp_path / "photo.png").write_bytes(b"\0")
+    (tmp_path / "same.md").symlink_to("a.md")
+    corpus = read_corpus([tmp_path], Options())
+    assert (corpus.files, corpus.ignored, len(corpus.documents)) == (1, 1, 2)
+
+
+def test_a_link_to_files_outside_is_followed(tmp_path):
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    outside.mkdir()
+    inside.mkdir()
+    (outside / "b.md").write_text(GOOD)
+    (inside / "there").symlink_to(outside, target_is_directory=True)
+    assert [f.name for f in files.walk([inside]).files] == ["there/b.md"]
+
+
+@pytest.mark.parametrize("name", ["missing.md", "photo.png"])
+def test_a_path_that_was_named_must_be_readable(tmp_path, name):
+    (tmp_path / "photo.png").write_bytes(b"x")
+    with pytest.raises(BadInput, match=name):
+        read_corpus([tmp_path / name], Options(on_error="skip"))
+
+
+def test_two_folders_keep_their_names_apart(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text(GOOD)
+    corpus = read_corpus([tmp_path / "one", tmp_path / "two"], Options())
+    assert {d.source.file for d in corpus.documents} == {"one/a.md", "two/a.md"}
+    assert len({d.id for d in corpus.documents}) == 4
+
+
+def test_nothing_to_read_is_said(tmp_path):
+    (tmp_path / "a.md").write_text("---\n\n***\n")
+    with pytest.raises(BadInput, match="no text"):
+        read_corpus([tmp_path], Options())

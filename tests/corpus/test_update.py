@@ -1,0 +1,173 @@
+"""Importing again: what did not change keeps its id, what changed is named, and nothing else happens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbgym.corpus.build import Options
+from kbgym.corpus.make import Made, load_old, make, replace_world
+from kbgym.corpus.update import changes, keep_ids
+from kbgym.errors import BadInput
+from kbgym.worlds.world import Document, Source, World
+
+BOATS = """# Boats
+
+## Kestrel
+
+The Kestrel was built by Dunmore Yard. She is old and slow. Ingrid Falk owns her.
+
+## Petrel
+
+The Petrel was built by Finn Hallow. She is green. Amos Teller owns her.
+"""
+
+
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "boats.md").write_text(BOATS)
+    (folder / "crews.md").write_text("# Crews\n\nJonas Vael sails the Kestrel. Petra Lind cooks.\n")
+    return folder
+
+
+def again(folder, old: World, questions=None, **options) -> Made:
+    return make([folder], questions, Options(**options), old=old)
+
+
+def by_text(world: World) -> dict[str, str]:
+    return {document.text: document.id for document in world.documents}
+
+
+def test_nothing_changed(notes, tmp_path):
+    old = make([notes], None, Options()).world
+    old.save(tmp_path / "w")
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "w").iterdir()}
+    made = again(notes, load_old(tmp_path / "w"))
+    assert made.world.hash == old.hash and not made.changed
+    assert not replace_world(old, made.world, tmp_path / "w")
+    assert {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in (tmp_path / "w").iterdir()} == before
+
+
+def test_a_copy_elsewhere_is_the_same_world(notes, tmp_path):
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    for path in notes.iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    assert make([other], None, Options()).world.hash == make([notes], None, Options()).world.hash
+
+
+def test_only_what_changed_changes(notes):
+    old = make([notes], None, Options()).world
+    text = BOATS.replace("She is old and slow.", "She is old and fast.").replace(" She is green.", "")
+    (notes / "boats.md").write_text(text + "\nRuth Calloway sails the Whimbrel.\n")
+    made = again(notes, old)
+    before, after = by_text(old), by_text(made.world)
+    assert [d.text for d in made.changed.edited] == ["Boats > Kestrel: She is old and fast."]
+    assert [d.text for d in made.changed.added] == ["Ruth Calloway sails the Whimbrel."]
+    assert made.changed.removed == (before["Boats > Petrel: She is green."],)
+    assert after["Boats > Kestrel: She is old and fast."] == before["Boats > Kestrel: She is old and slow."]
+    assert all(after[text] == id for text, id in before.items() if text in after)
+
+
+def test_an_update_of_an_update_changes_nothing(notes, tmp_path):
+    first = make([notes], None, Options()).world
+    first.save(tmp_path / "w")
+    (notes / "boats.md").write_text(BOATS.replace("old and slow", "new and slow"))
+    second = again(notes, first).world
+    assert replace_world(first, second, tmp_path / "w")
+    third = again(notes, load_old(tmp_path / "w"))
+    assert third.world.hash == second.hash and not third.changed
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "w"]
+
+
+def test_the_old_sentence_comes_back_under_the_same_id(notes):
+    first = make([notes], None, Options()).world
+    (notes / "boats.md").write_text(BOATS.replace("old and slow", "new and slow"))
+    second = again(notes, first).world
+    (notes / "boats.md").write_text(BOATS)
+    assert again(notes, second).world.hash == first.hash
+
+
+def test_moved_renamed_and_reheaded_sentences_keep_their_ids(notes):
+    old = make([notes], None, Options()).world
+    head, kestrel, petrel = BOATS.partition("\n## Kestrel")[0], *BOATS.split("## ")[1:]
+    (notes / "boats.md").write_text(f"{head}\n## {petrel}\n## {kestrel.replace('Kestrel', 'The Kestrel', 1)}")
+    (notes / "crews.md").rename(notes / "people.md")
+    made = again(notes, old)
+    assert {d.id for d in made.world.documents} == {d.id for d in old.documents}
+    assert {d.text for d in made.changed.edited} == {
+        "Boats > The Kestrel: She is old and slow.",
+    }
+    assert len(made.changed.moved) >= 4 and not made.changed.added and not made.changed.removed
+
+
+def test_a_new_sentence_in_an_old_place_is_not_an_edit(notes):
+    old = make([notes], None, Options()).world
+    (notes / "crews.md").write_text("# Crews\n\nJonas Vael sails the Kestrel. Nobody knows where Sam Okoro went.\n")
+    changed = again(notes, old).changed
+    assert (len(changed.added), len(changed.edited), len(changed.removed)) == (1, 0, 1)
+
+
+def test_questions_follow(notes, tmp_path):
+    qa = tmp_path / "qa.csv"
+    qa.write_text(
+        "question,answer,support\nWho owns the Petrel?,Amos Teller,Amos Teller owns her\nWho cooks?,Petra,cooks\n"
+    )
+    old = make([notes], qa, Options()).world
+    (notes / "crews.md").write_text("# Crews\n\nJonas Vael sails the Kestrel.\n")
+    made = again(notes, old)
+    assert made.lost_supports == 1 and [len(q.support) for q in made.world.questions] == [1, 0]
+    assert [q.split for q in made.world.questions] == [q.split for q in old.questions]
+    with pytest.raises(BadInput, match="'cooks'"):
+        again(notes, old, qa)
+
+
+def test_an_interrupted_replacement_is_put_back(notes, tmp_path):
+    make([notes], None, Options()).world.save(tmp_path / "w")
+    (tmp_path / "w").rename(tmp_path / ".w.old")
+    assert load_old(tmp_path / "w").documents
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "w"]
+
+
+def test_only_a_corpus_is_updated(tmp_path):
+    World((Document("a", "Ruth is here."),), facts={"kind": "people"}).save(tmp_path / "w")
+    with pytest.raises(BadInput, match="not made by `kbgym import corpus`"):
+        load_old(tmp_path / "w")
+
+
+def test_other_files_in_the_folder_are_not_lost(notes, tmp_path):
+    old = make([notes], None, Options()).world
+    old.save(tmp_path / "w")
+    (tmp_path / "w" / "precious.txt").write_text("mine")
+    (notes / "crews.md").unlink()
+    with pytest.raises(BadInput, match="precious"):
+        replace_world(old, again(notes, old).world, tmp_path / "w")
+    assert (tmp_path / "w" / "precious.txt").read_text() == "mine" and World.load(tmp_path / "w").hash == old.hash
+
+
+SENTENCES = st.lists(st.sampled_from(["a b c.", "a b d.", "x y z.", "x y w.", "p.", "q.", "r."]), max_size=12)
+
+
+def drafted(sentences: list[str], file: str) -> list[Document]:
+    seen: dict[str, int] = {}
+    documents = []
+    for sentence in sentences:
+        seen[sentence] = seen.get(sentence, 0) + 1
+        documents.append(Document(f"{file}:{sentence}:{seen[sentence]}", sentence, source=Source(file, 0, 1)))
+    return documents
+
+
+@given(SENTENCES, SENTENCES, SENTENCES)
+def test_ids_are_unique_and_changes_lead_from_old_to_new(one, other, third):
+    old = drafted(one, "f")
+    new = keep_ids(old, drafted(other, "f"))
+    assert [d.text for d in new] == other and len({d.id for d in new}) == len(new)
+    newer = keep_ids(new, drafted(third, "f"))
+    found = changes(new, newer)
+    state = {d.id: d.text for d in new if d.id not in found.removed}
+    state |= {d.id: d.text for d in (*found.edited, *found.added)}
+    assert state == {d.id: d.text for d in newer}
+    assert keep_ids(newer, drafted(third, "f")) == newer
+    kept = {d.text for d in new} & {d.text for d in newer}
+    assert not any(d.text in kept and one.count(d.text) == 1 for d in found.added if third.count(d.text) == 1)
