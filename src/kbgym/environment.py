@@ -7,6 +7,7 @@ by the trace when replayed. Both go through this one function, so a replay canno
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, Protocol, get_args
 
 import msgspec
@@ -68,12 +69,21 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Engine(Protocol):
-    """What an environment needs of a search engine."""
+    """What an environment needs of a search engine. `prepare` makes ready for texts that will be searched or put."""
 
+    async def prepare(self, texts: Iterable[str]) -> None: ...
     def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]: ...
     def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]: ...
     def put(self, id: str, text: str) -> None: ...
     def remove(self, id: str) -> None: ...
+
+
+def texts_in(action: Action) -> tuple[str, ...]:
+    """What an action searches for or writes: the texts a search engine must know vectors of."""
+    match action:
+        case Search(text) | Add(text) | Edit(_, text):
+            return (text,)
+    return ()
 
 
 def apply(store: Store, action: Action, advice: Advice = None) -> Result:
@@ -150,8 +160,12 @@ class Environment:
         self.ranking = ranking
 
     async def step(self, action: Action, role: Role) -> Step:
-        """Check, advise, apply. A new or edited document is searchable by the very next action."""
-        action = check(action, role)
+        """Check an action and carry it out."""
+        return await self.carry_out(check(action, role))
+
+    async def carry_out(self, action: Action) -> Step:
+        """Advise, apply. A new or edited document is searchable by the very next action."""
+        await self.engine.prepare(texts_in(action))
         advice = await self._advise(action)
         result = apply(self.store, action, advice)
         self.follow(result)

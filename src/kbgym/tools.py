@@ -109,6 +109,12 @@ ROLES: dict[Role, tuple[str, ...]] = {
     "reader": ("search", "read", "answer"),
     "curator": ("search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "done"),
 }
+_EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"}
+
+
+def is_editing(action: Action) -> bool:
+    """Whether an action may change a store."""
+    return action.__struct_config__.tag in _EDITING
 
 
 def tools_of(role: Role) -> tuple[Tool, ...]:

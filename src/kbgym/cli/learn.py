@@ -67,7 +67,7 @@ async def _learn(online: Online, rows: list[Any], tick: Tick) -> list[Learnt]:
     try:
         return await learn_traffic(online, rows, tick)
     finally:
-        await online.owner.close()
+        await online.live.close()
 
 
 def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
@@ -99,9 +99,9 @@ def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
         "admitted": online.admitted,
         "rolled_back": online.refused,
         "withdrawn": online.withdrawn,
-        "documents": len(online.owner.store),
-        "links": online.owner.store.links,
-        "iteration": online.owner.iteration,
+        "documents": len(online.live.store),
+        "links": online.live.store.links,
+        "iteration": online.live.iteration,
     }
 
 

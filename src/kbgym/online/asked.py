@@ -15,7 +15,6 @@ from kbgym.actions import Answer
 from kbgym.online.measures import Row
 from kbgym.policy import Turn
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted
 
 MOST = 2_000  # questions whose trajectory is kept at hand
@@ -52,7 +51,7 @@ class Questions:
         self.rows: list[Row] = []
         self._now: str | None = None
 
-    def __call__(self, event: Event, store: Store) -> None:
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
         match event:
             case Began(_, "forward", agent, question, text, 0):  # a training's passes have an epoch, and are no traffic
                 self._now = question
@@ -60,9 +59,8 @@ class Questions:
                 self.turns[question] = ()
                 if len(self.turns) > MOST:
                     self.turns.popitem(last=False)
-            case Acted(_, "forward", _, action, result) if self._now is not None:
-                turn = Turn(action, render(result, lambda id: store[id].text))
-                self.turns[self._now] = (*self.turns.get(self._now, ()), turn)
+            case Acted(_, "forward", _, action) if self._now is not None:
+                self.turns[self._now] = (*self.turns.get(self._now, ()), Turn(action, observation))
                 answer = action.text if isinstance(action, Answer) else None
                 self._change(self._now, answer=answer, actions=self.asked[self._now].actions + 1)
             case Noted(_, "stale", {"phase": "forward"}) if self._now is not None:

@@ -12,7 +12,6 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,13 +19,14 @@ from kbgym.actions import Action, Answer, Delete, Error
 from kbgym.environment import Step
 from kbgym.episode import Transcript
 from kbgym.errors import BadInput
-from kbgym.grading import abstains, grade
+from kbgym.grading import abstains, score
 from kbgym.online.agenda_follower import Desk
 from kbgym.online.asked import Asked, Questions
 from kbgym.online.measures import MeasureFile
-from kbgym.online.withdrawal import Doubts
+from kbgym.online.withdrawal import Withdrawals
 from kbgym.policy import Agent, Backward, Turn, Verdict
-from kbgym.protocol.gate import Asking, Gate
+from kbgym.protocol.asking import Asking
+from kbgym.protocol.gate import Gate, judged
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES
 from kbgym.protocol.trial import (
@@ -34,15 +34,14 @@ from kbgym.protocol.trial import (
     Trial,
     forward,
     land,
-    prepare_landing,
-    quarantine,
     record_forward,
+    refuse,
     trial,
     unchanged,
-    without,
 )
-from kbgym.serve.owner import Owner, Snapshot
+from kbgym.search.live import LiveEngine
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
+from kbgym.trace.live import LiveStore, Snapshot
 from kbgym.trace.place import is_url, open_place
 
 MOST_OPEN = 256
@@ -75,7 +74,7 @@ class Online:
 
     def __init__(
         self,
-        owner: Owner,
+        live: LiveStore,
         questions: Questions,
         desk: Desk,
         reader: Agent,
@@ -83,7 +82,7 @@ class Online:
         settings: Settings,
         gate: Gate | None = None,
     ) -> None:
-        self.owner, self.questions, self.desk, self.gate = owner, questions, desk, gate
+        self.live, self.questions, self.desk, self.gate = live, questions, desk, gate
         self.settings = settings
         self.reader, self.curator = reader, curator
         self._open: OrderedDict[str, Open] = OrderedDict()
@@ -91,26 +90,31 @@ class Online:
         self._wake = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         # A database keeps the trace, from which the rows come, and no file beside it.
-        self._file = MeasureFile(owner.place, questions.rows) if owner.place.is_dir() else None
+        self._file = MeasureFile(live.folder, questions.rows) if live.folder is not None else None
         self._written = len(questions.rows)
-        self._doubts = Doubts()
+        self._withdrawals = Withdrawals()
         self.admitted = self.refused = self.withdrawn = 0
         for asked in questions.asked.values():
             if gate is not None and asked.golds:
                 gate.answered(Asking(asked.id, asked.question, asked.golds, abstain(asked.golds)))
+
+    def warm(self) -> None:
+        """Have the embedding model opened beside the loop, before the first text that needs it."""
+        if isinstance(engine := self.live.environment.engine, LiveEngine):
+            engine.embedding.warm()
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     async def ask(self, question: str, client: str, id: str | None = None) -> Asked:
         """The serving reader answers."""
         settings = self.settings
-        transcript, base = await forward(self.owner, self.reader, question, settings.forward_budget, settings.memory)
+        transcript, base = await forward(self.live, self.reader, question, settings.forward_budget, settings.memory)
         return await self._answered(question, settings.reader, transcript, base, id)
 
     async def open(self, question: str, client: str) -> tuple[str, Open]:
         """The client's own agent will answer, on the store as it is now."""
-        async with self.owner.turn:
-            base = self.owner.snapshot()
+        async with self.live.looking():
+            base = self.live.snapshot()
         self._opened += 1
         id = f"open-{base.iteration}-{self._opened}"
         self._open[id] = opened = Open(question, client, base, self.settings.forward_budget)
@@ -144,12 +148,12 @@ class Online:
     async def _answered(
         self, question: str, agent: str, transcript: Transcript, base: Snapshot, id: str | None
     ) -> Asked:
-        owner = self.owner
-        async with owner.turn:
-            number = owner.iteration + 1
+        live = self.live
+        async with live.turn():
+            number = live.iteration + 1
             id = id or f"s{number}"
-            began = Began(number, "forward", agent, id, question)
-            durable = owner.commit(record_forward(owner, began, transcript, base), told=True)
+            record_forward(live, Began(number, "forward", agent, id, question), transcript, base)
+            durable = live.commit()
         await asyncio.shield(durable)
         return self.questions.asked[id]
 
@@ -162,8 +166,8 @@ class Online:
 
     async def gold(self, id: str, golds: tuple[str, ...]) -> Asked:
         """The right answer: grade, and teach in the background."""
-        owner = self.owner
-        async with owner.turn:
+        live = self.live
+        async with live.turn():
             asked = self.find(id)
             if asked.golds or asked.outcome == "agent_failed":
                 raise Refusal(
@@ -172,10 +176,9 @@ class Online:
                     if asked.golds
                     else f"question {id} was never answered: the agent failed.",
                 )
-            f1, em = 0.0, 0.0
-            if asked.answer is not None:
-                f1, em = grade(asked.answer, golds, abstain(golds))
-            durable = owner.commit([Graded(owner.iteration + 1, id, golds, f1, em, asked.answer)])
+            f1, em = score(asked.answer, golds, abstain(golds))
+            live.record(Graded(live.iteration + 1, id, golds, f1, em, asked.answer))
+            durable = live.commit()
         await asyncio.shield(durable)
         self._measure()
         if self.gate is not None:
@@ -185,13 +188,14 @@ class Online:
 
     async def verdict(self, id: str, right: bool, client: str) -> Asked:
         """Only right or wrong: it is counted, and nothing is learnt from it."""
-        owner = self.owner
-        async with owner.turn:
+        live = self.live
+        async with live.turn():
             asked = self.find(id)
             if asked.golds or asked.right is not None:
                 raise Refusal("conflict", f"question {id} has been judged already.")
             data = {"question": id, "right": right, "by": client}
-            durable = owner.commit([Noted(owner.iteration + 1, "feedback", data)])
+            live.record(Noted(live.iteration + 1, "feedback", data))
+            durable = live.commit()
         await asyncio.shield(durable)
         self._measure()
         return self.questions.asked[id]
@@ -229,81 +233,62 @@ class Online:
     async def _lesson(self, id: str) -> None:
         asked = self.questions.asked[id]
         verdict: Verdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
-        errands = self.desk.errands(self.owner.store, asked.question) if self.settings.strategy == "class" else ()
+        errands = self.desk.errands(self.live.store, asked.question) if self.settings.strategy == "class" else ()
         turns = self.questions.turns.get(id, ())
         if self.gate is not None:
-            await self._doubt(self.gate, asked, turns)
+            await self._withdraw(self.gate, asked, turns)
         task = Backward(asked.question, turns, asked.golds, asked.f1 or 0.0, verdict, errands)
         await self.backward(task, "backward", id, asked.question, self.settings.backward_budget)
 
-    async def _doubt(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
+    async def _withdraw(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
         """Withdraw what this question shows to cost answers: admitted once, on evidence that has come since."""
-        owner, asking = self.owner, Asking(asked.id, asked.question, asked.golds, abstain(asked.golds))
-        for document, cost in await self._doubts.hear(owner, gate, asking, turns, asked.f1 or 0.0):
-            async with owner.turn:
-                if document not in owner.store:
+        live, asking = self.live, Asking(asked.id, asked.question, asked.golds, abstain(asked.golds))
+        for document, cost in await self._withdrawals.costly(live, gate, asking, turns, asked.f1 or 0.0):
+            async with live.turn():
+                if document not in live.store:
                     continue
-                number, reason = owner.iteration + 1, f"{asked.id} is answered better without [{document}]"
-                step = await owner.environment.step(Delete(document), "curator")
+                number, reason = live.iteration + 1, f"{asked.id} is answered better without [{document}]"
+                step = await live.environment.carry_out(Delete(document))
                 data = {"question": asked.id, "verdict": "withdrawn", "reason": reason, "cost": round(cost, 6)}
-                owner.commit(
-                    [
-                        Began(number, "idle", "gate"),
-                        Acted(number, "idle", 1, step.action, step.result, step.verdict),
-                        Noted(number, "admission", data),
-                        Ended(number, "idle", "done"),
-                    ]
-                )
+                live.record(Began(number, "idle", "gate"))
+                live.record(Acted(number, "idle", 1, step.action, step.result, step.verdict), step.observation)
+                live.record(Noted(number, "admission", data))
+                live.record(Ended(number, "idle", "done"))
+                live.commit()
                 self.withdrawn += 1
-        await owner.durable()
+        await live.durable()
 
     async def backward(self, task: Backward, phase: Phase, id: str, text: str, budget: int) -> Trial:
         """A curator's pass: played on a copy, judged by the gate, landed or kept as refused."""
-        owner, settings = self.owner, self.settings
+        live, settings = self.live, self.settings
         for attempt in range(1, TRIES + 1):
-            made = await trial(owner, self.curator, task, budget, settings.memory)
-            made, verdict = await self._judged(made)
-            await prepare_landing(owner, made)
-            async with owner.turn:
+            made = await trial(live, self.curator, task, budget, settings.memory)
+            made, verdict = await judged(self.gate, made, live.iteration)
+            await live.prepare([step.action for step in made.edits])
+            async with live.turn():
                 refused = verdict is not None and verdict["verdict"] == "quarantined"
-                fresh = unchanged(owner, made)
-                if not fresh and attempt < TRIES and not refused:
-                    continue
-                number = owner.iteration + 1
-                began = Began(number, phase, settings.curator, id, text)
-                notes = [Noted(number, "admission", {"question": id, **verdict})] if verdict else []
-                if refused and verdict is not None:
-                    quarantine(owner, began, made, notes, str(verdict["reason"]))
-                    self.refused += 1
-                elif fresh:
-                    await land(owner, began, made, notes)
-                    self.admitted += made.changed
-                else:
+                fresh = unchanged(live, made)
+                if not fresh and not refused:
+                    if attempt < TRIES:
+                        continue
                     reason = "documents it builds on were changed by others each time it was played"
-                    data = {"question": id, "verdict": "quarantined", "reason": reason}
-                    quarantine(owner, began, made, [Noted(number, "admission", data)], reason)
+                    refused, verdict = True, {"verdict": "quarantined", "reason": reason}
+                number = live.iteration + 1
+                live.record(Began(number, phase, settings.curator, id, text))
+                if refused:
+                    refuse(live, number, phase, made)
                     self.refused += 1
+                else:
+                    await land(live, number, phase, made)
+                    self.admitted += made.changed
+                if verdict is not None:
+                    live.record(Noted(number, "admission", {"question": id, **verdict}))
+                passed = made.transcript
+                live.record(Ended(number, phase, passed.outcome, passed.failure, passed.usage))
+                live.commit()
             break
-        await owner.durable()
+        await live.durable()
         return made
-
-    async def _judged(self, made: Trial) -> tuple[Trial, dict[str, Any] | None]:
-        """What the gate says of a trial that changed something: the part of it that may land, and the verdict.
-
-        No verdict where there is no gate or nothing to judge.
-        """
-        if self.gate is None or not made.changed:
-            return made, None
-        before = made.base.environment()
-        found = await self.gate.judge(before, made.environment, made.touched, self.owner.iteration)
-        withheld = [made.environment.store[id].text for id in found.withheld]
-        if withheld and not made.touched <= set(found.withheld):
-            made = without(made, found.withheld)
-            rest = await self.gate.judge(before, made.environment, made.touched, self.owner.iteration)
-            found = msgspec.structs.replace(rest, reason=rest.reason or found.reason)
-        data: dict[str, Any] = msgspec.to_builtins(found)
-        del data["admitted"]
-        return made, {"verdict": "admitted" if found.admitted else "quarantined", **data, "withheld": withheld}
 
 
 def abstain(golds: tuple[str, ...]) -> bool:

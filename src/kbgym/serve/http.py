@@ -1,7 +1,7 @@
 """A store over HTTP: JSON in, JSON out, MCP at /mcp, and an OpenAPI document that says what may be answered.
 
 An agent's mistake (an unknown id) is an answer like any other, with a result of kind error; a status other than 200
-says the request itself was wrong. What stands before a request is in `guarding.py`; the work is the owner's.
+says the request itself was wrong. What stands before a request is in `middleware.py`; the work is the live store's.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from kbgym.actions import Invalid
 from kbgym.errors import Failed
 from kbgym.online.learning import Online, Refusal
 from kbgym.online.measures import rolling
+from kbgym.serve.acting import act
 from kbgym.serve.mcp import Caller, make_server
 from kbgym.serve.metrics import Metrics
 from kbgym.serve.middleware import BODY_SECONDS, MOST_BODY, Guard, refuse
 from kbgym.serve.openapi import ACTIONS, document
-from kbgym.serve.owner import Owner
 from kbgym.serve.sessions import Session, Sessions
 from kbgym.serve.tokens import Client, Tokens
 from kbgym.store import ledger
 from kbgym.tools import MOST_TEXT, ROLES, parse
+from kbgym.trace.live import LiveStore
 
 SESSION, QUESTION = "kbgym-session", "kbgym-question"
 _STATUS = {"missing": 404, "conflict": 409, "forbidden": 403, "invalid": 422}
@@ -53,13 +54,13 @@ class Gold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The routes. One object a process."""
 
-    def __init__(self, owner: Owner, online: Online, version: str, auth: bool) -> None:
-        self.owner, self.online, self.version = owner, online, version
+    def __init__(self, live: LiveStore, online: Online, version: str, auth: bool) -> None:
+        self.live, self.online, self.version = live, online, version
         self.sessions = Sessions()
         self.metrics = Metrics()
         self._document = document(version, auth)
         self.mcp = StreamableHTTPSessionManager(
-            make_server(owner, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=1_000
+            make_server(live, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=1_000
         )
 
     def routes(self) -> list[BaseRoute]:
@@ -80,7 +81,7 @@ class Api:
     # -- actions ------------------------------------------------------------------------------------------------------
 
     def _action(self, name: str) -> Callable[[Request], Awaitable[Response]]:
-        async def act(request: Request) -> Response:
+        async def handle(request: Request) -> Response:
             client = _client(request)
             if name not in ROLES[client.role]:
                 raise Refusal("forbidden", f"{name} needs a curator's token.")
@@ -91,12 +92,12 @@ class Api:
                 opened = self.online.opened(question, client.name)
                 step, version, conflict = await opened.act(action), opened.base.iteration, False
             else:
-                reply = await self.owner.act(self._session(request), action, client.role)
+                reply = await act(self.live, self._session(request), action, client.role)
                 step, version, conflict = reply.step, reply.version, reply.conflict
             body = {"observation": step.observation, "result": step.result, "version": version}
             return _json(body, 409 if conflict else 200)
 
-        return _answered(act)
+        return _answered(handle)
 
     def _session(self, request: Request) -> Session:
         name = request.headers.get("mcp-session-id") or request.headers.get(SESSION) or ""
@@ -153,10 +154,10 @@ class Api:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def stats(self, request: Request) -> Response:
-        owner, rows = self.owner, self.online.questions.rows
-        counts = msgspec.to_builtins(ledger(owner.store))
+        live, rows = self.live, self.online.questions.rows
+        counts = msgspec.to_builtins(ledger(live.store))
         measures = {"asked": len(self.online.questions.asked), "graded": len(rows), "rolling": rolling(rows)}
-        return _json({**counts, "version": owner.iteration, "hash": owner.store.fingerprint, "questions": measures})
+        return _json({**counts, "version": live.iteration, "hash": live.store.fingerprint, "questions": measures})
 
     async def health(self, request: Request) -> Response:
         return _json({"status": "ok", "version": self.version})
@@ -165,13 +166,13 @@ class Api:
         return _json(self._document)
 
     async def metrics_text(self, request: Request) -> Response:
-        owner, online = self.owner, self.online
+        live, online = self.live, self.online
         gauges = {
-            "documents": ("gauge", "Documents in the store.", float(len(owner.store))),
-            "links": ("gauge", "Links in the store.", float(owner.store.links)),
-            "iteration": ("gauge", "The store's iteration.", float(owner.iteration)),
-            "commits_total": ("counter", "Transactions written.", float(owner.commits)),
-            "flushes_total": ("counter", "Times the disk was flushed.", float(owner.flushes)),
+            "documents": ("gauge", "Documents in the store.", float(len(live.store))),
+            "links": ("gauge", "Links in the store.", float(live.store.links)),
+            "iteration": ("gauge", "The store's iteration.", float(live.iteration)),
+            "commits_total": ("counter", "Transactions written.", float(live.commits)),
+            "flushes_total": ("counter", "Times the disk was flushed.", float(live.flushes)),
             "questions_total": ("counter", "Questions asked.", float(len(online.questions.asked))),
             "learning_queue": ("gauge", "Questions still to learn from.", float(len(online.questions.to_learn))),
             "admitted_total": ("counter", "Backward passes whose edits were admitted.", float(online.admitted)),
@@ -195,7 +196,7 @@ class _Mcp:
 
 
 def make_app(
-    owner: Owner,
+    live: LiveStore,
     online: Online,
     tokens: Tokens | None,
     version: str,
@@ -205,7 +206,7 @@ def make_app(
     body_seconds: float = BODY_SECONDS,
 ) -> ASGIApp:
     """The whole application, with learning in the background while it runs; `view` is shown below /view/."""
-    api = Api(owner, online, version, tokens is not None)
+    api = Api(live, online, version, tokens is not None)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -215,7 +216,7 @@ def make_app(
                 yield
         finally:
             await online.stop()
-            await owner.close()
+            await live.close()
 
     async def said(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

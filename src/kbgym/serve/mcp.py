@@ -17,9 +17,10 @@ from mcp.server.stdio import stdio_server
 from kbgym.actions import Error, Invalid
 from kbgym.errors import Failed
 from kbgym.online.learning import Online, Open, Refusal
-from kbgym.serve.owner import Owner
+from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session
 from kbgym.tools import Role, Tool, parse, tools_of
+from kbgym.trace.live import LiveStore
 
 Context = ServerRequestContext[Any, Any]
 
@@ -39,7 +40,7 @@ def tools_for(caller: Caller) -> tuple[Tool, ...]:
 
 
 def make_server(
-    owner: Owner, online: Online | None, caller_of: Callable[[Context], Caller], version: str
+    live: LiveStore, online: Online | None, caller_of: Callable[[Context], Caller], version: str
 ) -> Server[Any]:
     """A server for one process; every request is answered for the caller it came from. Questions need `online`."""
 
@@ -77,7 +78,7 @@ def make_server(
                     return _text("Answer submitted.")
                 step = await opened.act(action)
                 return _text(step.observation, isinstance(step.result, Error))
-            reply = await owner.act(caller.session, action, caller.role)
+            reply = await act(live, caller.session, action, caller.role)
         except (Refusal, Failed) as refusal:
             return _text(f"Error: {refusal}", True)
         return _text(reply.step.observation, isinstance(reply.step.result, Error))
