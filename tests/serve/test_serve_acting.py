@@ -183,7 +183,7 @@ def test_a_snapshot_stays_what_it_was(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
             live, ada = online.live, Session("ada")
-            _, question = await online.open("Who bakes?", "rex")
+            question = await online.open("Who bakes?", "rex")
             before = [await question.act(action) for action in (Search("job is baker"), Read(BAKER))]
             await act(live, ada, Edit(BAKER, "Ada Alm retired."), "curator")
             await act(live, ada, Link(BAKER, MILLER), "curator")

@@ -16,7 +16,7 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.online.learning import Online, Refusal
-from kbgym.online.measures import Row, rolling, windows
+from kbgym.online.measures import Measure, window
 from kbgym.policy import View
 from kbgym.protocol.gate import Asking, Gate
 from kbgym.serve.acting import act
@@ -88,7 +88,7 @@ def test_being_told_right_makes_no_gold_of_the_stores_own_answer(place: Path) ->
             with pytest.raises(Refusal):
                 await online.verdict(asked.id, False, "rex")
             assert not online.questions.to_learn
-            assert rolling(online.questions.rows).em == 1.0  # type: ignore[union-attr]
+            assert online.questions.rolling().em == 1.0  # type: ignore[union-attr]
 
     asyncio.run(work())
     assert not any(isinstance(e, Noted) and e.kind == "admission" for e in StoreFolder(place).events)
@@ -117,7 +117,7 @@ def test_what_was_graded_and_not_learnt_is_learnt_after_a_restart(place: Path) -
 
     async def after(id: str) -> None:
         async with opened(place) as online:
-            assert online.questions.to_learn == [id]
+            assert list(online.questions.to_learn) == [id]
             assert online.find(id).answer == GOLD
             assert online.questions.turns[id], "the trajectory comes back with the trace"
             await online.learn()
@@ -131,20 +131,20 @@ def test_what_was_graded_and_not_learnt_is_learnt_after_a_restart(place: Path) -
 def test_a_clients_own_agent_answers_on_the_store_as_it_was(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            id, question = await online.open(QUESTION, "rex")
-            await question.act(Search("job is baker"))
-            await question.act(Read(IDS["Ada Alm's job is baker"]))
+            id = (await online.open(QUESTION, "rex")).id
+            await online.act(id, "rex", Search("job is baker"))
+            await online.act(id, "rex", Read(IDS["Ada Alm's job is baker"]))
             await act(online.live, Session("ada"), Edit(IDS["Ada Alm's job is baker"], "Ada Alm retired."), "curator")
             await act(online.live, Session("ada"), Delete(IDS["Cy Alm's job is baker"]), "curator")
             with pytest.raises(Refusal):
-                online.opened(id, "somebody else")
+                await online.act(id, "somebody else", Search("job is baker"))
             asked = await online.close(id, "rex", GOLD)
             assert (asked.agent, asked.actions, asked.answer) == ("rex", 3, GOLD)
 
     asyncio.run(work())
     assert replayed(place), "a pass that began before an edit must not break the replay"
     events = StoreFolder(place).events
-    assert [e.kind for e in events if isinstance(e, Noted)] == ["stale"], "its search found a document deleted since"
+    assert [e.kind for e in events if isinstance(e, Noted)] == ["stale", "asked"], "its search found one deleted since"
     assert sum(isinstance(e, Acted) and e.phase == "forward" for e in events) == 2
 
 
@@ -296,10 +296,9 @@ def test_the_prequential_file_follows_the_trace(place: Path) -> None:
             await work(online)
 
     asyncio.run(twice())
-    rows = list(read_lines(place / "prequential.jsonl", Row))
+    rows = list(read_lines(place / "prequential.jsonl", Measure))
     assert [row.em for row in rows] == [1.0, 0.0, 1.0, 0.0]
-    assert [(w.first, w.last, w.em) for w in windows(rows, 3)] == [(1, 3, pytest.approx(2 / 3)), (4, 4, 0.0)]
-    assert rolling(rows, 2).em == 0.5 and rolling([]) is None  # type: ignore[union-attr]
+    assert window(rows[:3], 1).em == pytest.approx(2 / 3) and window(rows[2:], 3).last == 4
 
 
 def test_the_gate_asks_those_an_edit_can_reach(place: Path) -> None:

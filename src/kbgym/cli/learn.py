@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
 from kbgym.cli.common import STORE, Tick, emit, output_options, progress
+from kbgym.online.asked import Questions
 from kbgym.online.learning import Online, settings_of
 from kbgym.online.setup import Learnt, learn_traffic, open_online, read_traffic
 from kbgym.protocol.gate import MARGIN
@@ -56,7 +58,7 @@ def command(
     rows = read_traffic(traffic)
     settings = settings_of(place, strategy=strategy, curator=curator, reader=reader, embedder=embedder)
     with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick, Questions(sys.maxsize))
     with progress("learning", quiet or as_json) as tick:
         learnt = asyncio.run(_learn(online, rows, tick))
     result = report(learnt, online, window)

@@ -147,7 +147,7 @@ async def _stdio(live: LiveStore, online: Online | None, role: Role, client: str
     if question is not None and online is not None:
         if role != "reader":
             raise BadInput("a question is answered by a reader; use --role reader.")
-        opened, _ = await online.open(question, client)
+        opened = (await online.open(question, client)).id
     caller = Caller(role, session, opened)
     try:
         await serve_stdio(make_server(live, online, lambda _: caller, version("kbgym")))

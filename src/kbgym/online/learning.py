@@ -8,14 +8,13 @@ A gold is what a client gives as one; being told "right" never makes the store's
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import OrderedDict
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from kbgym.actions import Action, Answer, Delete, Error
+from kbgym.actions import Action, Answer, Delete
 from kbgym.environment import Step
 from kbgym.episode import Transcript
 from kbgym.errors import BadInput
@@ -23,7 +22,9 @@ from kbgym.grading import abstains, score
 from kbgym.online.agenda_follower import Desk
 from kbgym.online.asked import Asked, Questions
 from kbgym.online.measures import MeasureFile
+from kbgym.online.open_questions import OpenQuestion, OpenQuestions, Refusal, new_id
 from kbgym.online.withdrawal import Withdrawals
+from kbgym.online.worker import Worker
 from kbgym.policy import Agent, Backward, Turn, Verdict
 from kbgym.protocol.asking import Asking
 from kbgym.protocol.gate import Gate, judged
@@ -44,29 +45,7 @@ from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
 from kbgym.trace.live import LiveStore, Snapshot
 from kbgym.trace.place import is_url, open_place
 
-MOST_OPEN = 256
-
-
-class Refusal(Exception):
-    """What was asked about a question cannot be done; `kind` is missing, conflict or forbidden."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class Open:
-    """A question a client's own agent is answering: it sees the store as it was when the question was opened."""
-
-    def __init__(self, question: str, client: str, base: Snapshot, budget: int) -> None:
-        self.question, self.client, self.base, self.budget = question, client, base, budget
-        self.environment = base.environment()
-        self.steps: list[Step] = []
-
-    async def act(self, action: Action) -> Step:
-        step = await self.environment.step(action, "reader")
-        self.steps.append(step)
-        return step
+_logger = logging.getLogger("kbgym.learning")
 
 
 class Online:
@@ -85,13 +64,11 @@ class Online:
         self.live, self.questions, self.desk, self.gate = live, questions, desk, gate
         self.settings = settings
         self.reader, self.curator = reader, curator
-        self._open: OrderedDict[str, Open] = OrderedDict()
-        self._opened = 0
-        self._wake = asyncio.Event()
-        self._worker: asyncio.Task[None] | None = None
+        self.open_questions = OpenQuestions()
+        self.worker = Worker(lambda: next(iter(self.questions.to_learn), None), self._lesson, self._set_aside)
         # A database keeps the trace, from which the rows come, and no file beside it.
-        self._file = MeasureFile(live.folder, questions.rows) if live.folder is not None else None
-        self._written = len(questions.rows)
+        self._file = MeasureFile(live.folder, questions.unwritten) if live.folder is not None else None
+        questions.unwritten.clear()
         self._withdrawals = Withdrawals()
         self.admitted = self.refused = self.withdrawn = 0
         for asked in questions.asked.values():
@@ -109,60 +86,61 @@ class Online:
         """The serving reader answers."""
         settings = self.settings
         transcript, base = await forward(self.live, self.reader, question, settings.forward_budget, settings.memory)
-        return await self._answered(question, settings.reader, transcript, base, id)
+        return await self._answered(question, settings.reader, client, transcript, base, id)
 
-    async def open(self, question: str, client: str) -> tuple[str, Open]:
+    async def open(self, question: str, client: str) -> OpenQuestion:
         """The client's own agent will answer, on the store as it is now."""
         async with self.live.looking():
             base = self.live.snapshot()
-        self._opened += 1
-        id = f"open-{base.iteration}-{self._opened}"
-        self._open[id] = opened = Open(question, client, base, self.settings.forward_budget)
-        if len(self._open) > MOST_OPEN:
-            self._open.popitem(last=False)
-        return id, opened
+        return self.open_questions.add(question, client, base, self.settings.forward_budget)
 
-    def opened(self, id: str, client: str) -> Open:
-        found = self._open.get(id)
-        if found is None or found.client != client:
-            raise Refusal("missing", f"there is no open question {id!r}.")
-        return found
+    async def act(self, id: str, client: str, action: Action) -> Step:
+        """One action of a client's own agent for its open question; the last one of the budget ends the question."""
+        opened = self.open_questions.find(id, client)
+        step = await opened.act(action)
+        if opened.is_over:
+            await self._close(opened)
+        return step
 
     async def close(self, id: str, client: str, answer: str) -> Asked:
         """The client's own agent has answered."""
-        opened = self.opened(id, client)
+        opened = self.open_questions.find(id, client)
         await opened.act(Answer(answer))
-        if isinstance(opened.steps[-1].result, Error):
-            raise Refusal("invalid", opened.steps.pop().result.message)  # type: ignore[union-attr]
-        del self._open[id]
-        transcript = Transcript("reader", "answered", tuple(opened.steps), answer=opened.steps[-1].action.text)  # type: ignore[union-attr]
-        return await self._answered(opened.question, client, transcript, opened.base, None)
+        return await self._close(opened)
 
     async def report(self, question: str, client: str, actions: Sequence[Action], answer: str) -> Asked:
         """The client's own agent has answered elsewhere: its searches and reads are done again here, and recorded."""
-        id, opened = await self.open(question, client)
+        opened = await self.open(question, client)
         for action in actions[: opened.budget - 1]:
             await opened.act(action)
-        return await self.close(id, client, answer)
+        await opened.act(Answer(answer))
+        return await self._close(opened)
+
+    async def _close(self, opened: OpenQuestion) -> Asked:
+        self.open_questions.close(opened.id)
+        client, base = opened.client, opened.base
+        return await self._answered(opened.question, client, client, opened.transcript, base, opened.id)
 
     async def _answered(
-        self, question: str, agent: str, transcript: Transcript, base: Snapshot, id: str | None
+        self, question: str, agent: str, client: str, transcript: Transcript, base: Snapshot, id: str | None
     ) -> Asked:
         live = self.live
         async with live.turn():
-            number = live.iteration + 1
-            id = id or f"s{number}"
+            number, id = live.iteration + 1, id or new_id()
             record_forward(live, Began(number, "forward", agent, id, question), transcript, base)
+            live.record(Noted(number, "asked", {"question": id, "by": client}))
             durable = live.commit()
         await asyncio.shield(durable)
         return self.questions.asked[id]
 
     # -- feedback -----------------------------------------------------------------------------------------------------
 
-    def find(self, id: str) -> Asked:
-        if id not in self.questions.asked:
-            raise Refusal("missing", f"there is no question {id!r}.")
-        return self.questions.asked[id]
+    def find(self, id: str, client: str | None = None) -> Asked:
+        """A question by id; with `client`, only one that client asked, and never its golds."""
+        found = self.questions.asked.get(id)
+        if found is None or (client is not None and found.client != client):
+            raise Refusal("missing", f"there is no question {id[:80]!r} among the latest.")
+        return found if client is None else msgspec.structs.replace(found, golds=())
 
     async def gold(self, id: str, golds: tuple[str, ...]) -> Asked:
         """The right answer: grade, and teach in the background."""
@@ -183,13 +161,14 @@ class Online:
         self._measure()
         if self.gate is not None:
             self.gate.answered(Asking(id, asked.question, golds, abstain(golds)))
-        self._wake.set()
+        self.worker.wake()
         return self.questions.asked[id]
 
-    async def verdict(self, id: str, right: bool, client: str) -> Asked:
-        """Only right or wrong: it is counted, and nothing is learnt from it."""
+    async def verdict(self, id: str, right: bool, client: str, curator: bool = False) -> Asked:
+        """Only right or wrong, from whoever asked or a curator: it is counted, and nothing is learnt from it."""
         live = self.live
         async with live.turn():
+            self.find(id, None if curator else client)
             asked = self.find(id)
             if asked.golds or asked.right is not None:
                 raise Refusal("conflict", f"question {id} has been judged already.")
@@ -201,34 +180,36 @@ class Online:
         return self.questions.asked[id]
 
     def _measure(self) -> None:
-        for row in self.questions.rows[self._written :]:
+        """Bring the file of measures into step; it is derived, so trouble with it is no trouble of the question."""
+        rows, self.questions.unwritten = self.questions.unwritten, []
+        try:
             if self._file is not None:
-                self._file.add(row)
-        self._written = len(self.questions.rows)
+                self._file.add(rows)
+        except OSError as error:
+            self.questions.unwritten = [*rows, *self.questions.unwritten]
+            _logger.warning("the measures could not be written: %s", error)
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Learn in the background from now on, beginning with what an earlier process left."""
-        self._worker = asyncio.get_running_loop().create_task(self._work())
+        self.worker.start()
 
     async def stop(self) -> None:
-        if self._worker is not None:
-            self._worker.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._worker
-
-    async def _work(self) -> None:
-        while True:
-            await self.learn()
-            self._wake.clear()
-            if not self.questions.to_learn:
-                await self._wake.wait()
+        await self.worker.stop()
 
     async def learn(self) -> None:
         """Teach everything that has its gold and was not taught yet."""
-        while waiting := self.questions.to_learn:
-            await self._lesson(waiting[0])
+        while self.questions.to_learn:
+            await self.worker.attempt(next(iter(self.questions.to_learn)))
+
+    async def _set_aside(self, id: str, reason: str) -> None:
+        """A lesson that fails for a reason of its own is not tried again, and the trace says why."""
+        live = self.live
+        async with live.turn():
+            live.record(Noted(live.iteration + 1, "set aside", {"question": id, "reason": reason[:500]}))
+            durable = live.commit()
+        await asyncio.shield(durable)
 
     async def _lesson(self, id: str) -> None:
         asked = self.questions.asked[id]

@@ -71,9 +71,10 @@ def open_online(
     evidence: int = 0,
     held_out_file: Path | None = None,
     tick: Tick | None = None,
+    questions: Questions | None = None,
 ) -> Online:
-    """A store open for questions and edits; whoever opened it closes its owner."""
-    questions, desk = Questions(), Desk()
+    """A store open for questions and edits; whoever opened it closes its live store."""
+    questions, desk = questions or Questions(), Desk()
     reader = make_agent(settings.reader, "reader")
     curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
     budget, memory = settings.forward_budget, settings.memory

@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.actions import Invalid
 from kbgym.errors import Failed
-from kbgym.online.learning import Online, Refusal
-from kbgym.online.measures import rolling
+from kbgym.online.learning import Online
+from kbgym.online.open_questions import Refusal
 from kbgym.serve.acting import act
 from kbgym.serve.mcp import Caller, make_server
 from kbgym.serve.metrics import Metrics
@@ -89,8 +89,8 @@ class Api:
             if isinstance(action, Invalid):
                 raise Refusal("invalid", action.reason)
             if (question := request.headers.get(QUESTION)) is not None and name in ROLES["reader"]:
-                opened = self.online.opened(question, client.name)
-                step, version, conflict = await opened.act(action), opened.base.iteration, False
+                version, conflict = self.online.open_questions.find(question, client.name).base.iteration, False
+                step = await self.online.act(question, client.name, action)
             else:
                 reply = await act(self.live, self._session(request), action, client.role)
                 step, version, conflict = reply.step, reply.version, reply.conflict
@@ -123,12 +123,13 @@ class Api:
         if asking.actions:
             raise Refusal("invalid", "actions without an answer; open the question with reader caller instead.")
         if asking.reader == "caller":
-            id, opened = await self.online.open(question, client.name)
-            return _json({"id": id, "question": opened.question, "state": "open", "agent": client.name})
+            opened = await self.online.open(question, client.name)
+            return _json({"id": opened.id, "question": opened.question, "state": "open", "agent": client.name})
         return _json(await self.online.ask(question, client.name))
 
     async def question(self, request: Request) -> Response:
-        return _json(self.online.find(request.path_params["id"]))
+        client = _client(request)
+        return _json(self.online.find(request.path_params["id"], None if client.role == "curator" else client.name))
 
     async def answer(self, request: Request) -> Response:
         action = parse("answer", await _object(request), "reader")
@@ -143,7 +144,7 @@ class Api:
         if (gold.answers is None) == (gold.right is None):
             raise Refusal("invalid", "give either answers or right.")
         if gold.right is not None:
-            return _json(await self.online.verdict(id, gold.right, client.name))
+            return _json(await self.online.verdict(id, gold.right, client.name, client.role == "curator"))
         if client.role != "curator":
             raise Refusal("forbidden", "the store learns from a gold, so giving one needs a curator's token.")
         answers = tuple(_line(answer, "answers") for answer in gold.answers or ())
@@ -154,13 +155,17 @@ class Api:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def stats(self, request: Request) -> Response:
-        live, rows = self.live, self.online.questions.rows
+        live, questions = self.live, self.online.questions
         counts = msgspec.to_builtins(ledger(live.store))
-        measures = {"asked": len(self.online.questions.asked), "graded": len(rows), "rolling": rolling(rows)}
+        measures = {"asked": questions.total, "graded": questions.graded, "rolling": questions.rolling()}
         return _json({**counts, "version": live.iteration, "hash": live.store.fingerprint, "questions": measures})
 
     async def health(self, request: Request) -> Response:
-        return _json({"status": "ok", "version": self.version})
+        learning, questions = self.online.worker.state, self.online.questions
+        waiting = {"waiting": len(questions.to_learn), "set_aside": questions.set_aside}
+        status = "ok" if not learning.failures else "degraded"
+        shown = {"running": learning.running, "failures": learning.failures, **waiting}
+        return _json({"status": status, "version": self.version, "learning": shown})
 
     async def openapi(self, request: Request) -> Response:
         return _json(self._document)
@@ -173,13 +178,16 @@ class Api:
             "iteration": ("gauge", "The store's iteration.", float(live.iteration)),
             "commits_total": ("counter", "Transactions written.", float(live.commits)),
             "flushes_total": ("counter", "Times the disk was flushed.", float(live.flushes)),
-            "questions_total": ("counter", "Questions asked.", float(len(online.questions.asked))),
+            "questions_total": ("counter", "Questions asked.", float(online.questions.total)),
             "learning_queue": ("gauge", "Questions still to learn from.", float(len(online.questions.to_learn))),
+            "learning_failures": ("gauge", "Failures of learning in a row.", float(online.worker.state.failures)),
+            "set_aside_total": ("counter", "Lessons set aside.", float(online.questions.set_aside)),
+            "open_questions": ("gauge", "Questions being answered.", float(len(online.open_questions))),
             "admitted_total": ("counter", "Backward passes whose edits were admitted.", float(online.admitted)),
             "rolled_back_total": ("counter", "Backward passes whose edits were refused.", float(online.refused)),
             "withdrawn_total": ("counter", "Admitted documents withdrawn since.", float(online.withdrawn)),
         }
-        if (recent := rolling(online.questions.rows)) is not None:
+        if (recent := online.questions.rolling()) is not None:
             gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
             gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with a gold.", recent.f1 or 0.0)
         return PlainTextResponse(self.metrics.text(gauges))

@@ -16,7 +16,8 @@ from mcp.server.stdio import stdio_server
 
 from kbgym.actions import Error, Invalid
 from kbgym.errors import Failed
-from kbgym.online.learning import Online, Open, Refusal
+from kbgym.online.learning import Online
+from kbgym.online.open_questions import Refusal
 from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session
 from kbgym.tools import Role, Tool, parse, tools_of
@@ -72,11 +73,10 @@ def make_server(
             return _text(f"Error: {action.reason}", True)
         try:
             if online is not None and caller.question is not None:
-                opened: Open = online.opened(caller.question, caller.session.client)
                 if name == "answer":
                     await online.close(caller.question, caller.session.client, str(arguments["text"]))
                     return _text("Answer submitted.")
-                step = await opened.act(action)
+                step = await online.act(caller.question, caller.session.client, action)
                 return _text(step.observation, isinstance(step.result, Error))
             reply = await act(live, caller.session, action, caller.role)
         except (Refusal, Failed) as refusal:

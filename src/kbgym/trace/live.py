@@ -31,7 +31,7 @@ from kbgym.trace.folder import TRACE
 from kbgym.trace.judge_cache import TRIES, JudgeCache
 from kbgym.trace.listeners import Listener, replaying
 from kbgym.trace.place import Appender, Place, is_url, open_place, shown, store_at
-from kbgym.trace.replay import catch_up
+from kbgym.trace.replay import catch_up, committed
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
 
@@ -261,7 +261,7 @@ class LiveStore:
         if self._position_now is not None:
             self._position = self._position_now()
         store = self.store
-        commit = Committed(self.iteration, self._position, store.fingerprint, len(store), store.links)
+        commit = committed(self.iteration, self._position, store)
         events, self._open = [*self._open, commit], []
         self._tell(commit, store, "")
         durable = asyncio.get_running_loop().create_future()
