@@ -38,10 +38,11 @@ from kbgym.actions import (
     Unlink,
     Unlinked,
 )
+from kbgym.observations import Observations, observe
 from kbgym.search.ranking import page_apart, whole_ranking
 from kbgym.store import Refused, Store
 from kbgym.store.guard import NEIGHBOURS, Judge, RuleJudge, Verdict, verdict
-from kbgym.tools import PAGE_SIZE, Role, check, render
+from kbgym.tools import PAGE_SIZE, Role, check
 
 
 class Nearest(msgspec.Struct, frozen=True):
@@ -153,11 +154,19 @@ def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str |
 class Environment:
     """A live store: actions in, observations out, and the search engine kept in step with every change."""
 
-    def __init__(self, store: Store, engine: Engine, judge: Judge | None = None, ranking: Ranking = "paper") -> None:
+    def __init__(
+        self,
+        store: Store,
+        engine: Engine,
+        judge: Judge | None = None,
+        ranking: Ranking = "paper",
+        observations: Observations = "paper",
+    ) -> None:
         self.store = store
         self.engine = engine
         self.judge = judge or RuleJudge()
         self.ranking = ranking
+        self.observations = observations
 
     async def step(self, action: Action, role: Role) -> Step:
         """Check an action and carry it out."""
@@ -170,7 +179,11 @@ class Environment:
         result = apply(self.store, action, advice)
         self.follow(result)
         judged = advice if isinstance(advice, Verdict) and advice.checks else None
-        return Step(action, result, render(result, self.text_of), judged)
+        return Step(action, result, self.observed(result), judged)
+
+    def observed(self, result: Result) -> str:
+        """What an agent reads of a result."""
+        return observe(result, self.store.look, self.observations)
 
     def text_of(self, id: str) -> str:
         return self.store[id].text

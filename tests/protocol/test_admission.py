@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search
-from kbgym.agents.base import documents
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import Key, index_text
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import encode
 from kbgym.environment import Environment
+from kbgym.observations import documents, render
 from kbgym.policy import Backward, Errand
 from kbgym.protocol.asking import askings
 from kbgym.protocol.exam import examine
@@ -20,7 +20,6 @@ from kbgym.protocol.gate import Panel, judged
 from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.protocol.trial import land, refuse, trial
 from kbgym.store import Store, source
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore

@@ -11,9 +11,9 @@ from serving import HASH, family_store, opened, replayed
 
 from kbgym.actions import Action, Add, Delete, Done, Edit, LinkMany, Search, Unlink
 from kbgym.agents.base import Plan, PlannedPolicy
-from kbgym.agents.base import documents as shown
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.environment import apply
+from kbgym.observations import documents as shown
 from kbgym.online.agenda_follower import Desk
 from kbgym.policy import View
 from kbgym.protocol.gate import Asking, Gate

@@ -11,10 +11,10 @@ from serving import HASH, family_store, opened, replayed
 
 from kbgym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.agents.base import Plan, PlannedPolicy
-from kbgym.agents.base import documents as shown
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import read_lines
 from kbgym.environment import Environment
+from kbgym.observations import documents as shown
 from kbgym.online.learning import Online, Refusal
 from kbgym.online.measures import Measure, window
 from kbgym.policy import View

@@ -29,7 +29,7 @@ from kbgym.actions import (
 from kbgym.environment import Environment, Nearest, Step, apply
 from kbgym.episode import Transcript, play
 from kbgym.policy import Agent, Backward, Forward
-from kbgym.tools import is_editing, render
+from kbgym.tools import is_editing
 from kbgym.trace.events import Acted, Began, Ended, Noted, Phase
 from kbgym.trace.live import LiveStore, Snapshot
 
@@ -86,7 +86,7 @@ async def trial(live: LiveStore, curator: Agent, task: Backward, budget: int, me
     """A curator's pass on a copy nobody else sees."""
     async with live.looking():
         base, engine = live.snapshot(), live.overlay()
-    environment = Environment(base.store.copy(), engine, live.environment.judge, base.ranking)
+    environment = Environment(base.store.copy(), engine, live.environment.judge, base.ranking, base.observations)
     return Trial(await play(curator(), environment, "curator", task, budget, memory), base, environment)
 
 
@@ -149,8 +149,8 @@ def _repeat(
     advice = Nearest(result.ids) if isinstance(result, Found) else step.verdict
     scratch = live.store if not is_editing(action) else live.store.copy()
     if apply(scratch, action, advice) == result:
-        read = render(result, live.environment.text_of)
-        live.record(Acted(iteration, phase, number, action, result, step.verdict), read)
+        acted = Acted(iteration, phase, number, action, result, step.verdict)
+        live.record(acted, live.environment.observed(result))
     else:
         _note(live, iteration, phase, number, Step(action, step.result, ""), otherwise, at)
 

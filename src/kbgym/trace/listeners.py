@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kbgym.observations import Observations, observe
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Event
 from kbgym.trace.replay import Watcher
 
@@ -22,13 +22,13 @@ class Listener(Protocol):
     def clear(self) -> None: ...
 
 
-def replaying(listeners: Sequence[Listener]) -> Watcher:
+def replaying(listeners: Sequence[Listener], kind: Observations = "paper") -> Watcher:
     """Listeners as a watcher of a replay: what an agent read is rendered once for all of them."""
 
     def watch(event: Event, store: Store) -> None:
         observation = ""
         if listeners and isinstance(event, Acted):
-            observation = render(event.result, lambda id: store[id].text)
+            observation = observe(event.result, store.look, kind)
         for listener in listeners:
             listener(event, store, observation)
 

@@ -23,6 +23,7 @@ import msgspec
 from kbgym.actions import Action
 from kbgym.environment import Engine, Environment, Ranking, texts_in
 from kbgym.errors import BadInput, Failed, KbgymError
+from kbgym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
@@ -43,9 +44,10 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     engine: Overlay
     iteration: int
     ranking: Ranking = "paper"
+    observations: Observations = "paper"
 
     def environment(self) -> Environment:
-        return Environment(self.store, self.engine, ranking=self.ranking)
+        return Environment(self.store, self.engine, ranking=self.ranking, observations=self.observations)
 
 
 class LiveStore:
@@ -59,6 +61,7 @@ class LiveStore:
         *,
         judge: Judge | None = None,
         ranking: Ranking = "paper",
+        observations: Observations = "paper",
         embedder: str = "",
         settings: dict[str, Any] | None = None,
         position: Callable[[], int] | None = None,
@@ -72,7 +75,7 @@ class LiveStore:
         self.where, self.name = str(where), shown(where)
         self.folder = None if is_url(where) else Path(where)
         self.listeners = list(listeners)
-        self._replayed = replaying(self.listeners)
+        self._replayed = replaying(self.listeners, observations)
         self.writes = write
         self.commits = self.flushes = 0
         self._position_now = position
@@ -99,7 +102,7 @@ class LiveStore:
         try:
             self._settle(place)
             store = place.store(watch=self._replayed)
-            self.environment = Environment(store, engine(store), self._judge_cache, ranking)
+            self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
@@ -354,8 +357,9 @@ class LiveStore:
     def snapshot(self) -> Snapshot:
         """The store as it is now, for as long as somebody needs it; those who ask at one iteration share one."""
         if self._snapshot is None or self._snapshot.iteration != self.iteration:
-            store, ranking = self.store.copy().freeze(), self.environment.ranking
-            self._snapshot = Snapshot(store, self.overlay(), self.iteration, ranking)
+            now = self.environment
+            store = now.store.copy().freeze()
+            self._snapshot = Snapshot(store, self.overlay(), self.iteration, now.ranking, now.observations)
         return self._snapshot
 
     def overlay(self) -> Overlay:
