@@ -14,7 +14,7 @@ import msgspec
 
 from kbgym.actions import Action, Invalid
 from kbgym.agents.prompting import Skill, messages, skill_of, tail
-from kbgym.llm.asking import Asker, Flawed, Reading
+from kbgym.llm.asking import Asker, Flawed
 from kbgym.llm.client import Client
 from kbgym.llm.connect import Models, Settings, described
 from kbgym.llm.errors import TooLong
@@ -37,10 +37,12 @@ class LLMPolicy(Asker):
 
     async def act(self, view: View) -> Action:
         request = request_for(view, self._settings, self._skill)
-        reading: Reading[Action] = partial(read, role=view.role)
         tries = 1 + self._allowance - self.usage.malformed
+        action: Action | Flawed
         try:
-            action = await self.until_valid(request, reading, tries, partial(_correction, role=view.role))
+            action = await self.until_valid(
+                request, partial(read, role=view.role), tries, partial(_correction, role=view.role)
+            )
         except TooLong as error:
             raise AgentFailed(f"the prompt no longer fits the model's context: {error}") from None
         if isinstance(action, Flawed):

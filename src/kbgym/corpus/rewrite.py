@@ -14,7 +14,7 @@ import msgspec
 from kbgym.agents.prompting import as_data
 from kbgym.corpus.rewriting import Passage, flaw
 from kbgym.corpus.writing import Confirm, Tick, Writer
-from kbgym.llm.asking import Flawed, Reading, read_call
+from kbgym.llm.asking import Flawed, ReadReply, read_call
 from kbgym.llm.connect import Models
 from kbgym.llm.values import Reply, tool
 
@@ -70,7 +70,7 @@ def shown(passage: Passage) -> str:
     return "\n\n".join(f"{what}:\n{as_data(text)}" for what, text in parts.items() if text)
 
 
-def reading(passage: Passage) -> Reading[str]:
+def reading(passage: Passage) -> ReadReply[str]:
     """What reads a reply about this passage."""
 
     def read(reply: Reply) -> str | Flawed:

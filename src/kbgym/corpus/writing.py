@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from kbgym.agents.prompting import prompt
-from kbgym.llm.asking import Asker, Flawed, Reading
+from kbgym.llm.asking import Asker, Flawed, ReadReply
 from kbgym.llm.connect import Models
 from kbgym.llm.errors import TooLong
 from kbgym.llm.values import Message, Request
@@ -23,7 +23,7 @@ Tick = Callable[[int, int, str], None]
 Confirm = Callable[[Sequence[Request]], None]
 
 
-Job: TypeAlias = tuple[Request, Reading[T]]
+Job: TypeAlias = tuple[Request, ReadReply[T]]
 
 
 class Writer(Asker):
@@ -70,7 +70,7 @@ class Writer(Asker):
             raise failures[0]
         return [found[hash] for hash in hashes]
 
-    async def _ask(self, request: Request, read: Reading[T]) -> T | None:
+    async def _ask(self, request: Request, read: ReadReply[T]) -> T | None:
         call = request.tools[0]["function"]["name"]
         try:
             value = await self.until_valid(

@@ -24,7 +24,7 @@ class Flawed(msgspec.Struct, frozen=True):
     reason: str
 
 
-Reading: TypeAlias = Callable[[Reply], T | Flawed]
+ReadReply: TypeAlias = Callable[[Reply], T | Flawed]
 
 
 class Asker:
@@ -43,7 +43,7 @@ class Asker:
     async def until_valid(
         self,
         request: Request,
-        read: Reading[T],
+        read: ReadReply[T],
         tries: int,
         correction: Callable[[str], str] | None = None,
         quoted: int = 400,
