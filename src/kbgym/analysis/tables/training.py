@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
 
 from kbgym.analysis import published as paper
@@ -36,7 +37,7 @@ def edits(results: Results, arm: str) -> Table:
         ("actions a pass", spent, "actions over backward passes", paper.ACTIONS_A_PASS, 2, False),
         ("documents added a pass", growth, "net documents added over passes", paper.GROWTH, 2, False),
         ("coverage at the end", share, "direct coverage at the epoch's end", paper.COVERAGE, 3, True),
-        *((f"{n} calls", mean(lambda one, n=n: one.edits[n]), f"successful {n} actions", (), 1, False) for n in EDITS),
+        *((f"{n} calls", mean(partial(_calls, n)), f"successful {n} actions", (), 1, False) for n in EDITS),
         ("candidates judged", mean(lambda one: one.judged), judged, (), 1, False),
         ("errors", mean(lambda one: one.errors), "actions answered with an error", (), 1, False),
     ]
@@ -67,6 +68,14 @@ def edits(results: Results, arm: str) -> Table:
     return Table(f"edits-{arm}", title, heads, lines, caption, f"{sentence}.", "measure")
 
 
+def _calls(name: str, epoch: Epoch) -> float:
+    return epoch.edits[name]
+
+
+def _spent(unit: str, trained: Trained) -> float:
+    return float(getattr(trained.spent[max(trained.spent)], unit))
+
+
 def _coverage(trained: Trained, epoch: int) -> float:
     return trained.coverage_at(epoch * trained.run.settings.questions)
 
@@ -95,7 +104,7 @@ def breaking_even(results: Results) -> Table:
     groups = (*results.groups, POOLED)
     for arm in results.trainings:
         for unit in _units(results):
-            training = over_seeds(results, arm, lambda one, unit=unit: getattr(one.spent[max(one.spent)], unit))
+            training = over_seeds(results, arm, partial(_spent, unit))
             what = f"{unit} of all training passes, mean over seeds"
             files = traces(results, arm, "act events")
             cells: list[Cell | None] = [number(f"break-even/{arm}/{unit}/training", training, what, files, 0)]
