@@ -109,6 +109,14 @@ class Usage(msgspec.Struct, frozen=True):
             sent=self.sent + tuple(sent for sent in other.sent if sent not in self.sent),
         )
 
+    def __sub__(self, before: Usage) -> Usage:
+        """What was used since; settings that were sent are not taken apart."""
+        known = self.cost is not None and before.cost is not None
+        return Usage(
+            **{name: getattr(self, name) - getattr(before, name) for name in _COUNTS},
+            cost=(self.cost or 0.0) - (before.cost or 0.0) if known else None,
+        )
+
 
 _COUNTS = ("requests", "prompt", "cached", "completion", "reasoning", "malformed", "retries")
 
