@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from llm_fixtures import SETTINGS, Told, called, client_for
 
 from kbgym.actions import Action, Add, Answer, Delete, Done, Invalid, LinkMany, Read, Search
-from kbgym.agents.llm import LLMAgent, LLMPolicy, Malformed, read, request_for
+from kbgym.agents.llm import LLMAgent, LLMPolicy, read, request_for
 from kbgym.agents.prompting import as_data, prompt, prompt_hash, skill_of
 from kbgym.agents.registry import make_agent
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.grading import grade
+from kbgym.llm.asking import Flawed
 from kbgym.llm.errors import Outage, TooLong
 from kbgym.llm.values import Call, Reply
 from kbgym.policy import AgentFailed, Backward, Errand, Forward, Turn, View
@@ -63,7 +64,7 @@ def act(replies: list[Reply | Exception], allowance: int = 3) -> tuple[Action, L
 )
 def test_what_is_no_action_is_named_precisely(reply: Reply, says: str) -> None:
     found = read(reply, "reader")
-    assert isinstance(found, Malformed)
+    assert isinstance(found, Flawed)
     assert says in found.reason
 
 
@@ -93,7 +94,7 @@ def test_what_is_an_action(reply: Reply, role: Role, action: Action) -> None:
 @given(st.text(max_size=30), st.text(max_size=60), st.sampled_from(["reader", "curator"]))
 def test_no_reply_breaks_the_reading(name: str, arguments: str, role: Role) -> None:
     found = read(Reply(calls=(Call(name, arguments),)), role)
-    assert isinstance(found, Malformed) or name in ROLES[role]
+    assert isinstance(found, Flawed) or name in ROLES[role]
 
 
 def test_one_correction_each_and_the_model_sees_what_was_wrong() -> None:

@@ -18,10 +18,11 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action
-from kbgym.agents.llm import Malformed, read
+from kbgym.agents.llm import read
 from kbgym.agents.prompting import Skill, messages, tail
 from kbgym.canonical import pretty
 from kbgym.errors import BadInput
+from kbgym.llm.asking import Flawed
 from kbgym.llm.values import Call, Message, Reply
 from kbgym.policy import View
 from kbgym.tools import Role, openai_tools
@@ -95,9 +96,9 @@ class HandPolicy:
         }
         while True:
             reply = await self._ask(request)
-            unread = Malformed("the reply is no JSON object with tool and arguments.")
+            unread = Flawed("the reply is no JSON object with tool and arguments.")
             action = read(reply, view.role) if reply is not None else unread
-            if not isinstance(action, Malformed):
+            if not isinstance(action, Flawed):
                 return action
             request["error"] = action.reason
 

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kbgym.errors import BadInput
 from kbgym.protocol.run import Settings
 from kbgym.trace.place import is_url
+from kbgym.worlds.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,10 +36,45 @@ class _StorePlace(click.Path):
 STORE = _StorePlace(exists=True, file_okay=False)
 
 
-def output_options(command: F) -> F:
-    """Add `--json` and `--quiet`."""
-    command = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")(command)
-    return click.option("--quiet", is_flag=True, help="No progress bar and no messages.")(command)
+def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Options that several verbs share, as one decorator."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+output_options = with_options(
+    click.option("--quiet", is_flag=True, help="No progress bar and no messages."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
+)
+# How many questions a world's splits have, by the names of `worlds.people.Sizes`.
+split_options = with_options(
+    click.option("--train", default=150, show_default=True, help="Training questions."),
+    click.option("--test-in", default=100, show_default=True, help="Test questions of the trained templates."),
+    click.option("--test-out", default=50, show_default=True, help="Test questions of the reserved templates."),
+    click.option("--eval-in", default=20, show_default=True, help="Evaluation questions of the trained templates."),
+    click.option("--eval-out", default=10, show_default=True, help="Evaluation questions of the reserved templates."),
+)
+agent_options = with_options(
+    click.option("--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"),
+    click.option("--reader", help="Overrides --agent for the reader."),
+    click.option("--curator", help="Overrides --agent for the curator."),
+    click.option("--judge", help="Who decides what is a duplicate.  [default: rule]"),
+)
+
+
+def world_result(world: World) -> dict[str, Any]:
+    """What every verb that makes a world says of it."""
+    counts = {"documents": len(world.documents), "questions": len(world.questions)}
+    return {**counts, "splits": world.splits, "hash": world.hash}
+
+
+def splits_text(world: World) -> str:
+    return ", ".join(f"{name} {count}" for name, count in world.splits.items())
 
 
 def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str) -> None:
@@ -60,16 +96,6 @@ def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, note="")
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
-
-
-def agent_options(command: F) -> F:
-    """Add `--agent` and the flags that override one role."""
-    command = click.option("--judge", help="Who decides what is a duplicate.  [default: rule]")(command)
-    command = click.option("--curator", help="Overrides --agent for the curator.")(command)
-    command = click.option("--reader", help="Overrides --agent for the reader.")(command)
-    return click.option(
-        "--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"
-    )(command)
 
 
 def settings_from(config: Path | None, flags: Mapping[str, Any], questions: int | None = None) -> Settings:

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from kbgym.cli.common import STORE, Tick, emit, output_options, progress
+from kbgym.cli.common import STORE, emit, output_options, progress, with_options
 from kbgym.errors import BadInput
-from kbgym.online.learning import Online, settings_of
+from kbgym.online.learning import settings_of
 from kbgym.online.setup import curate_idle, open_online
 from kbgym.protocol.gate import MARGIN
+from kbgym.trace.live import LiveStore
 from kbgym.trace.place import shown
+
+T = TypeVar("T")
+
+
+# The gate's flags, by the names `open_online` takes them under.
+gate_options = with_options(
+    click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions."),
+    click.option(
+        "--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate."
+    ),
+    click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do."),
+    click.option(
+        "--held-out",
+        "held_out_file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Questions for the gate.",
+    ),
+)
 
 
 @click.command("curate")
 @click.argument("place", metavar="STORE", type=STORE)
 @click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="At most so many actions.")
-@click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
-@click.option("--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate.")
-@click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
-@click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
+@gate_options
 @click.option("--curator", help="Who edits.  [default: the run's]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
@@ -30,14 +48,11 @@ def command(
     place: str,
     idle: bool,
     budget: int,
-    gate: int,
-    margin: float,
-    evidence: int,
-    held_out: Path | None,
     curator: str | None,
     embedder: str | None,
     as_json: bool,
     quiet: bool,
+    **gating: Any,
 ) -> None:
     """Curate a STORE while nobody asks: index what its agenda holds, until the budget or the agenda is spent.
 
@@ -49,11 +64,11 @@ def command(
         raise BadInput("say --idle: there is no other way to curate yet.")
     settings = settings_of(place, curator=curator, embedder=embedder)
     with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
+        online = open_online(place, settings, embedder, tick=tick, **gating)
     live = online.live
     documents, links = len(live.store), live.store.links
     with progress("curating", quiet or as_json) as tick:
-        passes, actions = asyncio.run(_curate(online, budget, tick))
+        passes, actions = asyncio.run(and_close(live, curate_idle(online, budget, tick)))
     result = {
         "passes": passes,
         "actions": actions,
@@ -71,8 +86,9 @@ def command(
     emit(result, as_json, quiet, text)
 
 
-async def _curate(online: Online, budget: int, tick: Tick) -> tuple[int, int]:
+async def and_close(live: LiveStore, work: Awaitable[T]) -> T:
+    """What the work gives; the store is closed whatever comes of it."""
     try:
-        return await curate_idle(online, budget, tick)
+        return await work
     finally:
-        await online.live.close()
+        await live.close()

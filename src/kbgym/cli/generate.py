@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kbgym.canonical import encode
-from kbgym.cli.common import emit, output_options
+from kbgym.cli.common import emit, output_options, split_options, splits_text, world_result
 from kbgym.errors import BadInput
 
 
@@ -20,11 +20,7 @@ from kbgym.errors import BadInput
 @click.option("--jobs", type=int, help="How many jobs they share; few make large indexes.  [default: a tenth of them]")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
-@click.option("--train", default=150, show_default=True, help="Training questions.")
-@click.option("--test-in", default=100, show_default=True, help="Test questions of the trained templates.")
-@click.option("--test-out", default=50, show_default=True, help="Test questions of the reserved templates.")
-@click.option("--eval-in", default=20, show_default=True, help="Evaluation questions of the trained templates.")
-@click.option("--eval-out", default=10, show_default=True, help="Evaluation questions of the reserved templates.")
+@split_options
 @output_options
 def command(
     people: int,
@@ -32,13 +28,9 @@ def command(
     jobs: int | None,
     out: Path | None,
     template: str | None,
-    train: int,
-    test_in: int,
-    test_out: int,
-    eval_in: int,
-    eval_out: int,
     as_json: bool,
     quiet: bool,
+    **sizes: int,
 ) -> None:
     """Make a world of fictional people, with questions and exact golds.
 
@@ -60,20 +52,11 @@ def command(
         return
     if out is None:
         raise BadInput("say where to write the world with --out DIR.")
-    world = universe.generate(people, seed, universe.Sizes(train, test_in, test_out, eval_in, eval_out), jobs)
+    world = universe.generate(people, seed, universe.Sizes(**sizes), jobs)
     world.save(out)
-    result = {
-        "documents": len(world.documents),
-        "questions": len(world.questions),
-        "splits": world.splits,
-        "hash": world.hash,
-    }
-    splits = ", ".join(f"{name} {count}" for name, count in world.splits.items())
-    text = (
-        f"{out}: {people} people, {len(world.documents)} documents, {len(world.questions)} questions ({splits}).\n"
-        f"hash {world.hash}"
-    )
-    emit(result, as_json, quiet, text)
+    counts = f"{people} people, {len(world.documents)} documents, {len(world.questions)} questions"
+    text = f"{out}: {counts} ({splits_text(world)}).\nhash {world.hash}"
+    emit(world_result(world), as_json, quiet, text)
 
 
 def _print_lines(values: Iterable[object]) -> None:

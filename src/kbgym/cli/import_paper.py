@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kbgym.cli.common import emit, output_options
+from kbgym.cli.common import emit, output_options, splits_text, world_result
 
 
 @click.command("paper-universe")
@@ -26,12 +26,5 @@ def command(file: Path, out: Path, as_json: bool, quiet: bool) -> None:
 
     world = read(file)
     world.save(out)
-    result = {
-        "documents": len(world.documents),
-        "questions": len(world.questions),
-        "splits": world.splits,
-        "hash": world.hash,
-    }
-    splits = ", ".join(f"{name} {count}" for name, count in world.splits.items())
-    text = f"{out}: {len(world.documents)} documents, {len(world.questions)} questions ({splits}).\nhash {world.hash}"
-    emit(result, as_json, quiet, text)
+    counts = f"{len(world.documents)} documents, {len(world.questions)} questions ({splits_text(world)})"
+    emit(world_result(world), as_json, quiet, f"{out}: {counts}.\nhash {world.hash}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
-from kbgym.cli.common import emit, output_options
+from kbgym.cli.common import emit, output_options, split_options, splits_text, world_result
 from kbgym.errors import BadInput
 
 
@@ -20,11 +19,7 @@ from kbgym.errors import BadInput
 @click.option("--trees", type=int, help="How many family trees.  [default: 16]")
 @click.option("--per-type", type=int, help="Questions of each of the 8 types.  [default: 60]")
 @click.option("--disjoint-keys", is_flag=True, help="Draw the splits from the whole pools; no test key is trained on.")
-@click.option("--train", default=150, show_default=True, help="Training questions.")
-@click.option("--test-in", default=100, show_default=True, help="Test questions of the trained templates.")
-@click.option("--test-out", default=50, show_default=True, help="Test questions of the reserved templates.")
-@click.option("--eval-in", default=20, show_default=True, help="Evaluation questions of the trained templates.")
-@click.option("--eval-out", default=10, show_default=True, help="Evaluation questions of the reserved templates.")
+@split_options
 @output_options
 def command(
     out: Path,
@@ -33,13 +28,9 @@ def command(
     trees: int | None,
     per_type: int | None,
     disjoint_keys: bool,
-    train: int,
-    test_in: int,
-    test_out: int,
-    eval_in: int,
-    eval_out: int,
     as_json: bool,
     quiet: bool,
+    **splits: int,
 ) -> None:
     """Make a world of PhantomWiki: its articles' sentences, its questions, whole pools and supports.
 
@@ -56,8 +47,8 @@ def command(
     from kbgym.worlds.phantomwiki import RESERVED, build, leakage
     from kbgym.worlds.phantomwiki.generate import check, generate
 
-    sizes = Sizes(train, test_in, test_out, eval_in, eval_out)
-    if any(size < 0 for size in msgspec.structs.astuple(sizes)):
+    sizes = Sizes(**splits)
+    if any(size < 0 for size in splits.values()):
         raise BadInput("a split cannot have fewer than no questions.")
     if source is not None:
         if (seed, trees, per_type) != (None, None, None):
@@ -71,12 +62,8 @@ def command(
         check(*wanted, (shipped.articles, shipped.sentences, shipped.questions))
     world.save(out)
     shared = leakage(world)
-    splits = ", ".join(f"{name} {count}" for name, count in world.splits.items())
-    result: dict[str, Any] = {
-        "documents": len(world.documents),
-        "questions": len(world.questions),
-        "splits": world.splits,
-        "hash": world.hash,
+    result = {
+        **world_result(world),
         "shipped": msgspec.to_builtins(shipped),
         "reserved": list(RESERVED),
         "disjoint_keys": disjoint_keys,
@@ -90,7 +77,7 @@ def command(
         [
             f"{out}: {shipped.articles} articles, {shipped.sentences:,} documents; {shipped.questions} shipped "
             f"questions ({shipped.distinct} distinct), all answered alike by our pools.",
-            f"{len(world.questions)} questions in the splits ({splits}), drawn from "
+            f"{len(world.questions)} questions in the splits ({splits_text(world)}), drawn from "
             f"{'the whole pools' if disjoint_keys else 'the shipped ones'}; {', '.join(RESERVED)} are reserved.",
             f"Left out of every split: tautologies, which ask for the value they name "
             f"({shipped.tautologies} of the shipped questions).",

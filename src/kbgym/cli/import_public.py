@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kbgym.cli.common import emit, output_options
+from kbgym.cli.common import emit, output_options, splits_text, world_result
 
 
 def _command(dataset: str, title: str, example: str) -> click.Command:
@@ -23,19 +23,15 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
         made.world.save(out)
         world = made.world
         result = {
-            "documents": len(world.documents),
-            "questions": len(world.questions),
-            "splits": world.splits,
-            "hash": world.hash,
+            **world_result(world),
             "unanswerable": made.unanswerable,
             "bad_supports": made.bad_supports,
             "long_sentences": made.long_sentences,
             "duplicates": made.questions.duplicates,
             "leaks": made.questions.leaks,
         }
-        splits = ", ".join(f"{name} {count}" for name, count in world.splits.items())
         lines = [
-            f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits}).",
+            f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits_text(world)}).",
             f"hash {world.hash}",
         ]
         counted = {

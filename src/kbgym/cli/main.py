@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
 import click
 
@@ -41,25 +42,29 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 
-class Verbs(click.Group):
-    """A group that imports a verb's module only when that verb is called, so that `--help` is instant."""
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when that command is called, so that `--help` is instant."""
+
+    def __init__(self, table: dict[str, tuple[str, str]], title: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.table, self.title = table, title
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(self.table)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in VERBS:
+        if name not in self.table:
             return None
-        module, _, attribute = VERBS[name][0].partition(":")
+        module, _, attribute = self.table[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+        with formatter.section(self.title):
+            formatter.write_dl([(name, line) for name, (_, line) in self.table.items()])
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, table=VERBS, title="Verbs", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kbgym")
 def app() -> None:
     """Train a knowledge base the way one trains a model.

@@ -4,39 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from kbgym.canonical import encode
-from kbgym.cli.common import Tick
+from kbgym.cli.common import Tick, with_options
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.prices import Prices, forecast
 from kbgym.llm.values import Reply, Request
 
-F = TypeVar("F", bound=Callable[..., Any])
 CHARACTERS = 4  # a token, roughly
 
 
-def spending_options(command: F) -> F:
-    """Add the flags of verbs that may call a model."""
-    for option in (
-        click.option("--base-url", help="Where llm:local/MODEL is served, or another endpoint."),
-        click.option("--yes", is_flag=True, help="Spend without asking first."),
-        click.option("--max-cost", type=click.FloatRange(min=0), help="Stop cleanly at so many dollars."),
-        click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly at so many tokens."),
-        click.option("--temperature", type=float, help="What models are asked with.  [default: 0.3]"),
-        click.option("--effort", help="Reasoning effort, where the model has one.  [default: low]"),
-        click.option(
-            "--concurrency", default=16, show_default=True, type=click.IntRange(min=1), help="Requests at once."
-        ),
-    ):
-        command = option(command)
-    return command
+# The flags of verbs that may call a model.
+spending_options = with_options(
+    click.option("--concurrency", default=16, show_default=True, type=click.IntRange(min=1), help="Requests at once."),
+    click.option("--effort", help="Reasoning effort, where the model has one.  [default: low]"),
+    click.option("--temperature", type=float, help="What models are asked with.  [default: 0.3]"),
+    click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly at so many tokens."),
+    click.option("--max-cost", type=click.FloatRange(min=0), help="Stop cleanly at so many dollars."),
+    click.option("--yes", is_flag=True, help="Spend without asking first."),
+    click.option("--base-url", help="Where llm:local/MODEL is served, or another endpoint."),
+)
 
 
 class Spending:
@@ -63,9 +57,8 @@ class Spending:
 
     def confirm(self, name: str, passes: dict[str, int]) -> None:
         """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""
-        if not name.startswith("llm:") or not sum(passes.values()):
-            return
-        self._go_on(name, str(forecast(self._prices(name), passes)))
+        if name.startswith("llm:") and any(passes.values()):
+            self._go_on(name, str(forecast(self._prices(name), passes)))
 
     def confirm_requests(self, name: str, requests: Sequence[Request], completion: int) -> None:
         """The same for single requests that are known beforehand, each answered in about so many tokens."""

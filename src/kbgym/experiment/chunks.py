@@ -119,23 +119,17 @@ def ask_chunk(desk: Desk, chunk: Chunk) -> Answered:
             asyncio.run(_ask(desk, chunk, agent, models, rows))
         except KbgymError as error:
             failure = error
-        spent = _less(models.budget.spent, before) if models else Usage()
+        spent = models.budget.spent - before if models else Usage()
         recorded_now = cassette.read_bytes()[len(desk.recording) :] if cassette.exists() else b""
         return Answered(rows.read_bytes() if rows.exists() else b"", recorded_now, spent, failure)
 
 
 async def _ask(desk: Desk, chunk: Chunk, agent: str, models: Models | None, rows: Path) -> None:
+    at_once = PASSES * desk.options.concurrency
     try:
-        await examine(
-            desk.store,
-            desk.engine,
-            chunk.questions,
-            make_agent(agent, "reader", models),
-            rows,
-            desk.budget,
-            PASSES * desk.options.concurrency,
-            ranking=desk.ranking,
-        )
+        reader = make_agent(agent, "reader", models)
+        asked = (desk.store, desk.engine, chunk.questions)
+        await examine(*asked, reader, rows, desk.budget, at_once, ranking=desk.ranking)
     finally:
         if models is not None:
             await models.close()
@@ -168,7 +162,7 @@ def examine_in_chunks(
         for part in cut(sheet.missing, size or _size(len(sheet.missing), desk, engine.workers)):
             if failures:
                 return
-            now = _less(budget.spent, before)
+            now = budget.spent - before
             cost = None if budget.max_cost is None else budget.max_cost - (now.cost or 0.0)
             tokens = None if budget.max_tokens is None else budget.max_tokens - now.tokens
             yield Chunk(tuple(part), cost, tokens)
@@ -202,21 +196,6 @@ def _size(questions: int, desk: Desk, workers: int) -> int:
     """Few enough that every worker gets several chunks; of a model, as many as it plays at once."""
     most = PASSES * desk.options.concurrency if is_model(desk.agent) else CHUNK
     return max(1, min(most, questions // (EACH * workers)))
-
-
-def _less(spent: Usage, before: Usage) -> Usage:
-    """What was spent since."""
-    known = spent.cost is not None and before.cost is not None
-    return Usage(
-        requests=spent.requests - before.requests,
-        prompt=spent.prompt - before.prompt,
-        cached=spent.cached - before.cached,
-        completion=spent.completion - before.completion,
-        reasoning=spent.reasoning - before.reasoning,
-        malformed=spent.malformed - before.malformed,
-        retries=spent.retries - before.retries,
-        cost=(spent.cost or 0.0) - (before.cost or 0.0) if known else None,
-    )
 
 
 class _Tape:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines
+from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, Engine, Ranking
 from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
@@ -151,10 +150,8 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
         )
     elif folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no experiment; choose another --out.")
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / f".{FILE}.tmp"
-    scratch.write_text(pretty(plan), encoding="utf-8")
-    os.replace(scratch, file)
+    with write_whole(file) as scratch:
+        scratch.write_text(pretty(plan), encoding="utf-8")
     return plan
 
 

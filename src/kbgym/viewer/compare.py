@@ -21,6 +21,7 @@ from kbgym.viewer.places import Place
 
 MOST = 10_000  # of each kind of difference listed; the counts are whole
 ALL = "all sets together"
+MEASURES = ("f1", "actions", "characters")
 
 
 class Side:
@@ -43,12 +44,8 @@ class Side:
         return found
 
     def values(self) -> dict[str, Any]:
-        return {
-            "run": self.place.name,
-            "seed": self.seed,
-            "arm": self.arm,
-            "label": self.place.label(self.seed, self.arm),
-        }
+        label = self.place.label(self.seed, self.arm)
+        return {"run": self.place.name, "seed": self.seed, "arm": self.arm, "label": label}
 
 
 def stores(left: Side, right: Side) -> dict[str, Any]:
@@ -137,9 +134,7 @@ def _compared(found: Comparison) -> dict[str, Any]:
         "n": found.n,
         "rho": msgspec.to_builtins(found.rho),
         "difference": msgspec.to_builtins(found.f1_difference),
-        "f1": [found.f1_flat, found.f1_arm],
-        "actions": [found.actions_flat, found.actions_arm],
-        "characters": [found.characters_flat, found.characters_arm],
+        **{name: [getattr(found, f"{name}_{side}") for side in ("flat", "arm")] for name in MEASURES},
         "failed": found.failed,
     }
 
@@ -150,8 +145,5 @@ def _pair(name: str, before: Row, after: Row) -> dict[str, Any]:
         "id": before.id,
         "class": before.class_,
         "text": before.question,
-        "f1": [before.f1, after.f1],
-        "actions": [before.actions, after.actions],
-        "outcome": [before.outcome, after.outcome],
-        "answer": [before.answer, after.answer],
+        **{name: [getattr(before, name), getattr(after, name)] for name in ("f1", "actions", "outcome", "answer")},
     }

@@ -22,9 +22,25 @@ from kbgym.errors import BadInput
 from kbgym.protocol.exam import Row
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
+from kbgym.viewer import picked
 from kbgym.viewer.places import Place
 
+INTERVAL = ("value", "low", "high", "text")
 MOST_POINTS = 400  # of a line: more cannot be told apart
+TABLES: dict[str, Callable[[Results], Table | None]] = {
+    "gradient": arms.gradient,
+    "seeds": arms.by_seed,
+    "arms": stores.arms,
+    "audit": stores.store_audit,
+    "coverage": stores.readings,
+    "spend": training.breaking_even,
+    "timing": training.timing,
+}
+TABLES_OF_ARM: dict[str, Callable[[Results, str], Table | None]] = {
+    "retention": retention,
+    "edits": training.edits,
+    "quality": stores.index_quality,
+}
 
 
 def about(place: Place) -> dict[str, Any]:
@@ -92,12 +108,10 @@ def facts(place: Place, seed: int) -> list[dict[str, str]]:
             rows.append(("Training spent", actions, money))
     if place.kind == "store":
         counts = ledger(place.shelf(seed).store)
-        rows.append(
-            ("Store", f"{counts.documents:,} documents", f"{counts.authored:,} written on top of the originals")
-        )
-        rows.append(
-            ("Links", f"{counts.links:,}", f"{counts.orphans:,} orphans, {counts.lost_origins:,} lost originals")
-        )
+        written = f"{counts.authored:,} written on top of the originals"
+        rows.append(("Store", f"{counts.documents:,} documents", written))
+        wrong = f"{counts.orphans:,} orphans, {counts.lost_origins:,} lost originals"
+        rows.append(("Links", f"{counts.links:,}", wrong))
     return [{"label": label, "value": value, "note": note} for label, value, note in rows]
 
 
@@ -132,23 +146,11 @@ def report_table(place: Place, name: str) -> Table:
         kind, _, arm = name.partition(":")
         if arm and arm not in results.trainings:
             raise BadInput(f"{place.name} has no training {arm[:60]!r}.")
-        plain: dict[str, Callable[[], Table | None]] = {
-            "gradient": lambda: arms.gradient(results),
-            "seeds": lambda: arms.by_seed(results),
-            "arms": lambda: stores.arms(results),
-            "audit": lambda: stores.store_audit(results),
-            "coverage": lambda: stores.readings(results),
-            "spend": lambda: training.breaking_even(results),
-            "timing": lambda: training.timing(results),
-        }
-        of_arm: dict[str, Callable[[], Table | None]] = {
-            "retention": lambda: retention(results, arm),
-            "edits": lambda: training.edits(results, arm),
-            "quality": lambda: stores.index_quality(results, arm),
-        }
-        if (make := of_arm.get(kind) if arm else plain.get(kind)) is None:
-            raise BadInput(f"there is no table {name[:60]!r}.")
-        return make()
+        if arm and kind in TABLES_OF_ARM:
+            return TABLES_OF_ARM[kind](results, arm)
+        if not arm and kind in TABLES:
+            return TABLES[kind](results)
+        raise BadInput(f"there is no table {name[:60]!r}.")
 
     table = place.keep(("table", name), made)
     if table is None:
@@ -160,20 +162,10 @@ def table_values(table: Table) -> dict[str, Any]:
     """A table for the page; where each number came from stays with the report."""
 
     def cell(one: Cell | None) -> dict[str, Any] | None:
-        if one is None:
-            return None
-        return {
-            "id": one.id,
-            "text": one.text,
-            "value": one.value,
-            "low": one.low,
-            "high": one.high,
-            "formula": one.formula,
-        }
+        return picked(one, "id", "text", "value", "low", "high", "formula") if one else None
 
     lines = [{"head": ln.head, "paper": ln.paper, "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
-    plain = {name: getattr(table, name) for name in ("name", "title", "columns", "caption", "sentence", "head")}
-    return {**plain, "lines": lines}
+    return {**picked(table, "name", "title", "columns", "caption", "sentence", "head"), "lines": lines}
 
 
 def gradient(place: Place) -> dict[str, Any]:
@@ -191,19 +183,14 @@ def gradient(place: Place) -> dict[str, Any]:
             at = f"gradient/{arm}/{group}"
             flat = f"gradient/flat/{group}"
             groups[group] = {
-                "rho": _interval(cells[f"{at}/rho"]),
-                "difference": _interval(cells[f"{at}/difference"]),
-                "f1": [cells[f"{flat}/f1"].value, cells[f"{at}/f1"].value],
-                "actions": [cells[f"{flat}/actions"].value, cells[f"{at}/actions"].value],
+                "rho": picked(cells[f"{at}/rho"], *INTERVAL),
+                "difference": picked(cells[f"{at}/difference"], *INTERVAL),
+                **{name: [cells[f"{one}/{name}"].value for one in (flat, at)] for name in ("f1", "actions")},
                 "n": sum(len(pairs) for pairs in results.pairs(arm, group)),
             }
         arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
     groups_named = [{"group": group, "label": LABELS.get(group, group)} for group in (*results.groups, POOLED)]
     return {"groups": groups_named, "arms": arms, "table": table_values(table), "headline": _headline(arms)}
-
-
-def _interval(cell: Cell) -> dict[str, Any]:
-    return {"value": cell.value, "low": cell.low, "high": cell.high, "text": cell.text}
 
 
 def _headline(arms: Sequence[dict[str, Any]]) -> str:

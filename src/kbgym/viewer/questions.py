@@ -17,6 +17,7 @@ from kbgym.protocol.exam import Row
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.history import log
+from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
 from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step
 from kbgym.viewer.places import Place, split
@@ -131,16 +132,9 @@ def exam(place: Place, seed: int, name: str, id: str, arms: list[str]) -> dict[s
 
 
 def _side(row: Row) -> dict[str, Any]:
-    return {
-        "answer": row.answer,
-        "f1": row.f1,
-        "em": row.em,
-        "actions": row.actions,
-        "characters": row.characters,
-        "outcome": row.outcome,
-        "failure": row.failure,
-        "usage": {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None,
-    }
+    used = {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None
+    told = picked(row, "answer", "f1", "em", "actions", "characters", "outcome", "failure")
+    return {**told, "usage": used}
 
 
 def _mark(shelf: Shelf, steps: list[dict[str, Any]], asked: Question | None) -> None:
@@ -198,23 +192,17 @@ def lesson(place: Place, seed: int, arm: str | None, iteration: int) -> dict[str
 
 def _ids(result: Any) -> list[str]:
     """Every document a result names."""
-    found: list[str] = []
-    for field in ("id", "into", "source"):
-        if isinstance(value := getattr(result, field, None), str):
-            found.append(value)
-    for field in ("ids", "links", "linked"):
-        found += getattr(result, field, None) or ()
-    return found
+    single = [getattr(result, field) for field in ("id", "into", "source") if hasattr(result, field)]
+    return single + [id for field in ("ids", "links", "linked") for id in getattr(result, field, ())]
 
 
 def _effect(shelf: Shelf, place: Place, seed: int, id: str, iteration: int) -> dict[str, Any]:
     """What became of an edited document: whether it lives, and who opened it afterwards."""
-    later = sum(one > iteration for one in shelf.readings.get(id, ()))
     return {
         "id": id,
         "kind": shelf.kind(id),
         "links": len(shelf.store[id].links) if id in shelf.store else 0,
-        "later": later,
+        "later": sum(one > iteration for one in shelf.readings.get(id, ())),
         "exams": openings(place, seed, shelf.arm)[id],
     }
 

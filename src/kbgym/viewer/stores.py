@@ -12,6 +12,7 @@ from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.trace.history import Author
+from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
 from kbgym.viewer.places import Place
 
@@ -86,25 +87,14 @@ def _link(shelf: Shelf, source: str, target: str, shown: str, by: Author | None)
     if (source, target) in shelf.suspects:
         line["suspect"] = "wrong" if shelf.health.audit.resolved else "suspected"
     if by is not None:
-        line["by"] = _author(by)
+        line["by"] = msgspec.to_builtins(by)
     return line
-
-
-def _author(by: Author) -> dict[str, Any]:
-    return {
-        "iteration": by.iteration,
-        "phase": by.phase,
-        "step": by.step,
-        "agent": by.agent,
-        "question": by.question,
-        "text": by.text,
-    }
 
 
 def _change(shelf: Shelf, change: Any) -> dict[str, Any]:
     return {
         "kind": change.kind,
-        "by": _author(change.by),
+        "by": msgspec.to_builtins(change.by),
         "text": change.text,
         "other": change.other,
         "added": [brief(shelf, id) for id in change.added[:40]],
@@ -116,10 +106,7 @@ def _change(shelf: Shelf, change: Any) -> dict[str, Any]:
 
 def _index(shelf: Shelf, index: Index) -> dict[str, Any]:
     return {
-        "id": index.id,
-        "text": index.text,
-        "shape": index.shape,
-        "group": index.group,
+        **picked(index, "id", "text", "shape", "group"),
         "key": index.key.value if index.key else None,
         "degree": index.degree,
         "members": index.members if index.scored else None,

@@ -1,1 +1,1 @@
-"""Agents for any text: a reader and a curator that know no grammar and no world, only words, names, fields and pages."""
+"""Agents for any text: they know no grammar and no world, only words, names, fields and pages."""

@@ -20,11 +20,8 @@ _SMALL = frozenset(
 )
 # Small words that stand inside names: "University of Lund", "Ludwig van Beethoven".
 _INSIDE = frozenset("of the de la le du des van von der den di da del and for in on y &".split())
-_NUMBER = re.compile(r"\d")
 _TITLE = re.compile(r"(.{2,120}?): (?=\S)")
-_MONTHS = frozenset(
-    "january february march april may june july august september october november december".split()
-)
+_MONTHS = frozenset("january february march april may june july august september october november december".split())
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -105,4 +102,6 @@ def is_identifier(word: str) -> bool:
     """A code of some kind: digits and letters together, an underscore, capitals inside."""
     inner = word[1:]
     mixed = any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
-    return len(word) > 2 and (mixed or "_" in word or (any(c.isupper() for c in inner) and any(c.islower() for c in inner)))
+    return len(word) > 2 and (
+        mixed or "_" in word or (any(c.isupper() for c in inner) and any(c.islower() for c in inner))
+    )
