@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kbgym.agents.base import documents
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.worlds.people import generate
 

@@ -11,13 +11,13 @@ from kbgym.agents.base import documents
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import Key, index_text
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import encode
 from kbgym.environment import Environment, Nearest, apply
 from kbgym.policy import Backward, Errand
 from kbgym.protocol.admission import Admission
 from kbgym.protocol.exam import examine
 from kbgym.protocol.run import Settings
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.tools import render
 from kbgym.trace.events import Acted, Noted

@@ -15,11 +15,11 @@ import pytest
 
 from kbgym.actions import Answer, Done, Search
 from kbgym.analysis.coverage import coverage
+from kbgym.artefact.parts import agents_named
 from kbgym.errors import BadInput
 from kbgym.policy import AgentFailed
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named
 from kbgym.protocol.train import Agents
 from kbgym.trace.events import Acted, Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
@@ -256,7 +256,7 @@ _TRAIN = """
 import asyncio, sys
 from pathlib import Path
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate

@@ -11,8 +11,8 @@ from family import documents, family
 from serving import family_store, opened, replayed
 
 from kbgym.actions import Add, Added, Answer, Delete, Edit, Error, Link, LinkMany, Merged, Read, Search, Unlink
+from kbgym.artefact.parts import embedder_named
 from kbgym.errors import BadInput, Failed
-from kbgym.protocol.session import embedder_named
 from kbgym.serve.owner import Owner
 from kbgym.serve.sessions import Session, Sessions
 from kbgym.trace import log

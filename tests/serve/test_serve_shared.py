@@ -10,8 +10,8 @@ import pytest
 from family import documents, family
 
 from kbgym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
+from kbgym.artefact.parts import embedder_named
 from kbgym.errors import BadInput, Failed
-from kbgym.protocol.session import embedder_named
 from kbgym.serve.owner import Owner
 from kbgym.serve.sessions import Session
 from kbgym.store import Store, source

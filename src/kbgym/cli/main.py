@@ -20,7 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "questions": ("questions", "Draft questions over your documents with a model, for you to approve."),
     "train": ("train", "Train a store on a world's questions; run again to resume."),
     "exam": ("exam", "Examine a frozen store with an independent reader."),
-    "probe": ("probe", "Draw the gradient's question groups for a trained run."),
+    "probe": ("exam:probe_command", "Draw the gradient's question groups for a trained run."),
     "audit": ("audit", "The health of a store: coverage, index quality, what is broken, what to do next."),
     "baseline": ("baseline", "Build an unsupervised arm's store: flat, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from kbgym.agents.registry import make_agent, make_judge
+from kbgym.artefact import open
+from kbgym.artefact.parts import embedder_named
 from kbgym.canonical import digest_of, read_lines
 from kbgym.episode import play
 from kbgym.errors import BadInput
@@ -18,13 +20,10 @@ from kbgym.online.learning import Online
 from kbgym.policy import Backward, Forward
 from kbgym.protocol.gate import MARGIN, Asking, Gate
 from kbgym.protocol.run import Settings
-from kbgym.protocol.session import embedder_named
 from kbgym.search.choice import index_of
 from kbgym.search.embed import Tick
 from kbgym.search.live import LiveEngine
 from kbgym.serve.owner import Owner, ServedEnvironment
-from kbgym.trace.place import is_url
-from kbgym.worlds.world import Question
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -51,19 +50,13 @@ def read_traffic(path: Path) -> list[Traffic]:
     return found
 
 
-def held_out(place: str | Path, given: Path | None) -> list[Asking]:
+def held_out_questions(place: str | Path, given: Path | None) -> list[Asking]:
     """The questions of a file, else the eval split of the store's own world; the test splits are never touched."""
     if given is not None:
         rows = read_traffic(given)
         return [Asking(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
-    for file in () if is_url(place) else (Path(place) / "world" / "questions.jsonl", Path(place) / "questions.jsonl"):
-        if file.is_file():
-            return _askings(question for question in read_lines(file, Question) if question.split == "eval")
-    return []
-
-
-def _askings(questions: Iterable[Question]) -> list[Asking]:
-    return [Asking(question.id, question.text, question.golds, question.unanswerable) for question in questions]
+    world = open(place).world
+    return [Asking(q.id, q.text, q.golds, q.unanswerable) for q in world.split("eval")] if world else []
 
 
 def open_online(
@@ -73,14 +66,15 @@ def open_online(
     gate: int = 0,
     margin: float = MARGIN,
     evidence: int = 0,
-    held_out_file: Path | None = None,
+    held_out: Path | None = None,
     tick: Tick | None = None,
 ) -> Online:
     """A store open for questions and edits; whoever opened it closes its owner."""
     questions, desk = Questions(), Desk()
     reader = make_agent(settings.reader, "reader")
     curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
-    made = Gate(gate, held_out(place, held_out_file), reader, margin, evidence) if gate else None
+    budgets = {"budget": settings.forward_budget, "memory": settings.memory}
+    made = Gate(gate, held_out_questions(place, held_out), reader, margin, evidence, **budgets) if gate else None
     owner = Owner(
         place,
         [questions, desk],

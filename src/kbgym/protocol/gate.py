@@ -95,12 +95,15 @@ class Gate:
         margin: float = MARGIN,
         evidence: int = 0,
         seed: int = 0,
+        budget: int = FORWARD_BUDGET,
+        memory: int = MEMORY,
     ) -> None:
         self.n, self.margin, self.evidence = n, margin, evidence
         self._held_out = {asking.id: asking for asking in held_out}
         self._recent: dict[str, Asking] = {}
         self._reader = reader
         self._seed = seed
+        self._budget, self._memory = budget, memory
         self._best: dict[str, float] = {}
         self._paths: dict[str, Path] = {}
         self._words = Words()
@@ -207,7 +210,7 @@ class Gate:
         """One question on one state of the store."""
         engine = _Listening(environment.served)
         listening = ServedEnvironment(environment.store, engine, ranking=environment.ranking)
-        passed = await play(self._reader(), listening, "reader", Forward(asking.text), FORWARD_BUDGET, MEMORY)
+        passed = await play(self._reader(), listening, "reader", Forward(asking.text), self._budget, self._memory)
         f1 = 0.0
         if passed.outcome == "answered":
             f1 = grade(passed.answer or "", asking.golds, asking.unanswerable).f1

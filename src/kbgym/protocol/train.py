@@ -228,8 +228,8 @@ class Trainer:
         questions = self.run.world.split("eval") if self.settings.eval else ()
         if not questions or self.bench.shared:
             return
-        engine, ranking = self.bench.environment.engine, self.settings.ranking
-        rows = await examine(self.store.copy(), engine, questions, self.agents.reader, ranking=ranking)
+        engine = self.bench.environment.engine
+        rows = await examine(self.store, engine, questions, self.agents.reader, settings=self.settings)
         data = msgspec.to_builtins(summarise(rows))
         # It belongs to the commit that ends the epoch; before the first lesson there is none yet.
         self.bench.record(Noted(self.iteration + 1 if epoch else 0, "eval", {"epoch": epoch, **data}))

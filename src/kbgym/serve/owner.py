@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import msgspec
 
 from kbgym.actions import Action, Add, Edit, Error, Result, Search
+from kbgym.artefact.parts import embedder_named
 from kbgym.environment import Environment, Ranking, Step
 from kbgym.errors import BadInput, Failed
-from kbgym.protocol.session import embedder_named
 from kbgym.search.choice import index_of
 from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.live import Embedding, LiveEngine, Overlay

@@ -115,11 +115,15 @@ def returning(
 
 def open_folder(place: str | Path) -> StoreFolder:
     """A store, run or world folder, optionally at an iteration: `FOLDER` or `FOLDER@N`."""
-    text = str(place)
-    match = re.fullmatch(r"(.+)@(\d+)", text)
-    if match and not Path(text).exists():
-        return StoreFolder(Path(match[1]), int(match[2]))
-    return StoreFolder(Path(text))
+    return StoreFolder(*folder_and_iteration(place))
+
+
+def folder_and_iteration(place: str | Path) -> tuple[Path, int | None]:
+    """`FOLDER@57` in its two parts; a folder that is called so itself is that folder."""
+    match = re.fullmatch(r"(.+)@(\d+)", str(place))
+    if match and not Path(place).exists():
+        return Path(match[1]), int(match[2])
+    return Path(place), None
 
 
 def read_records(folder: Path) -> Iterable[Record]:

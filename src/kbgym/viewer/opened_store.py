@@ -13,8 +13,8 @@ from kbgym import environment
 from kbgym.actions import Opened
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import Health, health
+from kbgym.artefact.parts import embedder_named
 from kbgym.baselines.registry import ARMS, engine_for_arm
-from kbgym.protocol.session import embedder_named
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store
