@@ -11,9 +11,10 @@ whoever wants to edit takes a copy.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -89,7 +90,7 @@ class Artefact:
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
 
-    def __enter__(self) -> Artefact:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -117,16 +118,16 @@ class Artefact:
             return "run"
         return "world" if self.folder is not None and (self.folder / "documents.jsonl").is_file() else "store"
 
-    @property
+    @cached_property
     def arm(self) -> str:
         """Which arm made the store, and with that how it is searched; `flat` where nothing says so."""
-        return self.place.arm
+        return self.place.arm or "flat"
 
     @property
     def iteration(self) -> int:
         return self.place.iteration if self.at is None else self.at
 
-    @property
+    @cached_property
     def events(self) -> tuple[Event, ...]:
         return self.place.events
 
@@ -171,6 +172,13 @@ class Artefact:
     def store(self) -> Store:
         """The store at this iteration, frozen; `store.copy()` can be edited, and is nobody's but the caller's."""
         return self.place.store().freeze()
+
+    def with_store(self, store: Store, arm: str = "flat") -> Self:
+        """The same place with another store in it, without a history: to search and examine what was made by hand."""
+        twin = copy(self)
+        twin._engine = None
+        vars(twin).update(store=store.as_frozen(), arm=arm, events=())
+        return twin
 
     @property
     def origins(self) -> tuple[str, ...]:

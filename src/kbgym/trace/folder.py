@@ -62,7 +62,7 @@ class StoreFolder:
     def arm(self) -> str:
         """A baseline's store says which arm it is, and with that how it is searched."""
         file = self.folder / ARM
-        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else "flat"
+        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else ""
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
         """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""

@@ -101,7 +101,7 @@ def _relinked(found: Difference, one: Store, other: Store) -> list[dict[str, Any
 
 
 def _line(shelf: Shelf, id: str) -> dict[str, Any]:
-    return {"id": id, "text": shelf.text(id), "kind": shelf.kind(id), "links": len(shelf.store[id].links)}
+    return {"id": id, "text": shelf.text(id), "kind": shelf.kind_of(id), "links": len(shelf.store[id].links)}
 
 
 def exams(left: Side, right: Side) -> dict[str, Any]:

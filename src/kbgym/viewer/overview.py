@@ -108,7 +108,7 @@ def _money(cost: float | None) -> str:
 def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
     """What the training's passes, and these exam rows, cost; `cost` in dollars, None where a price is unknown."""
     last = trained.spent[max(trained.spent)]
-    used = [event.usage for event in trained.place.events if isinstance(event, Ended) and event.usage]
+    used = [event.usage for event in trained.events if isinstance(event, Ended) and event.usage]
     used += [row.usage for row in rows if row.usage]
     costs = [usage.get("cost", 0.0) for usage in used]
     return {
@@ -248,8 +248,8 @@ def learning(place: Place, seed: int) -> dict[str, Any]:
 
 def epoch_ends(trained: Trained) -> list[int]:
     """The iterations at which an epoch ended, but the last."""
-    size = trained.run.settings.questions
-    ends = {event.position: event.iteration for event in trained.place.events if isinstance(event, Committed)}
+    size = trained.settings.questions
+    ends = {event.position: event.iteration for event in trained.events if isinstance(event, Committed)}
     return [ends[position] for position in range(size, max(ends, default=0), size) if position in ends]
 
 

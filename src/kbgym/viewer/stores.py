@@ -22,7 +22,7 @@ PAGES = 4  # of an agent's results shown for a query
 
 def brief(shelf: Shelf, id: str) -> dict[str, Any]:
     """A document as a line: id, text, what it is."""
-    found: dict[str, Any] = {"id": id, "text": shelf.text(id), "kind": shelf.kind(id)}
+    found: dict[str, Any] = {"id": id, "text": shelf.text(id), "kind": shelf.kind_of(id)}
     if id in shelf.store and (links := len(shelf.store[id].links)):
         found["links"] = links
     return found

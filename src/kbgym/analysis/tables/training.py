@@ -88,7 +88,7 @@ def _counted(name: str) -> Callable[[Epoch], float]:
 
 
 def _coverage(trained: Trained, epoch: int) -> float:
-    return trained.coverage_at(epoch * trained.run.settings.questions)
+    return trained.coverage_at(epoch * trained.settings.questions)
 
 
 def _growth(trained: Trained, epoch: int) -> float:
