@@ -21,7 +21,7 @@ from kbgym.analysis.health import Health, health
 from kbgym.analysis.trajectory import Trajectory, trajectory
 from kbgym.artefact import Artefact
 from kbgym.errors import BadInput
-from kbgym.experiment.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
+from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
 from kbgym.protocol.exam import Row, read_rows
 from kbgym.protocol.run import Run
 from kbgym.store import Store
@@ -95,7 +95,8 @@ class Seed:
         self.number = number
         self.folder = folder
         self.root = root
-        self.trained = {name: Trained(place, root, name, label) for name, label, place in trainings}
+        begun = [one for one in trainings if (one[2] / "run.json").exists()]
+        self.trained = {name: Trained(place, root, name, label) for name, label, place in begun}
         self._rows: dict[tuple[str, str], tuple[Row, ...]] = {}
 
     @cached_property
@@ -153,6 +154,10 @@ class Results:
         self.base = root  # what files are named from; a report's own root when these results stand beside its own
         self.plan = plan
         self.seeds = tuple(seeds)
+        begun = {(one.number, name) for one in seeds for name in one.trained}
+        wanted = [(seed, one.name) for seed in plan.seeds for one in plan.trainings] if plan else []
+        if late := [f"seed-{seed}/{name}" for seed, name in wanted if (seed, name) not in begun]:
+            raise BadInput(f"{root} has no {late[0]} yet; run the experiment first.")
         first = self.seeds[0]
         self.trainings = tuple(first.trained)
         known = [*(plan.arms if plan else ("flat",)), *self.trainings]
@@ -235,25 +240,25 @@ class Results:
         ]
 
 
-def open_results(place: Path) -> Results:
-    """An experiment folder, or a run folder with exams."""
+def open_seeds(place: Path) -> tuple[Plan | None, list[Seed]]:
+    """The seeds of an experiment that have begun, each with its trainings that have; a run is one seed of no plan."""
     if (place / FILE).exists():
         plan = read_plan(place)
-        return Results(place, plan, [_seed(place, plan.trainings, number) for number in plan.seeds])
-    if (place / "run.json").exists():
-        run = Run(place)
-        name = f"trained-{run.settings.strategy}"
-        return Results(
-            place, None, [Seed(run.settings.seed, place, place, [(name, f"Trained ({run.settings.strategy})", place)])]
-        )
-    raise BadInput(f"{place} is neither an experiment nor a run: it has no {FILE} and no run.json.")
+        begun = [(number, folder) for number in plan.seeds if (folder := seed_folder(place, number)).is_dir()]
+        return plan, [
+            Seed(number, folder, place, [(one.name, one.label, folder / one.name) for one in plan.trainings])
+            for number, folder in begun
+        ]
+    if not (place / "run.json").exists():
+        raise BadInput(f"{place} is neither an experiment nor a run: it has no {FILE} and no run.json.")
+    settings = Run(place).settings
+    trained = (f"trained-{settings.strategy}", f"Trained ({settings.strategy})", place)
+    return None, [Seed(settings.seed, place, place, [trained])]
 
 
-def _seed(root: Path, trainings: Sequence[Training], number: int) -> Seed:
-    folder = seed_folder(root, number)
-    if not folder.is_dir():
-        raise BadInput(f"{root} has no {folder.name} yet; run the experiment first.")
-    return Seed(number, folder, root, [(one.name, one.label, folder / one.name) for one in trainings])
+def open_results(place: Path) -> Results:
+    """An experiment folder, or a run folder with exams."""
+    return Results(place, *open_seeds(place))
 
 
 __all__ = ["LABELS", "LESSONS", "ORDER", "POOLED", "Pair", "Results", "Seed", "Spent", "Trained", "open_results"]

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kbgym.analysis.results import ORDER, Results, Trained, open_results
+from kbgym.analysis.results import ORDER, Results, Seed, Trained, open_seeds
 from kbgym.artefact import Artefact
 from kbgym.artefact.parts import embedder_named
 from kbgym.baselines.registry import ARMS, build_arm
@@ -122,20 +122,11 @@ class Place:
 
     def trained(self, seed: int) -> dict[str, Trained]:
         """The trainings of a seed that have begun, by arm."""
+        return {} if self.kind == "store" else {one.number: one.trained for one in self._opened[1]}[seed]
 
-        def made() -> dict[str, Trained]:
-            if self.kind == "store":
-                return {}
-            if self.results is not None and (opened := [one for one in self.results.seeds if one.number == seed]):
-                return dict(opened[0].trained)
-            if self.kind == "run":
-                name, label = f"trained-{self.settings.strategy}", f"Trained ({self.settings.strategy})"  # type: ignore[union-attr]
-                return {name: Trained(self.folder, self.folder, name, label)}
-            base = self.base(seed)
-            begun = [one for one in self.plan.trainings if (base / one.name / "run.json").exists()]
-            return {one.name: Trained(base / one.name, self.folder, one.name, one.label) for one in begun}
-
-        return self.keep(("trained", seed), made)
+    @property
+    def _opened(self) -> tuple[Plan | None, list[Seed]]:
+        return self.keep("opened", lambda: open_seeds(self.folder))
 
     def arms(self, seed: int) -> dict[str, str]:
         """Every store that can be looked at, by arm, with what it is called; trained ones first."""
@@ -162,7 +153,7 @@ class Place:
 
         def made() -> Results | None:
             try:
-                return open_results(self.folder) if self.kind != "store" else None
+                return Results(self.folder, *self._opened) if self.kind != "store" else None
             except BadInput:
                 return None
 

@@ -17,6 +17,7 @@ from kbgym.protocol.exam import Row
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.history import log
+from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
 from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step
 from kbgym.viewer.places import Place, split
@@ -62,18 +63,13 @@ def lessons(place: Place, seed: int, arm: str | None) -> dict[str, Any]:
         asked = known.get(entry.question)
         found.append(
             {
-                "iteration": entry.iteration,
-                "epoch": entry.epoch,
+                **picked(entry, "iteration", "epoch", "answer", "f1", "links", "undone"),
                 "id": entry.question,
                 "class": asked.class_ if asked else "",
                 "text": entry.text or entry.reason,
-                "answer": entry.answer,
-                "f1": entry.f1,
                 "steps": steps[entry.iteration],
                 "outcome": "rolled back" if entry.rollback_to is not None else entry.outcome,
                 "edits": sum(entry.edits.values()),
-                "links": entry.links,
-                "undone": entry.undone,
             }
         )
     return {"arm": shelf.name, "label": shelf.label, "rows": found}
@@ -131,16 +127,9 @@ def exam(place: Place, seed: int, name: str, id: str, arms: list[str]) -> dict[s
 
 
 def _side(row: Row) -> dict[str, Any]:
-    return {
-        "answer": row.answer,
-        "f1": row.f1,
-        "em": row.em,
-        "actions": row.actions,
-        "characters": row.characters,
-        "outcome": row.outcome,
-        "failure": row.failure,
-        "usage": {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None,
-    }
+    usage = {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None
+    plain = picked(row, "answer", "f1", "em", "actions", "characters", "outcome", "failure")
+    return {**plain, "usage": usage}
 
 
 def _mark(shelf: Shelf, steps: list[dict[str, Any]], asked: Question | None) -> None:
