@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 import msgspec
 
-from kbgym.cli.common import emit, output_options, progress, splits_text, world_result
+from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.corpus.build import Options
 from kbgym.corpus.landing import Reimport, reimport
@@ -17,6 +16,7 @@ from kbgym.corpus.make import Made, load_old, make, repeated, replace_world
 from kbgym.corpus.rewrite import COMPLETION, Rewriter
 from kbgym.errors import BadInput
 from kbgym.llm.connect import is_model
+from kbgym.worlds.world import World
 
 SHOWN = 10
 
@@ -83,16 +83,7 @@ def command(
         with progress("reading", quiet or as_json) as tick:
             made = make(paths, questions, options, seed, old, tick)
     else:
-        if not is_model(rewrite):
-            raise BadInput(f"--rewrite takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {rewrite!r}.")
-        # The cassette lies beside the world: a world holds three files and no other.
-        cassette = out.with_name(f"{out.name}.rewrite.cassette.jsonl") if rewrite.startswith("llm:") else None
-        confirm = partial(spending.confirm_requests, rewrite, completion=COMPLETION)
-        with spending.models([rewrite], cassette) as models, progress("rewriting", quiet or as_json) as tick:
-            assert models is not None
-            rewriter = Rewriter(models, rewrite, spending.concurrency, confirm, with_spend(tick, models))
-            options = msgspec.structs.replace(options, rewriter=rewriter.name)
-            made = make(paths, questions, options, seed, old, rewrite=rewriter)
+        made = _rewritten(paths, questions, options, seed, old, out, rewrite, spending, quiet or as_json)
     if old is None:
         made.world.save(out)
     else:
@@ -101,10 +92,41 @@ def command(
     emit(_result(made, followed), as_json, quiet, "\n".join(_text(out, made, store, followed)))
 
 
+def _rewritten(
+    paths: tuple[Path, ...],
+    questions: Path | None,
+    options: Options,
+    seed: int,
+    old: World | None,
+    out: Path,
+    name: str,
+    spending: Spending,
+    quiet: bool,
+) -> Made:
+    """The same with a model's help. Its cassette lies beside the world: a world holds three files and no other."""
+    if not is_model(name):
+        raise BadInput(f"--rewrite takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {name!r}.")
+    cassette = out.with_name(f"{out.name}.rewrite.cassette.jsonl") if name.startswith("llm:") else None
+    with spending.models([name], cassette) as models, progress("rewriting", quiet) as tick:
+        assert models is not None
+        rewriter = Rewriter(
+            models,
+            name,
+            spending.concurrency,
+            lambda requests: spending.confirm_requests(name, requests, COMPLETION),
+            with_spend(tick, models),
+        )
+        options = msgspec.structs.replace(options, rewriter=rewriter.name)
+        return make(paths, questions, options, seed, old, rewrite=rewriter)
+
+
 def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
     world, corpus = made.world, made.corpus
     result: dict[str, Any] = {
-        **world_result(world),
+        "documents": len(world.documents),
+        "questions": len(world.questions),
+        "splits": world.splits,
+        "hash": world.hash,
         "files": corpus.files,
         "ignored": corpus.ignored,
         "skipped": corpus.skipped,
@@ -143,9 +165,10 @@ def _counts(made: Made) -> dict[str, int]:
 
 def _text(out: Path, made: Made, store: Path | None, followed: Reimport | None) -> list[str]:
     world, corpus = made.world, made.corpus
+    splits = ", ".join(f"{name} {count}" for name, count in world.splits.items()) or "none"
     lines = [
         f"{out}: {len(world.documents):,} documents from {corpus.files:,} files, "
-        f"{len(world.questions):,} questions ({splits_text(world) or 'none'}).",
+        f"{len(world.questions):,} questions ({splits}).",
         f"hash {world.hash}",
     ]
     counted = {
@@ -175,16 +198,21 @@ def _text(out: Path, made: Made, store: Path | None, followed: Reimport | None) 
     )
     if made.questions.leaks:
         lines.append(f"  {len(made.questions.leaks)} of them stand in two splits: training would see the exam.")
-    if (changed := made.changed) is not None:
-        lines.append(
-            f"{len(changed.added):,} documents added, {len(changed.edited):,} edited, {len(changed.removed):,} "
-            f"removed, {len(changed.relinked):,} with other links, {len(changed.moved):,} moved."
-            if changed
-            else "No document changed."
-        )
+    if made.changed is not None:
+        lines += _changes(made)
     if followed is not None:
         lines += _followed(store, followed)
     return lines
+
+
+def _changes(made: Made) -> list[str]:
+    changed = made.changed
+    if not changed:
+        return ["No document changed."]
+    return [
+        f"{len(changed.added):,} documents added, {len(changed.edited):,} edited, {len(changed.removed):,} removed, "
+        f"{len(changed.relinked):,} with other links, {len(changed.moved):,} moved."
+    ]
 
 
 def _followed(store: Path | None, followed: Reimport) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +66,16 @@ def suggest_command(
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if agent.startswith("llm:") else None
     with spending.models([agent], cassette) as models, progress("drafting", quiet or as_json) as tick:
         assert models is not None
-        confirm = partial(spending.confirm_requests, agent, completion=COMPLETION)
-        found = suggest(world, models, agent, count, seed, spending.concurrency, confirm, with_spend(tick, models))
+        found = suggest(
+            world,
+            models,
+            agent,
+            count,
+            seed,
+            spending.concurrency,
+            lambda requests: spending.confirm_requests(agent, requests, COMPLETION),
+            with_spend(tick, models),
+        )
     text = written(found.drafts)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ import gc
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,9 +41,7 @@ TOKENS = "tokens.jsonl"
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
 @click.option("--margin", type=float, help="By how much mean F1 may fall at the gate.  [default: 0.01]")
 @click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
-@click.option(
-    "--held-out", "held_out_file", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate."
-)
+@click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
@@ -58,12 +56,14 @@ def command(
     new_token: str | None,
     no_auth: bool,
     with_view: bool,
+    gate: int,
     margin: float | None,
+    evidence: int,
+    held_out: Path | None,
     strategy: str | None,
     embedder: str | None,
     as_json: bool,
     quiet: bool,
-    **gating: Any,
 ) -> None:
     """Serve a STORE to agents, and keep it learning from the golds they give.
 
@@ -92,17 +92,18 @@ def command(
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     _check_installed()
-    from kbgym.online.learning import settings_of
+    from kbgym.artefact import open
     from kbgym.online.setup import open_live, open_online
     from kbgym.protocol.gate import MARGIN
 
     if over_mcp and role == "reader" and question is None:
         asyncio.run(_stdio(open_live(place, embedder=embedder, write=False), None, role, client, None))
         return
-    settings = settings_of(place, strategy=strategy, embedder=embedder)
+    with open(place, strategy=strategy, embedder=embedder) as opened:
+        settings = opened.settings
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
-        online = open_online(place, settings, embedder, margin=margin, tick=tick, **gating)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
     if over_mcp:
         asyncio.run(_stdio(online.live, online, role, client, question))
     else:

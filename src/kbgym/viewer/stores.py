@@ -23,7 +23,7 @@ PAGES = 4  # of an agent's results shown for a query
 
 def brief(shelf: Shelf, id: str) -> dict[str, Any]:
     """A document as a line: id, text, what it is."""
-    found: dict[str, Any] = {"id": id, "text": shelf.text(id), "kind": shelf.kind(id)}
+    found: dict[str, Any] = {"id": id, "text": shelf.text(id), "kind": shelf.kind_of(id)}
     if id in shelf.store and (links := len(shelf.store[id].links)):
         found["links"] = links
     return found
@@ -93,10 +93,8 @@ def _link(shelf: Shelf, source: str, target: str, shown: str, by: Author | None)
 
 def _change(shelf: Shelf, change: Any) -> dict[str, Any]:
     return {
-        "kind": change.kind,
+        **picked(change, "kind", "text", "other"),
         "by": msgspec.to_builtins(change.by),
-        "text": change.text,
-        "other": change.other,
         "added": [brief(shelf, id) for id in change.added[:40]],
         "added_total": len(change.added),
         "removed": list(change.removed[:40]),
@@ -105,15 +103,12 @@ def _change(shelf: Shelf, change: Any) -> dict[str, Any]:
 
 
 def _index(shelf: Shelf, index: Index) -> dict[str, Any]:
+    scores = picked(index, "members", "precision", "recall")
+    scores |= {"wrong": len(index.wrong), "missing": len(index.missing)}
     return {
-        **picked(index, "id", "text", "shape", "group"),
+        **picked(index, "id", "text", "shape", "group", "degree"),
         "key": index.key.value if index.key else None,
-        "degree": index.degree,
-        "members": index.members if index.scored else None,
-        "precision": index.precision if index.scored else None,
-        "recall": index.recall if index.scored else None,
-        "wrong": len(index.wrong) if index.scored else None,
-        "missing": len(index.missing) if index.scored else None,
+        **(scores if index.scored else dict.fromkeys(scores)),
         "missing_names": list(index.missing[:20]),
         "in": len(shelf.store.inbound(index.id)),
         "opened": len(shelf.readings.get(index.id, ())),

@@ -77,7 +77,7 @@ def _spent(unit: str, trained: Trained) -> float:
 
 
 def _coverage(trained: Trained, epoch: int) -> float:
-    return trained.coverage_at(epoch * trained.run.settings.questions)
+    return trained.coverage_at(epoch * trained.settings.questions)
 
 
 def _growth(trained: Trained, epoch: int) -> float:

@@ -49,7 +49,7 @@ class PostgresStore:
 
     @property
     def arm(self) -> str:
-        return str(decode(self.meta.arm, dict[str, Any])["arm"]) if self.meta.arm else "flat"
+        return str(decode(self.meta.arm, dict[str, Any])["arm"]) if self.meta.arm else ""
 
     @cached_property
     def initial(self) -> Store:
