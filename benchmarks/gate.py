@@ -34,7 +34,7 @@ BEFORE, STREAM, PEOPLE, ASKED = 30, 40, 80, 20
 
 
 async def exam(online: Online, world: World) -> list[Row]:
-    now = online.owner.snapshot()
+    now = online.live.snapshot()
     return await examine(now.store, now.engine, world.split("test_in"), ReferenceReader)
 
 
@@ -46,7 +46,7 @@ async def lead(place: Path, settings: Settings, gate: int, name: str, rows: list
             online.curator = HARMFUL[name]
         await learn_traffic(online, rows)
     finally:
-        await online.owner.close()
+        await online.live.close()
     return online
 
 

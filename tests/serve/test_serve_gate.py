@@ -258,8 +258,8 @@ def test_the_gate_asks_with_the_budget_and_memory_of_the_settings(place: Path, t
         online = open_online(place, settings, "hash", gate=1, held_out=file)
         assert online.gate is not None
         online.gate._reader = Searcher
-        await online.gate.ask(next(iter(online.gate._held_out.values())), online.owner.snapshot().environment())
-        await online.owner.close()
+        await online.gate.ask(next(iter(online.gate._held_out.values())), online.live.snapshot().environment())
+        await online.live.close()
 
     asyncio.run(asked())
     assert seen == {(4, 0), (3, 1), (2, 2), (1, 2)}
