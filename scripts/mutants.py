@@ -47,7 +47,7 @@ TESTS = """tests/store tests/trace tests/protocol tests/golden tests/corpus test
 SECONDS = 20.0  # of tests, at most, for one fault
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "runs", "worlds-out", "__pycache__", ".*_cache", ".hypothesis")
 AHEAD = ("numpy", "msgspec", "scipy.stats", "hypothesis.extra.numpy", "asyncio")  # imported once, not for every fault
-OPTIONS = "-q --tb=line --timeout=120 -p no:cacheprovider -p pytest_timeout -p _hypothesis_pytestplugin".split()
+OPTIONS = "-q --tb=line --timeout=120 -p no:cacheprovider -p pytest_timeout -p xdist.plugin -p _hypothesis_pytestplugin".split()
 
 
 class Test(NamedTuple):
