@@ -41,13 +41,14 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = "store/*.py environment.py tools.py grading.py trace/*.py protocol/*.py analysis/stats.py".split()
 # Where tests of these modules are; which of them reach a function is found by running them.
 TESTS = """tests/store tests/trace tests/protocol tests/golden tests/corpus tests/analysis/test_stats.py
-    tests/test_environment.py tests/test_episode.py tests/test_grade.py tests/test_tools.py
+    tests/test_environment.py tests/test_episode.py tests/test_grade.py tests/test_tools.py tests/test_ranking.py
     tests/serve/test_serve_gate.py tests/serve/test_serve_online.py tests/cli/test_history.py
     tests/cli/test_no_store.py""".split()
 SECONDS = 20.0  # of tests, at most, for one fault
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "runs", "worlds-out", "__pycache__", ".*_cache", ".hypothesis")
 AHEAD = ("numpy", "msgspec", "scipy.stats", "hypothesis.extra.numpy", "asyncio")  # imported once, not for every fault
-OPTIONS = "-q --tb=line --timeout=120 -p no:cacheprovider -p pytest_timeout -p xdist.plugin -p _hypothesis_pytestplugin".split()
+OPTIONS = "-q --tb=line --timeout=120 -p no:cacheprovider".split()
+OPTIONS += "-p pytest_timeout -p xdist.plugin -p _hypothesis_pytestplugin".split()  # and no other plugin: they are slow
 
 
 class Test(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 from kbgym.actions import Action, Answer, Read, Search
 from kbgym.grading import f1
 from kbgym.policy import View
-from kbgym.protocol.gate import Asking, Gate
+from kbgym.protocol.gate import Admission, Asking, Gate
 from kbgym.protocol.session import embedder_named
 from kbgym.search.choice import index_of
 from kbgym.search.live import Embedding, LiveEngine
@@ -25,6 +25,7 @@ BAKERS = ("People whose job is baker.", ("d0", "d1"))
 LUND = ("People who live in Lund.", ("d2", "d3"))
 ADA = ("What Ada does.", ("d0", "d2"))
 ODD = ("Nothing speaks for this.", ())
+SEEDS: list[dict[str, int]] = [{}, {"seed": 0}, {"seed": 1}]
 GOLD = " ".join(f"w{n}" for n in range(200))
 
 Index = tuple[str, tuple[str, ...]]
@@ -207,8 +208,22 @@ def test_what_was_done_to_old_documents_cannot_be_withheld() -> None:
     found = judge(gate, environment(), after, ["d0", "n1", "n2"])
     assert (found.admitted, found.withheld) == (False, ())
     assert found.reason.startswith("nothing speaks for what was done to [d0]") and found.reason.endswith(" and 2 more")
+    edited = environment()
+    edited.store.edit("d4", "Something else.")
+    assert judge(gate, environment(), edited, ["d4"]).reason == "nothing speaks for what was done to [d4] 'Apart.'"
     new = judge(gate, environment(), environment(ODD, ODD), ["n1", "n2"])
     assert new.withheld == ("n1", "n2") and new.reason.endswith("'Nothing speaks for this.' and 1 more")
+
+
+def test_the_question_that_loses_most_is_named() -> None:
+    lost = {"a": 3, "b": 50, "c": 0}
+
+    def said(question: str, seen: str) -> str:
+        return missing(lost[question] if BAKERS[0] in seen else 20 if question == "c" else 0)
+
+    for number in range(6):
+        found = judge(Gate(4, panel(*lost), Reader(said)), environment(), environment(BAKERS), ["n1"], number)
+        assert found.reason.endswith("(at best 0.982): b from 1.00 to 0.86"), found.reason
 
 
 def test_the_questions_an_edit_can_reach_are_asked_first() -> None:
@@ -236,21 +251,44 @@ def test_a_new_document_reaches_whoever_would_find_it() -> None:
 
     questions = ["Ada Alm's job is baker", "Bo Alm lives in Lund"]
     gate = Gate(4, [Asking(text, text, ("x",)) for text in questions], Searcher())
-    judge(gate, environment(), environment(BAKERS), ["n1"], 0)
+    judge(gate, environment(), environment(ODD), ["n1"], 0)
     after = environment()
     near = "Ada Alm's job is baker."
-    assert gate.sample(set(), [near], after, 1)[1] == 2, "five documents and one page of five: whatever is as near"
+    assert gate.sample(set(), [near], after, 1)[1] == 2
+    assert all(gate.sample(set(), [text], after, 1)[1] == 2 for text in TEXTS), "as near as the last on the page"
     assert gate.sample(set(), ["Zebras graze quietly"], after, 1)[1] == 0
     assert gate.sample(set(), ["Zebras graze quietly", near], after, 1)[1] == 2
     assert gate.sample(set(), [], after, 1)[1] == 0
+
+
+def test_any_new_document_reaches_whoever_saw_the_end_of_the_results() -> None:
+    gate = Gate(4, panel("q"), Reader(lambda question, seen: GOLD))
+    judge(gate, environment(), environment(BAKERS), ["n1"], 0)
+    after = environment()
+    embedding = after.engine.embedding
+    opposite = next(text for text in (f"Zebra {n}" for n in range(99)) if embedding(text) @ embedding("anything") < -0.01)
+    assert gate.sample(set(), [opposite], after, 1)[1] == 1
+
+
+def test_the_order_of_the_others_is_the_seeds() -> None:
+    askings = panel(*(f"q{n}" for n in range(9)))
+    samples = [Gate(9, askings, ReadsOne(), **seed).sample(set(), [], environment(), 1)[0] for seed in SEEDS]
+    assert samples[0] == samples[1] != samples[2]
+
+
+def test_a_document_that_is_gone_is_judged_too() -> None:
+    gate = Gate(4, panel("q"), Reader(lambda question, seen: GOLD))
+    assert judge(gate, environment(ODD), environment(), ["n1"]).admitted
+    spoken_for = judge(gate, environment(BAKERS), environment(), ["n1"])
+    assert spoken_for.reason == f"nothing speaks for what was done to [n1] {BAKERS[0]!r}"
 
 
 def test_without_enough_questions_to_tell_nothing_is_asked() -> None:
     reader = Reader(lambda question, seen: GOLD)
     gate = Gate(4, panel("a", "b"), reader, evidence=3)
     found = judge(gate, environment(), environment(BAKERS), ["n1"])
-    assert (found.admitted, found.asked, found.reached) == (False, 0, 2)
-    assert found.reason == "only 2 questions could tell what it does" and reader.plays == 2
+    assert found == Admission(False, 0, 2, 0.0, 0.0, 0.0, "only 2 questions could tell what it does")
+    assert reader.plays == 2
     gate.answered(Asking("c", "c", (GOLD,)))
     assert judge(gate, environment(), environment(BAKERS), ["n1"]).admitted
 
@@ -258,28 +296,32 @@ def test_without_enough_questions_to_tell_nothing_is_asked() -> None:
 def test_without_any_question_only_the_words_decide() -> None:
     for index, admitted in ((BAKERS, True), (ODD, False)):
         found = judge(Gate(4, [], ReadsOne()), environment(), environment(index), ["n1"])
-        assert (found.admitted, found.asked, found.reason) == (admitted, 0, "there is no question to ask yet")
+        assert (found.admitted, found.asked, found.reached) == (admitted, 0, 0)
+        assert found.reason == "there is no question to ask yet"
 
 
-def test_a_question_given_again_takes_the_place_of_the_old_and_the_oldest_leave() -> None:
-    """At most two hundred that were answered lately, beside those held out, which never leave."""
+def test_at_most_two_hundred_lately_answered_are_kept_and_who_left_is_forgotten() -> None:
     reader = Reader(lambda question, seen: GOLD)
-    gate = Gate(1000, panel("r0", "held"), reader)
-    for n in range(201):
-        gate.answered(Asking(f"r{n}", f"r{n}", (GOLD,)))
-    gate.answered(Asking("r1", "r1 again", (GOLD,)))
-    sample, reached = gate.sample(set(), [], environment(), 1)
-    assert reached == len(sample) == 202, "nobody was asked yet: all may be reached"
-    texts = {asking.id: asking.text for asking in sample}
-    assert texts["r1"] == "r1 again" and {"held", "r0", "r2", "r200"} <= texts.keys()
-    judge(gate, environment(), environment(BAKERS), ["n1"])
-    plays = reader.plays
-    for n in range(201, 203):
-        gate.answered(Asking(f"r{n}", f"r{n}", (GOLD,)))
-    left = {asking.id for asking in gate.sample(set(), [], environment(), 1)[0]}
-    assert left == {"held", "r0", "r1", *(f"r{n}" for n in range(4, 203))}
-    judge(gate, environment(BAKERS), environment(BAKERS), ["n1"])
-    assert reader.plays == plays + 2 + len(left), "the two new ones without the edits, all with them"
+    gate = Gate(1, panel("r0", "held"), reader)
+
+    def asked_anew(*answered: Asking) -> int:
+        """How many have to be asked on a store on which everybody who is known was asked before."""
+        for asking in answered:
+            gate.answered(asking)
+        plays = reader.plays
+        judge(gate, environment(), environment(ODD), ["n1"])
+        return reader.plays - plays - 1  # one is asked with the edits
+
+    first, *others = panel(*(f"r{n}" for n in range(402)))
+    assert asked_anew(first, *others[:199]) == 201
+    assert asked_anew(first, others[199], others[200]) == 2, "r1 and r2 leave: r0 came again and is the latest"
+    assert asked_anew(Asking("r1", "r1 again", (GOLD,))) == 1, "r3 leaves, and r1 was forgotten"
+    gate.n = 1000
+    kept = {asking.id: asking.text for asking in gate.sample(set(), [], environment(), 1)[0]}
+    assert kept.keys() == {"held", "r0", "r1", *(f"r{n}" for n in range(4, 202))} and kept["r1"] == "r1 again"
+    gate.n = 1
+    assert asked_anew(*others[201:400]) == 199
+    assert asked_anew(others[400]) == 1, "r0 has left too, but is held out: it is known"
 
 
 def test_no_answer_scores_nothing() -> None:
