@@ -139,6 +139,7 @@ def test_ablations_vary_one_thing():
         trainings("ablation", "colour", ("paper",), BASE)
 
 
+@pytest.mark.slow
 def test_more_training_questions_than_a_world_has_are_drawn_and_none_is_examined_as_unseen(tmp_path):
     settings = msgspec.structs.replace(BASE, questions=10, epochs=1)
     made = trainings("ablation", "questions", ("class",), settings, (10, 180))
