@@ -64,11 +64,11 @@ async def one(name: str, seed: int, gate: int) -> dict[str, Any]:
             await lead(place, settings, 0, "paper", stream[:BEFORE], world)
         opened = open_online(place, settings, "hash")
         before = await exam(opened, world)
-        await opened.owner.close()
+        await opened.live.close()
         online = await lead(place, settings, gate, name, stream[BEFORE:], world)
         opened = open_online(place, settings, "hash")
         after = await exam(opened, world)
-        await opened.owner.close()
+        await opened.live.close()
     return {
         "before": [row.f1 for row in before],
         "after": [row.f1 for row in after],
