@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kbgym.actions import Add, Delete, LinkMany, Search
-from kbgym.agents.reference.agenda import Agenda
+from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import Key, index_key, index_text, is_index
 from kbgym.agents.reference.reader import ReferenceReader
@@ -38,13 +38,13 @@ def keys(errands: tuple[Errand, ...]) -> list[tuple[str, str, str, str]]:
 
 
 @pytest.fixture
-def agenda() -> Agenda:
-    agenda = Agenda()
+def agenda() -> ReferenceAgenda:
+    agenda = ReferenceAgenda()
     agenda.note_question(QUESTION)
     return agenda
 
 
-def index(agenda: Agenda, id: str, key: Key, *members: str) -> None:
+def index(agenda: ReferenceAgenda, id: str, key: Key, *members: str) -> None:
     """Let the agenda see an index being written."""
     agenda.note_turn(Add(index_text(key)), f"Added.\n[{id}] {index_text(key)}")
     agenda.note_turn(LinkMany(id, members), f"Linked [{id}] to {len(members)} documents.")
@@ -132,7 +132,7 @@ def test_the_curator_spends_its_whole_budget_on_the_agenda_and_writes_both_halve
     world = generate(people=120, seed=1)
     store = Store(source(document.id, document.text) for document in world.documents)
     environment = Environment(store, engine_for(store, embedder_named("hash")))
-    agenda = Agenda()
+    agenda = ReferenceAgenda()
     for question in world.split("train")[:15]:
         agenda.note_question(question.text)
         task = Backward(question.text, (), question.golds, 0.0, "wrong", agenda.errands(question.text))

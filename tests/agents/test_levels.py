@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.actions import Add, LinkMany, Read, Search
-from kbgym.agents.reference.agenda import Agenda
+from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import Key, index_key, index_text, is_index
 from kbgym.agents.reference.levels import holds, part_of, parts_for, split
@@ -102,13 +102,13 @@ def test_an_index_that_is_small_enough_or_has_one_value_stays_flat(levels):
     assert list(indexes(store)) == [KEY]
 
 
-def feed(agenda: Agenda, transcript: Transcript) -> None:
+def feed(agenda: ReferenceAgenda, transcript: Transcript) -> None:
     for one in transcript.steps:
         agenda.note_turn(one.action, one.observation)
 
 
-def ready_agenda(store: Store) -> Agenda:
-    agenda = Agenda()
+def ready_agenda(store: Store) -> ReferenceAgenda:
+    agenda = ReferenceAgenda()
     agenda.note_question("Who is the tanner who lives in the city of Aford?")
     shown = "\n".join(f"[{record.id}] {record.text}" for record in store)
     agenda.note_turn(Search("x"), shown)
@@ -120,7 +120,7 @@ def ready_agenda(store: Store) -> Agenda:
     return agenda
 
 
-def errand_for(agenda: Agenda, then: str = "city") -> Errand | None:
+def errand_for(agenda: ReferenceAgenda, then: str = "city") -> Errand | None:
     return next((one for one in agenda.errands("") if (one.value, one.then) == ("tanner", then)), None)
 
 

@@ -10,8 +10,9 @@ from second_path import SentenceReader, as_golds
 
 from kbgym.cli.imports import command
 from kbgym.errors import BadInput
-from kbgym.worlds import paper
-from kbgym.worlds.people import TEMPLATES, pool, training_subset
+from kbgym.worlds.people import TEMPLATES, paper, pool
+from kbgym.worlds.people.kind import PeopleKind
+from kbgym.worlds.splits import training_subset
 from kbgym.worlds.world import Key, World
 
 SAMPLE = Path(__file__).with_name("paper-sample.json")
@@ -166,7 +167,7 @@ def test_our_pools_hold_the_papers_questions_with_its_supports(paper_file):
 
 
 def test_100_of_the_papers_training_questions_are_mixed(paper_file):
-    subset = training_subset(paper.read(paper_file).split("train"), 100)
+    subset = training_subset(paper.read(paper_file).split("train"), 100, PeopleKind().difficulty)
     easy = [q.class_ in {"QC1", "QC2", "QC3", "QC4", "QC5"} for q in subset]
     assert sum(easy) == 40 and 15 <= sum(easy[:50]) <= 25
     assert len({q.class_ for q in subset}) == 10

@@ -28,6 +28,7 @@ from kbgym.store import Store
 from kbgym.tools import render
 from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
 from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.kinds import WorldKind, kind_of
 from kbgym.worlds.world import World
 
 ORDER = ("trained", "both", "one", "neither", "unseen")
@@ -183,10 +184,14 @@ class Results:
                 return str(seed.arms[arm]["label"])
         return {"flat": "B1 flat"}.get(arm, arm)
 
+    @cached_property
+    def world_kind(self) -> WorldKind:
+        return kind_of(self.seeds[0].world)
+
     @property
     def kind(self) -> str:
-        """The kind of world: people, phantomwiki, or whatever it says."""
-        return str(self.seeds[0].world.facts.get("kind", "corpus"))
+        """The name of the kind of world: people, phantomwiki, or whatever it says."""
+        return self.world_kind.name or "corpus"
 
     @property
     def reference(self) -> bool:

@@ -89,7 +89,7 @@ def retention(results: Results, arm: str) -> Table:
             what = "the flat store" if store == "flat" else "the final store"
             mean = _mean(row.f1 or 0.0 for row in rows)
             cells.append(number(f"{id}/exam_{store}", mean, f"mean F1 of the same questions examined on {what}", exams))
-        theirs = paper.RETENTION.get(name) if results.kind == "people" else None
+        theirs = paper.RETENTION.get(name) if results.kind == paper.KIND else None
         for place in range(len(epochs)):
             cells.append(published(f"retention/{name}/epoch{place + 1}", theirs[place] if theirs else None, 2))
         lines.append(Line(name, tuple(cells)))
@@ -147,7 +147,7 @@ def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], wid
             for e, v in zip(epochs, values, strict=True)
         ]
         cells += [None] * (width - len(cells) - len(epochs))
-        ours = theirs if results.kind == "people" else None
+        ours = theirs if results.kind == paper.KIND else None
         cells += [
             published(f"retention/{name}/epoch{place + 1}", float(ours[place]) if ours else None, 1)
             for place in range(len(epochs))

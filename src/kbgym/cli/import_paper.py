@@ -22,7 +22,7 @@ def command(file: Path, out: Path, as_json: bool, quiet: bool) -> None:
     Example:
       kbgym import paper-universe paper-universe.json --out worlds/paper
     """
-    from kbgym.worlds.paper import read
+    from kbgym.worlds.people.paper import read
 
     world = read(file)
     world.save(out)

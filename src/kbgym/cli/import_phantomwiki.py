@@ -52,9 +52,9 @@ def command(
       kbgym import phantomwiki --out worlds/phantomwiki
       kbgym import phantomwiki --from pw-output --disjoint-keys --out worlds/phantomwiki-disjoint
     """
-    from kbgym.worlds.people import Sizes
     from kbgym.worlds.phantomwiki import RESERVED, build, leakage
     from kbgym.worlds.phantomwiki.generate import check, generate
+    from kbgym.worlds.splits import Sizes
 
     sizes = Sizes(train, test_in, test_out, eval_in, eval_out)
     if any(size < 0 for size in msgspec.structs.astuple(sizes)):

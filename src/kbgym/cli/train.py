@@ -23,7 +23,7 @@ from kbgym.protocol.train import Trainer, remembered
 from kbgym.store import ledger
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.place import Place, is_url, shown
-from kbgym.worlds.pools import has_pools
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
 
@@ -88,7 +88,8 @@ def command(
     text = (
         f"{where}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
         f"The store has {counted.authored} authored documents and {counted.links:,} links, "
-        f"covering {share:.1%} of {counted.origins:,} originals.\n" + _next(out, url, world_folder, has_pools(world))
+        f"covering {share:.1%} of {counted.origins:,} originals.\n"
+        + _next(out, url, world_folder, kind_of(world).has_pools)
     )
     emit(result, as_json, quiet, text)
 

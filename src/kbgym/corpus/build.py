@@ -35,6 +35,7 @@ class Options(msgspec.Struct, frozen=True):
     code: Literal["skip", "keep"] = "skip"
     on_error: Literal["refuse", "skip"] = "refuse"
     rewriter: str = ""  # who makes sentences stand alone, if anybody does
+    about: str = ""  # what the documents are, in the words of whoever imports them
 
 
 class Corpus(msgspec.Struct):

@@ -6,16 +6,18 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from kbgym.canonical import encode
+from kbgym.canonical import encode, is_text
 from kbgym.corpus.build import Corpus, Options, Tick, read_corpus
 from kbgym.corpus.questions import Questions, make_questions, read_rows
 from kbgym.corpus.rewriting import Rewrite
 from kbgym.corpus.update import Changes, changes, keep_ids, keep_questions
 from kbgym.errors import BadInput
-from kbgym.worlds.world import Document, World
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.world import Description, Document, World
 
 KIND = "corpus"
 
@@ -63,11 +65,22 @@ def make(
     elif old is not None:
         kept, lost = keep_questions(old.questions, (document.id for document in documents))
         asked = Questions(kept)
-    facts = {"kind": KIND, "code": options.code, "language": options.language, "links": options.links, "seed": seed}
+    facts: dict[str, Any] = {"kind": KIND, "code": options.code, "language": options.language}
+    facts |= {"links": options.links, "seed": seed}
     if rewrite is not None:
         facts["rewrite"] = options.rewriter
+    if (description := _described(old, options.about)) is not None:
+        facts["description"] = msgspec.to_builtins(description)
     world = World(documents, asked.questions, facts)
     return Made(world, corpus, asked, changes(old.documents, documents) if old else None, lost)
+
+
+def _described(old: World | None, about: str) -> Description | None:
+    """What is said of the documents: what was said before, in other words if there are any."""
+    if not is_text(about):
+        raise BadInput("--about holds characters that are not Unicode text.")
+    before = old.description if old is not None else None
+    return msgspec.structs.replace(before or Description(), about=about) if about else before
 
 
 def load_old(out: Path) -> World:
@@ -76,7 +89,7 @@ def load_old(out: Path) -> World:
     if kept.exists() and not out.exists():
         os.replace(kept, out)
     world = World.load(out)
-    if world.facts.get("kind") != KIND:
+    if kind_of(world).name != KIND:
         raise BadInput(f"{out} was not made by `kbgym import corpus`, so it cannot be updated by it.")
     return world
 

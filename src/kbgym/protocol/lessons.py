@@ -18,7 +18,8 @@ from kbgym.store import Store
 from kbgym.tools import render
 from kbgym.trace.events import Acted, Began, Ended, Event, Genesis, Graded, RolledBack
 from kbgym.trace.replay import effective
-from kbgym.worlds.people import training_subset
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.splits import training_subset
 from kbgym.worlds.world import Question, World
 
 Key = tuple[int, str]
@@ -47,7 +48,7 @@ class Underway(msgspec.Struct):
 
 def schedule(world: World, settings: Settings) -> list[Lesson]:
     """Every lesson in order: the same questions each epoch, in an order of that epoch's own."""
-    questions = training_subset(world.split("train"), settings.questions)
+    questions = training_subset(world.split("train"), settings.questions, kind_of(world).difficulty)
     lessons: list[Lesson] = []
     for epoch in range(1, settings.epochs + 1):
         order = list(questions)

@@ -14,7 +14,7 @@ from random import Random
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.pools import gradient_templates, has_pools, pool
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Key, Question, World
 
 NAMES = {2: ("neither", "one", "both"), 1: ("neither", "one")}
@@ -45,7 +45,8 @@ def gradient(
 
     Questions that stores to be compared with it are `also` trained on are in no group of unseen ones.
     """
-    if not has_pools(world):
+    kind = kind_of(world)
+    if not kind.has_pools:
         return held_out(world, (*trained, *also), n, seed)
     templates = gradient_templates(world)
     anchors = [question for question in trained if question.template in templates]
@@ -59,7 +60,7 @@ def gradient(
     for template in wanted:
         of_template = drawn.setdefault(template, {name: [] for name in ("trained", *NAMES[slots])})
         of_template["trained"] = [question for question in anchors if question.template == template]
-        for question in pool(world, template):
+        for question in kind.pool(world, template):
             if question.text not in seen:
                 of_template[NAMES[slots][_touched(question, touched)]].append(question)
     quota = {
@@ -74,6 +75,15 @@ def gradient(
         chosen[name] = tuple(msgspec.structs.replace(question, split=name) for question in picked)
     overlap = {name: sum(question.text in seen for question in group) for name, group in chosen.items()}
     return Probe(chosen, quota, wanted, overlap)
+
+
+def gradient_templates(world: World) -> tuple[str, ...]:
+    """The trained templates with the most slots: two in the people universe, one in PhantomWiki."""
+    trained: dict[str, int] = {}
+    for question in world.split("train"):
+        trained[question.template] = max(trained.get(question.template, 0), len(question.keys))
+    most = max(trained.values(), default=0)
+    return tuple(sorted(name for name, slots in trained.items() if slots == most and most > 0))
 
 
 def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0) -> Probe:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
-from kbgym.agents.registry import make_agent, make_judge
+from kbgym.agents.registry import make_agenda, make_agent, make_judge
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
@@ -47,7 +47,7 @@ def agents_named(settings: Settings, models: Models | None = None) -> Agents:
         for role, one in (("reader", reader), ("curator", curator), ("judge", judge))
         if isinstance(one, LLMAgent | LLMJudge)
     }
-    return Agents(reader, curator, judge, described)
+    return Agents(reader, curator, judge, described, make_agenda if settings.strategy == "class" else None)
 
 
 def check(settings: Settings, world: World, models: Models | None = None) -> None:

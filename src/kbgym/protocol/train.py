@@ -11,17 +11,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from kbgym.actions import Action
-from kbgym.agents.reference.agenda import Agenda
 from kbgym.environment import Engine as SearchEngine
 from kbgym.environment import Environment, Step
 from kbgym.episode import Transcript, play
+from kbgym.errors import BadInput
 from kbgym.grading import grade
-from kbgym.policy import Agent, Backward, Forward, Turn, Verdict
+from kbgym.policy import Agenda, Agent, Backward, Forward, Turn, Verdict
 from kbgym.protocol.admission import Admission
 from kbgym.protocol.bench import Bench
 from kbgym.protocol.exam import Tick, examine, summarise
@@ -42,12 +43,16 @@ _LOOK_AGAIN = 0.1  # seconds until a lesson that another trainer has is looked a
 
 
 class Agents(msgspec.Struct, frozen=True):
-    """Who plays. `described` is what the trace remembers of models: names, what they are asked with, prompt hashes."""
+    """Who plays. `described` is what the trace remembers of models: names, what they are asked with, prompt hashes.
+
+    `agenda` makes what the strategy `class` works from; without one a curator is given none.
+    """
 
     reader: Agent
     curator: Agent
     judge: Judge | None = None
     described: dict[str, Any] = {}
+    agenda: Callable[[], Agenda] | None = None
 
 
 def remembered(settings: Settings, agents: Agents) -> dict[str, Any]:
@@ -69,7 +74,9 @@ class Trainer:
         self.settings = run.settings
         self.lessons = schedule(run.world, run.settings)
         self.progress = Progress()
-        self.agenda = Agenda() if run.settings.strategy == "class" else None
+        if run.settings.strategy == "class" and agents.agenda is None:
+            raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
+        self.agenda = agents.agenda() if agents.agenda else None
         self.grades: list[Graded] = []
         place = StoreFolder(run.folder) if place is None else place
         environment = Environment(place.store(watch=self._hear), engine, agents.judge, run.settings.ranking)

@@ -23,6 +23,7 @@ from kbgym.protocol.exam import Row
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
 from kbgym.viewer.places import Place
+from kbgym.worlds.kinds import kind_of
 
 MOST_POINTS = 400  # of a line: more cannot be told apart
 
@@ -71,7 +72,7 @@ def facts(place: Place, seed: int) -> list[dict[str, str]]:
     rows: list[tuple[str, str, str]] = []
     world, settings = place.world(seed), place.settings
     if world is not None:
-        kind = str(world.facts.get("kind", "your documents"))
+        kind = kind_of(world).name or "your documents"
         rows.append(("World", kind, f"{len(world.documents):,} documents, {len(world.questions):,} questions"))
     if settings is not None:
         seeds = ", ".join(str(one) for one in place.seeds)

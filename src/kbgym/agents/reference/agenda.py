@@ -16,7 +16,7 @@ from typing import Literal
 
 from kbgym.actions import Action, Add, Delete, LinkMany, Search
 from kbgym.agents.base import documents
-from kbgym.agents.reference.language import ATTRIBUTES, Key, facts, index_key
+from kbgym.agents.reference.language import ATTRIBUTES, Key, facts, index_key, index_text
 from kbgym.agents.reference.levels import holds, stated_value
 from kbgym.agents.reference.members import keys_of, tells
 from kbgym.agents.reference.memory import Memory
@@ -34,7 +34,7 @@ _BASE = (*ATTRIBUTES, "person")
 Reason = Literal["named", "unfinished", "sibling"]
 
 
-class Agenda:
+class ReferenceAgenda:
     def __init__(self) -> None:
         self._asked: Counter[tuple[str, str]] = Counter()
         self._named: dict[Key, None] = {}
@@ -117,6 +117,13 @@ class Agenda:
         chosen += [self._errand(key, "unfinished") for key in further]
         chosen += [self._errand(key, "sibling") for key in islice(self._siblings(), LENGTH)]
         return tuple(chosen[:LENGTH])
+
+    def errand_of(self, text: str) -> Errand | None:
+        key = index_key(text)
+        return None if key is None else Errand(key.kind, key.value, "unfinished", then=key.then)
+
+    def index_text(self, errand: Errand) -> str:
+        return index_text(Key(errand.kind, errand.value, errand.then))
 
     def _errand(self, key: Key, reason: Reason) -> Errand:
         index = self._index.get(key)

@@ -75,7 +75,7 @@ def gradient(results: Results) -> Table:
         cells = [mean_cell(results, f"gradient/{arm}/{group}/f1", arm, group, "f1") for group in columns(results)]
         lines.append(Line(results.label(arm), tuple(cells)))
     lines += _paper_lines(results, paper.F1, "f1", ("flat", "graphrag", "hipporag", "trained-paper"))
-    if results.kind == "phantomwiki":
+    if results.world_kind.lists_answers:
         lines.append(Line("F1 over what stands between commas (PhantomWiki's own)"))
         for arm in results.arms:
             cells = [
@@ -125,7 +125,7 @@ def _paper_lines(
     results: Results, values: dict[str, dict[str, float]], what: str, arms: Sequence[str], digits: int = 3
 ) -> list[Line]:
     """The paper's rows, in the columns that are here; PhantomWiki has its own table."""
-    if results.kind == "phantomwiki":
+    if results.kind == paper.OTHER:
         return []
     found = []
     for arm in arms:

@@ -110,7 +110,7 @@ def budget_split(results: Results) -> Table:
             if (arm, stratum) in said:
                 lines.append(Line(f"{results.label(arm)}, where flat was {stratum}"))
                 lines += [Line(f"   {name}", tuple(cells)) for name, cells in rows.items()]
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         lines.append(Line("paper: trained, where flat ran out of budget"))
         for place, name in enumerate(("F1 flat", "F1 arm")):
             cells = [
@@ -174,7 +174,7 @@ def per_point(results: Results) -> Table:
         else:
             cells += [None, None]
         lines.append(Line(results.label(arm), tuple(cells)))
-    if results.kind != "phantomwiki":
+    if results.kind != paper.OTHER:
         for arm, (share, actions, f1) in paper.PER_POINT.items():
             lines.append(
                 Line(

@@ -64,7 +64,7 @@ def arms(results: Results) -> Table:
         for field, digits in (("f1", 3), ("em", 3), ("actions", 2), ("characters", 0)):
             cells.append(mean_cell(results, f"arms/{arm}/{field}", arm, POOLED, field, digits))
         lines.append(Line(results.label(arm), tuple(cells)))
-    for arm, links in paper.LINKS.items() if results.kind == "people" else ():
+    for arm, links in paper.LINKS.items() if results.kind == paper.KIND else ():
         row: list[Cell | None] = [None, None, published(f"arms/{arm}/links", links, 0)]
         row += [published(f"arms/{arm}/coverage", paper.PER_POINT[arm][0], 3, True)]
         row += [published(f"arms/{arm}/tokens", paper.TOKENS.get(arm, 0), 0), None]
@@ -112,7 +112,7 @@ def readings(results: Results) -> Table:
         if arm in results.trainings:
             shares = [cell.text for cell in cells if cell is not None]
             said.append(f"{results.label(arm)} covers {shares[0]} of the originals directly, {shares[1]} in two hops.")
-    for arm, values in paper.READINGS.items() if results.kind == "people" else ():
+    for arm, values in paper.READINGS.items() if results.kind == paper.KIND else ():
         row = [published(f"readings/{arm}/{n}", value, 3, True) for n, value in zip(READINGS, values, strict=True)]
         lines.append(Line(f"paper: {paper.NAMES[arm]}", tuple(row), paper=True))
     heads = ("direct", "two hops", "confirmed links", "questions in one read")
@@ -139,7 +139,7 @@ def index_quality(results: Results, arm: str) -> Table | None:
                 number(f"{id}/precision", found.precision, "right links over links, pooled", files, 3, True),
                 number(f"{id}/recall", found.recall, "members led to over members, pooled", files, 3, True),
             ]
-        theirs = paper.QUALITY.get(group) if results.kind == "people" else None
+        theirs = paper.QUALITY.get(group) if results.kind == paper.KIND else None
         if found is None and theirs is None:
             continue  # a kind of key that only another kind of world has
         if theirs is not None:
@@ -152,10 +152,10 @@ def index_quality(results: Results, arm: str) -> Table | None:
             ]
         lines.append(Line(group, tuple(cells)))
     heads: tuple[str, ...] = ("n", "links", "precision", "recall")
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         heads += tuple(f"paper: {head}" for head in heads)
     unscored = sum(audit.count("other") for audit in audits) / len(audits)
-    beside = " (the paper: 94% and 91%)" if results.kind == "people" else ""
+    beside = " (the paper: 94% and 91%)" if results.kind == paper.KIND else ""
     sentence = _quality_sentence(quality("all", scored), len(audits), unscored, beside)
     caption = f"{results.caption(n=False)} {paper.NOTE if beside else ''}".strip()
     title = f"Index quality by kind of key: {results.label(arm)}"
@@ -213,7 +213,7 @@ def store_audit(results: Results) -> Table:
             files = traces(results, arm, "the store at the end of the trace")
             id = f"audit/{arm}/{name.replace(' ', '-')}"
             cells.append(number(id, mean, f"{formula}, mean over seeds", files, 1))
-        theirs = paper.AUDIT.get(name) if results.kind == "people" else None
+        theirs = paper.AUDIT.get(name) if results.kind == paper.KIND else None
         lines.append(Line(name, (*cells, published(f"audit/{name.replace(' ', '-')}", theirs, 1))))
     for arm in results.trainings:
         authored = over_seeds(results, arm, lambda t: t.health.ledger.authored)

@@ -45,7 +45,7 @@ class _EpochLines:
             number(f"edits/{self.arm}/{key}/epoch{epoch}", value, f"{formula}, mean over seeds", files, digits, percent)
             for epoch, value in zip(self.epochs, values, strict=True)
         ]
-        known = [*(theirs if self.results.kind == "people" else ()), *([None] * len(self.epochs))]
+        known = [*(theirs if self.results.kind == paper.KIND else ()), *([None] * len(self.epochs))]
         for epoch, figure in zip(self.epochs, known, strict=False):
             cells.append(published(f"edits/{key}/epoch{epoch}", figure, digits, percent))
         self.lines.append(Line(name, tuple(cells)))
@@ -74,7 +74,7 @@ def edits(results: Results, arm: str) -> Table:
         sentence += f" to {share[-1]:.1%}"
     first, second = _halves(results, arm)
     sentence += f". Forward F1 is {first:.2f} over the first half of epoch 1 and {second:.2f} over the second"
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         sentence += f" (the paper: {paper.FORWARD_HALVES[0]:.2f} and {paper.FORWARD_HALVES[1]:.2f})"
     totals = ", ".join(f"{count} {name}" for name, count in paper.EDITS.items())
     caption = f"{results.caption(n=False)} Means over seeds. {paper.NOTE} The paper's totals of calls: {totals}."
@@ -127,7 +127,7 @@ def breaking_even(results: Results) -> Table:
                     paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
                     said.append(f"{paid} of the {LABELS[group]} group.")
             lines.append(Line(f"{results.label(arm)}, {unit}", tuple(cells)))
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         theirs: list[Cell | None] = [
             published("break-even/tokens/training", paper.BREAK_EVEN["training"], 0),
             published("break-even/tokens/trained", paper.BREAK_EVEN["questions"], 0),

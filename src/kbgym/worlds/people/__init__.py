@@ -13,9 +13,10 @@ import msgspec
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import Graph
 from kbgym.worlds.people.population import Person, population
-from kbgym.worlds.people.questions import Sizes, draw, question, training_subset
+from kbgym.worlds.people.questions import draw, question
 from kbgym.worlds.people.sentences import fact_ids, write
 from kbgym.worlds.people.templates import TEMPLATES, Template, template_named
+from kbgym.worlds.splits import Sizes
 from kbgym.worlds.world import Question, World
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
     "pool",
     "pool_size",
     "template_named",
-    "training_subset",
 ]
 
 NO_QUESTIONS = Sizes(0, 0, 0, 0, 0)
