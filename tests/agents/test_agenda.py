@@ -142,3 +142,12 @@ def test_the_curator_spends_its_whole_budget_on_the_agenda_and_writes_both_halve
         assert len(transcript.steps) <= 30
         assert not [record for record in store if record.flag == "authored" and not record.links]
     assert sum(record.flag == "authored" for record in store) > 30
+
+
+def test_an_index_is_named_and_recognised_by_the_agenda(agenda):
+    again = agenda.errand_of("People who live in the city of Aford")
+    assert (
+        again == Errand("city", "Aford", "unfinished")
+        and agenda.index_text(again) == "People who live in the city of Aford"
+    )
+    assert agenda.errand_of("Ada Alm lives in the city of Lund.") is None

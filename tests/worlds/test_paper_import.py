@@ -38,11 +38,6 @@ def test_the_sample_becomes_a_world():
     assert [q.golds for q in pool(world, "spouse-of-job")] == [("Ada Moss",), ("Cleo Vane",)]
 
 
-def test_pools_of_an_imported_world_need_its_documents():
-    with pytest.raises(BadInput, match="needs its documents"):
-        pool(paper.read(SAMPLE).facts, "job-of")
-
-
 def _node(sample, text):
     return next(node for node in sample["nodes"] if node["text"] == text)
 

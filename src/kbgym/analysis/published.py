@@ -17,7 +17,6 @@ RHO: dict[str, dict[str, float]] = {
     "graphrag": {"trained": 0.918, "both": 1.154, "one": 0.972, "neither": 1.047},
     "trained-paper": {"trained": 0.747, "both": 0.879, "one": 0.977, "neither": 1.016},
 }
-RHO_TRAINED = (0.64, 0.87)
 F1: dict[str, dict[str, float]] = {
     "flat": {"trained": 0.618, "both": 0.765, "one": 0.647, "neither": 0.794, "pooled": 0.706},
     "graphrag": {"trained": 0.618, "both": 0.676, "one": 0.706, "neither": 0.706},
@@ -44,7 +43,6 @@ TOKENS = {"graphrag": 488_000, "trained-paper": 18_800_000}
 OUT_OF_BUDGET = {"trained": (0.08, 0.77), "both": (0.12, 0.88), "one": (0.14, 0.50), "neither": (0.12, 0.25)}
 PHANTOMWIKI_RHO = {"trained": 0.769, "one": 0.914, "neither": 1.029}
 PHANTOMWIKI_F1 = {"trained": 0.880, "one": 0.807, "neither": 0.718}
-PHANTOMWIKI_F1_FLAT = {"trained": 0.728, "neither": 0.765}
 # forward F1 of the same questions in epoch 1 and epoch 2
 RETENTION = {
     "QC1": (1.0, 1.0),

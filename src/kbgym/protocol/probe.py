@@ -15,6 +15,7 @@ import msgspec
 
 from kbgym.errors import BadInput
 from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.splits import shares
 from kbgym.worlds.world import Key, Question, World
 
 NAMES = {2: ("neither", "one", "both"), 1: ("neither", "one")}
@@ -117,8 +118,6 @@ def _quotas(anchors: Sequence[Question], n: int) -> dict[str, int]:
     total = len(anchors)
     if n > total:
         raise BadInput(f"{n} questions a group are too many: training asked only {total} of these templates.")
-    quota = {template: n * count // total for template, count in sorted(counts.items())}
-    order = sorted(quota, key=lambda template: (-(n * counts[template] % total), template))
-    for template in order[: n - sum(quota.values())]:
-        quota[template] += 1
-    return {template: count for template, count in quota.items() if count}
+    templates = sorted(counts)
+    quota = zip(templates, shares([counts[template] for template in templates], n), strict=True)
+    return {template: count for template, count in quota if count}

@@ -59,7 +59,7 @@ def training_subset(
     for item in questions:
         groups.setdefault(difficulty(item), []).append(item)
     ordered = [_round_robin(groups[group]) for group in sorted(groups)]
-    counts = _shares([len(items) for items in ordered], n)
+    counts = shares([len(items) for items in ordered], n)
     return tuple(interleave([items[:count] for items, count in zip(ordered, counts, strict=True)]))
 
 
@@ -77,13 +77,10 @@ def _round_robin(questions: Sequence[Question]) -> list[Question]:
     return [items[turn] for turn in range(longest) for _, items in lists if turn < len(items)]
 
 
-def _shares(sizes: Sequence[int], n: int) -> list[int]:
+def shares(sizes: Sequence[int], n: int) -> list[int]:
     """Split n in proportion to sizes, the largest remainders rounded up."""
     total = sum(sizes)
-    shares = [size * n // total if total else 0 for size in sizes]
-    by_remainder = sorted(
-        range(len(sizes)), key=lambda place: (-(sizes[place] * n % total), place) if total else (0, 0)
-    )
-    for place in by_remainder[: n - sum(shares)]:
-        shares[place] += 1
-    return shares
+    found = [size * n // total for size in sizes]
+    for place in sorted(range(len(sizes)), key=lambda place: -(sizes[place] * n % total))[: n - sum(found)]:
+        found[place] += 1
+    return found

@@ -5,12 +5,11 @@ A world is rebuilt from its seed, and its pools from its facts; the rest of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import Graph
 from kbgym.worlds.people.population import Person, population
 from kbgym.worlds.people.questions import draw, question
@@ -44,20 +43,10 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs:
     return World(documents=documents, questions=questions, facts=facts)
 
 
-def pool(world: World | Mapping[str, Any], template: str) -> Iterator[Question]:
-    """Every instance of a template, lazily, as a question of the split "pool".
-
-    Facts alone suffice for a generated world, whose documents follow from them.
-    """
+def pool(world: World, template: str) -> Iterator[Question]:
+    """Every instance of a template, lazily, as a question of the split "pool"."""
     chosen = template_named(template)
-    facts = world.facts if isinstance(world, World) else world
-    graph = Graph.from_facts(facts)
-    if isinstance(world, World):
-        documents = fact_ids(world.documents)
-    elif "source" in facts:
-        raise BadInput("the pool of an imported world needs its documents, not only its facts.")
-    else:
-        documents = fact_ids(write(graph.people))
+    graph, documents = Graph.from_facts(world.facts), fact_ids(world.documents)
     return (question(graph, documents, chosen, slots, "", "pool") for slots in chosen.instances(graph))
 
 

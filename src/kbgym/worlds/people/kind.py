@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kbgym.worlds import people
-from kbgym.worlds.people import oracle
+from kbgym.worlds.people import pool
+from kbgym.worlds.people.oracle import indexes
 from kbgym.worlds.people.templates import EASY, HARD
 from kbgym.worlds.people.truth import PeopleTruth
 from kbgym.worlds.world import Description, Question, SentenceForm, World
@@ -23,7 +21,7 @@ _FORMS = {
     "birth": "NAME was born on MONTH DAY, YEAR.",
     "spouse": "NAME is married to NAME.",
     "child-of": "NAME is a child of NAME.",
-    "parent-of": "NAME is the mother of NAME. (or father)",
+    "parent-of": "NAME is the mother/father of NAME.",
     "friend": "NAME is a friend of NAME.",
 }
 _KEYS = (
@@ -42,14 +40,9 @@ class PeopleKind:
     has_pools = True
     lists_answers = False
 
-    def pool(self, world: World, template: str) -> Iterator[Question]:
-        return people.pool(world, template)
-
-    def truth(self, world: World) -> PeopleTruth:
-        return PeopleTruth(world)
-
-    def oracle(self, world: World) -> Iterator[tuple[str, str, list[str]]]:
-        return oracle.indexes(world)
+    pool = staticmethod(pool)
+    truth = PeopleTruth
+    oracle = staticmethod(indexes)
 
     def difficulty(self, question: Question) -> int:
         return 0 if question.class_ in EASY else 1 if question.class_ in HARD else 2

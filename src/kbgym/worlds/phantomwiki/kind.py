@@ -1,10 +1,8 @@
-"""What a PhantomWiki world can say of itself. It has no oracle: its documents are lists already."""
+"""What a PhantomWiki world can say of itself. Which indexes an oracle would build in it is not written down."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kbgym.worlds import phantomwiki
+from kbgym.worlds.phantomwiki.build import pool
 from kbgym.worlds.phantomwiki.files import ATTRIBUTES
 from kbgym.worlds.phantomwiki.kinship import STATED
 from kbgym.worlds.phantomwiki.truth import WikiTruth
@@ -31,12 +29,8 @@ class WikiKind:
     has_pools = True
     lists_answers = True
 
-    def pool(self, world: World, template: str) -> Iterator[Question]:
-        """All that are no tautologies."""
-        return phantomwiki.pool(world, template)
-
-    def truth(self, world: World) -> WikiTruth:
-        return WikiTruth(world)
+    pool = staticmethod(pool)  # all that are no tautologies
+    truth = WikiTruth
 
     def oracle(self, world: World) -> None:
         return None
