@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kbgym.agents.base import documents
+from kbgym.observations import documents
 from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.worlds.people import generate

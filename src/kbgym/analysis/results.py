@@ -22,10 +22,10 @@ from kbgym.analysis.trajectory import Trajectory, trajectory
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
+from kbgym.observations import render
 from kbgym.protocol.exam import Row
 from kbgym.protocol.run import Run
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.kinds import WorldKind, kind_of

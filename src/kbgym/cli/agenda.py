@@ -7,6 +7,7 @@ import msgspec
 
 from kbgym.cli.common import emit, output_options
 from kbgym.online.agenda_follower import Desk, Item
+from kbgym.trace.listeners import replaying
 from kbgym.trace.place import open_place, shown
 
 _WORDS = {
@@ -29,7 +30,7 @@ def command(place: str, as_json: bool, quiet: bool) -> None:
       kbgym agenda runs/first
     """
     folder, desk = open_place(place), Desk()
-    store = folder.store(watch=desk)
+    store = folder.store(watch=replaying([desk]))
     items = desk.items(store)
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
     text = "\n".join(_line(item) for item in items) or f"{shown(place)}: nothing is open."

@@ -50,8 +50,8 @@ def command(
     settings = settings_of(place, curator=curator, embedder=embedder)
     with progress("embedding", quiet or as_json) as tick:
         online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
-    owner = online.owner
-    documents, links = len(owner.store), owner.store.links
+    live = online.live
+    documents, links = len(live.store), live.store.links
     with progress("curating", quiet or as_json) as tick:
         passes, actions = asyncio.run(_curate(online, budget, tick))
     result = {
@@ -59,10 +59,10 @@ def command(
         "actions": actions,
         "admitted": online.admitted,
         "rolled_back": online.refused,
-        "documents_added": len(owner.store) - documents,
-        "links_added": owner.store.links - links,
-        "open": len(online.desk.items(owner.store)),
-        "iteration": owner.iteration,
+        "documents_added": len(live.store) - documents,
+        "links_added": live.store.links - links,
+        "open": len(online.desk.items(live.store)),
+        "iteration": live.iteration,
     }
     text = (
         f"{shown(place)}: {passes} idle passes, {actions} actions; {result['documents_added']} documents and "
@@ -75,4 +75,4 @@ async def _curate(online: Online, budget: int, tick: Tick) -> tuple[int, int]:
     try:
         return await curate_idle(online, budget, tick)
     finally:
-        await online.owner.close()
+        await online.live.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
 from kbgym.cli.common import STORE, Tick, emit, output_options, progress
+from kbgym.online.asked import Questions
 from kbgym.online.learning import Online, settings_of
 from kbgym.online.setup import Learnt, learn_traffic, open_online, read_traffic
 from kbgym.protocol.gate import MARGIN
@@ -56,7 +58,7 @@ def command(
     rows = read_traffic(traffic)
     settings = settings_of(place, strategy=strategy, curator=curator, reader=reader, embedder=embedder)
     with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick, Questions(sys.maxsize))
     with progress("learning", quiet or as_json) as tick:
         learnt = asyncio.run(_learn(online, rows, tick))
     result = report(learnt, online, window)
@@ -67,7 +69,7 @@ async def _learn(online: Online, rows: list[Any], tick: Tick) -> list[Learnt]:
     try:
         return await learn_traffic(online, rows, tick)
     finally:
-        await online.owner.close()
+        await online.live.close()
 
 
 def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
@@ -99,9 +101,9 @@ def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
         "admitted": online.admitted,
         "rolled_back": online.refused,
         "withdrawn": online.withdrawn,
-        "documents": len(online.owner.store),
-        "links": online.owner.store.links,
-        "iteration": online.owner.iteration,
+        "documents": len(online.live.store),
+        "links": online.live.store.links,
+        "iteration": online.live.iteration,
     }
 
 

@@ -16,13 +16,12 @@ from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
-from kbgym.protocol.bench import join
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.session import agents_named, check, embedder_named, engine_for
-from kbgym.protocol.train import Trainer, remembered
+from kbgym.protocol.train import Trainer, join, remembered
 from kbgym.store import ledger
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.place import Place, is_url, shown
+from kbgym.trace.place import is_url, open_place, shown
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
@@ -112,16 +111,17 @@ def train_run(
 ) -> Trainer:
     """Train a run to its end, with bars for the embedding and the training."""
     agents = agents_named(settings, models)
-    place: Place = StoreFolder(run.folder)
     if url is not None:
         if not is_url(url):
             raise BadInput(f"--store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
         if settings.admission:
             raise BadInput("admission judges one lesson at a time, which a store shared with others does not allow.")
-        place = join(url, place.initial, settings.embedder, remembered(settings, agents))
+        join(url, StoreFolder(run.folder).initial, settings.embedder, remembered(settings, agents))
+    place = open_place(url or run.folder)
     with progress("embedding", quiet) as tick:
-        engine = engine_for(place.store(), embedder_named(settings.embedder), tick)
-    trainer = Trainer(run, agents, engine, place)
+        engine = engine_for(place.store(), embedder_named(settings.embedder), tick, overlays=settings.admission > 0)
+    place.close()
+    trainer = Trainer(run, agents, engine, url)
     if spending is not None:
         left = len(trainer.lessons) - trainer.position
         evaluations = len(run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0

@@ -228,11 +228,10 @@ class Seed:
         run = Run.open_or_create(self.folder / training.name, self.world, settings)
         engine = engine_for(StoreFolder(run.folder).store(), self.embedder)
         trainer = Trainer(run, agents_named(settings), engine)
-        if trainer.position < len(trainer.lessons):
-            asyncio.run(trainer.train(lambda done, total, note: self.tick(f"{training.name}: {done} of {total}")))
+        left = len(trainer.lessons) - trainer.position
+        asyncio.run(trainer.train(lambda done, total, note: self.tick(f"{training.name}: {done} of {total}")))
+        if left:
             self._timed(f"train {training.name}", time.perf_counter() - started)
-        else:
-            trainer.bench.close()
 
     def _probe(self) -> dict[str, tuple[Question, ...]]:
         """The groups, by the keys one training touched; no training saw an unseen question."""

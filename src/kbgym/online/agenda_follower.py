@@ -15,7 +15,6 @@ from kbgym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany,
 from kbgym.agents.registry import make_agenda
 from kbgym.policy import Agenda, Errand
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
 
 What = Literal["changed", "unfinished", "not indexed", "sibling"]
@@ -47,12 +46,12 @@ class Desk:
         self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
         self._withheld: set[str] = set()
 
-    def __call__(self, event: Event, store: Store) -> None:
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
         match event:
             case Began(_, "forward", _, _, text):
                 self.agenda.note_question(text)
             case Acted(_, _, _, action, result):
-                self.agenda.note_turn(action, render(result, lambda id: store[id].text))
+                self.agenda.note_turn(action, observation)
                 match result:
                     case Added(id):
                         self._authored[id] = None

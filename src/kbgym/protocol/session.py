@@ -14,9 +14,10 @@ from kbgym.llm.connect import Models
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES, Agents
-from kbgym.search.choice import engine_of
+from kbgym.search.choice import engine_of, index_of
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
+from kbgym.search.live import Embedding, LiveEngine
 from kbgym.store import Store
 from kbgym.worlds.world import Question, World
 
@@ -32,9 +33,16 @@ def embedder_named(name: str) -> CachedEmbedder:
     raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, or hash for tests.")
 
 
-def engine_for(store: Store, embedder: CachedEmbedder, tick: Tick | None = None) -> Engine:
-    """A search engine that holds every document of a store."""
-    return engine_of(((record.id, record.text) for record in store), embedder, tick)
+def engine_for(
+    store: Store, embedder: CachedEmbedder, tick: Tick | None = None, overlays: bool = False
+) -> Engine | LiveEngine:
+    """A search engine that holds every document of a store; with `overlays`, one that keeps views of the past."""
+    items = ((record.id, record.text) for record in store)
+    return (
+        LiveEngine(index_of(items, embedder, tick), Embedding(embedder))
+        if overlays
+        else engine_of(items, embedder, tick)
+    )
 
 
 def agents_named(settings: Settings, models: Models | None = None) -> Agents:

@@ -85,6 +85,11 @@ class Store:
     def __getitem__(self, id: str) -> Record:
         return self._records[id]
 
+    def look(self, id: str) -> tuple[str, tuple[str, ...]]:
+        """What an agent may see of a document: its text and its links."""
+        record = self[id]
+        return record.text, record.links
+
     def get(self, id: str) -> Record:
         """The document, or a refusal an agent can read."""
         try:

@@ -18,7 +18,7 @@ from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
 from kbgym.trace.log import Reading, Writer, has_begun, read_trace
-from kbgym.trace.replay import Watcher, effective, replay, rolled_back
+from kbgym.trace.replay import Watcher, committed, effective, replay, rolled_back
 from kbgym.worlds.world import Document, Source
 
 RECORDS = "records.jsonl"
@@ -109,7 +109,7 @@ def returning(
     store = rolled_back(replay(initial.copy, events), replay(initial.copy, events, to).copy())
     iteration = last.iteration + 1
     position = next((e.position for e in events if isinstance(e, Committed) and e.iteration == to), 0)
-    commit = Committed(iteration, position, store.fingerprint, len(store), store.links)
+    commit = committed(iteration, position, store)
     return store, (RolledBack(iteration, to, reason), commit)
 
 
