@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kbgym.actions import Action, Result
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session
 from kbgym.store import Store

@@ -191,14 +191,15 @@ class Environment:
     async def _advise(self, action: Action) -> Advice:
         match action:
             case Search(query, page):
-                return Nearest(tuple(self._page(query, page)))
+                return Nearest(tuple(self.page(query, page)))
             case Add(text) if not self.store.frozen and self.store.same_text(text) is None:
                 return await self._judged(text, ())
             case Edit(id, text) if not self.store.frozen and self.store.same_text(text, other_than=id) is None:
                 return await self._judged(text, (id,))
         return None
 
-    def _page(self, query: str, page: int) -> list[str]:
+    def page(self, query: str, page: int) -> list[str]:
+        """The ids on a page of results."""
         if self.ranking == "paper":
             return [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
         ranked = whole_ranking(lambda offset, limit: self.engine.search(query, offset, limit))

@@ -10,6 +10,7 @@ from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import Key, index_text
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import encode
 from kbgym.environment import Environment
 from kbgym.observations import documents, render
@@ -17,7 +18,6 @@ from kbgym.policy import Backward, Errand
 from kbgym.protocol.asking import askings
 from kbgym.protocol.exam import examine
 from kbgym.protocol.gate import Panel, judged
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.protocol.trial import land, refuse, trial
 from kbgym.store import Store, source
 from kbgym.trace.events import Acted, Noted

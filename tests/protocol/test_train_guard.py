@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kbgym.actions import Action, Add, Answer, Done, Edit
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.policy import View
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.protocol.train import Agents, Trainer
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from family import documents, family
 from serving import HASH, family_store, opened, replayed
@@ -15,6 +17,7 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.environment import apply
 from kbgym.observations import documents as shown
 from kbgym.online.agenda_follower import Desk
+from kbgym.online.setup import held_out_questions, open_online
 from kbgym.policy import View
 from kbgym.protocol.gate import Asking, Gate
 from kbgym.protocol.reasons import Words, words_of
@@ -26,6 +29,7 @@ from kbgym.trace.events import Began, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
 from kbgym.trace.listeners import replaying
+from kbgym.worlds.people import generate
 
 IDS = documents(family())
 QUESTION, GOLD = "Who is the baker who lives in the city of Lund?", "Ada Alm"
@@ -238,3 +242,31 @@ class Vandal(PlannedPolicy):
         yield Edit(CY, "Cy Alm's job is miller.")
         yield Edit(ADA, "Ada Alm's job is miller.")
         return Done()
+
+
+def test_the_gate_asks_with_the_budget_and_memory_of_the_settings(place: Path, tmp_path: Path) -> None:
+    file, seen = tmp_path / "held.jsonl", set()
+    file.write_text(json.dumps({"question": QUESTION, "answers": [GOLD]}) + "\n")
+    settings = msgspec.structs.replace(HASH, forward_budget=4, memory=2)
+
+    class Searcher:
+        async def act(self, view: View) -> Action:
+            seen.add((view.remaining, len(view.history)))
+            return Search("anything")
+
+    async def asked() -> None:
+        online = open_online(place, settings, "hash", gate=1, held_out=file)
+        assert online.gate is not None
+        online.gate._reader = Searcher
+        await online.gate.ask(next(iter(online.gate._held_out.values())), online.live.snapshot().environment())
+        await online.live.close()
+
+    asyncio.run(asked())
+    assert seen == {(4, 0), (3, 1), (2, 2), (1, 2)}
+
+
+def test_the_gates_questions_are_the_eval_split_of_the_stores_own_world(tmp_path: Path) -> None:
+    world = generate(people=60, seed=3)
+    world.save(tmp_path / "w")
+    assert [asking.id for asking in held_out_questions(tmp_path / "w", None)] == [q.id for q in world.split("eval")]
+    assert held_out_questions(family_store(tmp_path / "bare"), None) == []

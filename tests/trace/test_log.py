@@ -222,6 +222,28 @@ class TestWriter:
             writer.commit([Committed(2, 2, "0" * 64, 0, 0)])
         assert read_trace(path).iteration == 2
 
+    def test_a_commit_returns_after_the_disk_has_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Every commit is flushed once, whole; the first flushes the folder too, or the file's name could be lost."""
+        path = tmp_path / "trace.jsonl"
+        flushed: list[tuple[Path, int]] = []
+        real = os.fsync
+
+        def flush(file: int) -> None:
+            what = next(place for place in (path, tmp_path) if os.path.samestat(os.fstat(file), place.stat()))
+            flushed.append((what, path.stat().st_size))
+            real(file)
+
+        monkeypatch.setattr(os, "fsync", flush)
+        with Writer(path, None) as writer:
+            assert flushed == [(tmp_path, 0)]
+            writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
+            assert flushed[1:] == [(path, path.stat().st_size)]
+        with Writer(path, read_trace(path)) as writer:
+            for number in (1, 2):
+                flushed.clear()
+                writer.commit([Began(number, "serve", "x"), Committed(number, 1, "0" * 64, 0, 0)])
+                assert flushed == [(path, path.stat().st_size)]
+
     def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="cannot write"):
             Writer(tmp_path / "no" / "trace.jsonl", None)

@@ -28,28 +28,28 @@ class Comparison(msgspec.Struct, frozen=True):
     failed: int
 
 
+def split(pairs: Sequence[tuple[Row, Row]], field: str) -> tuple[list[float], list[float]]:
+    """One field of the rows on an arm and on its base."""
+    return [getattr(a, field) or 0.0 for a, _ in pairs], [getattr(b, field) or 0.0 for _, b in pairs]
+
+
 def compare(arm: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Comparison:
     """Pair the rows by question; paired bootstrap for both endpoints."""
     base = {row.id: row for row in flat}
     pairs = [(row, base[row.id]) for row in arm if row.f1 is not None and base[row.id].f1 is not None]
-    treated = [row for row, _ in pairs]
-    untreated = [row for _, row in pairs]
+    fields = {field: split(pairs, field) for field in ("f1", "actions", "characters")}
+    means = {
+        f"{field}_{side}": sum(values) / len(values) if values else 0.0
+        for field, both in fields.items()
+        for side, values in zip(("arm", "flat"), both, strict=True)
+    }
     return Comparison(
         n=len(pairs),
-        rho=ratio_of_means([row.actions for row in treated], [row.actions for row in untreated], seed=seed),
-        f1_flat=_mean([row.f1 or 0.0 for row in untreated]),
-        f1_arm=_mean([row.f1 or 0.0 for row in treated]),
-        f1_difference=score_difference([r.f1 or 0.0 for r in treated], [r.f1 or 0.0 for r in untreated], seed=seed),
-        actions_flat=_mean([row.actions for row in untreated]),
-        actions_arm=_mean([row.actions for row in treated]),
-        characters_flat=_mean([row.characters for row in untreated]),
-        characters_arm=_mean([row.characters for row in treated]),
+        rho=ratio_of_means(*fields["actions"], seed=seed),
+        f1_difference=score_difference(*fields["f1"], seed=seed),
         failed=len(arm) - len(pairs),
+        **means,
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 def table(groups: Mapping[str, Comparison]) -> str:

@@ -92,14 +92,15 @@ def command(
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     _check_installed()
-    from kbgym.online.learning import settings_of
+    from kbgym.artefact import open
     from kbgym.online.setup import open_live, open_online
     from kbgym.protocol.gate import MARGIN
 
     if over_mcp and role == "reader" and question is None:
         asyncio.run(_stdio(open_live(place, embedder=embedder, write=False), None, role, client, None))
         return
-    settings = settings_of(place, strategy=strategy, embedder=embedder)
+    with open(place, strategy=strategy, embedder=embedder) as opened:
+        settings = opened.settings
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
         online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)

@@ -10,14 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from kbgym.actions import Action, Answer, Delete
 from kbgym.environment import Step
 from kbgym.episode import Transcript
-from kbgym.errors import BadInput
 from kbgym.grading import abstains, score
 from kbgym.online.agenda_follower import Desk
 from kbgym.online.asked import Asked, Questions
@@ -28,8 +26,7 @@ from kbgym.online.worker import Worker
 from kbgym.policy import Agent, Backward, Turn, Verdict
 from kbgym.protocol.asking import Asking
 from kbgym.protocol.gate import Gate, judged
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import STRATEGIES
+from kbgym.protocol.run import Settings
 from kbgym.protocol.trial import (
     TRIES,
     Trial,
@@ -43,7 +40,6 @@ from kbgym.protocol.trial import (
 from kbgym.search.live import LiveEngine
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
 from kbgym.trace.live import LiveStore, Snapshot
-from kbgym.trace.place import is_url, open_place
 
 _logger = logging.getLogger("kbgym.learning")
 
@@ -275,21 +271,3 @@ class Online:
 def abstain(golds: tuple[str, ...]) -> bool:
     """Whether the right answer is that there is none."""
     return bool(golds) and all(abstains(gold) for gold in golds)
-
-
-def settings_of(place: str | Path, **given: str | None) -> Settings:
-    """The settings a store was trained with, else the defaults; what is given goes first."""
-    settings = Settings()
-    if is_url(place):
-        opened = open_place(place)
-        known = {} if opened.genesis is None else opened.genesis.settings
-        settings = msgspec.convert(
-            {name: known[name] for name in Settings.__struct_fields__ if name in known}, Settings
-        )
-        opened.close()
-    elif (Path(place) / "run.json").exists():
-        settings = Run(Path(place)).settings
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if (strategy := chosen.get("strategy", settings.strategy)) not in STRATEGIES:
-        raise BadInput(f"there is no strategy {strategy!r}; use {' or '.join(STRATEGIES)}.")
-    return msgspec.structs.replace(settings, **chosen)

@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 
 from kbgym.agents.registry import make_agent, make_judge
+from kbgym.artefact import open
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import digest_of, read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
@@ -18,13 +20,10 @@ from kbgym.policy import Backward
 from kbgym.protocol.asking import Asking, ask, askings
 from kbgym.protocol.gate import MARGIN, Gate
 from kbgym.protocol.run import Settings
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.search.embed import Tick
 from kbgym.search.live import LiveEngine
 from kbgym.trace.listeners import Listener
 from kbgym.trace.live import LiveStore
-from kbgym.trace.place import is_url, open_place
-from kbgym.worlds.world import Question
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -51,15 +50,13 @@ def read_traffic(path: Path) -> list[Traffic]:
     return found
 
 
-def held_out(place: str | Path, given: Path | None) -> list[Asking]:
+def held_out_questions(place: str | Path, given: Path | None) -> list[Asking]:
     """The questions of a file, else the eval split of the store's own world; the test splits are never touched."""
     if given is not None:
         rows = read_traffic(given)
         return [Asking(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
-    for file in () if is_url(place) else (Path(place) / "world" / "questions.jsonl", Path(place) / "questions.jsonl"):
-        if file.is_file():
-            return askings(question for question in read_lines(file, Question) if question.split == "eval")
-    return []
+    world = open(place).world
+    return askings(world.split("eval")) if world else []
 
 
 def open_online(
@@ -69,7 +66,7 @@ def open_online(
     gate: int = 0,
     margin: float = MARGIN,
     evidence: int = 0,
-    held_out_file: Path | None = None,
+    held_out: Path | None = None,
     tick: Tick | None = None,
     questions: Questions | None = None,
 ) -> Online:
@@ -78,8 +75,8 @@ def open_online(
     reader = make_agent(settings.reader, "reader")
     curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
     budget, memory = settings.forward_budget, settings.memory
-    questions_held = held_out(place, held_out_file) if gate else []
-    made = Gate(gate, questions_held, reader, margin, evidence, 0, budget, memory) if gate else None
+    panel = held_out_questions(place, held_out) if gate else []
+    made = Gate(gate, panel, reader, margin, evidence, budget=budget, memory=memory) if gate else None
     live = open_live(place, [questions, desk], settings, embedder, tick)
     return Online(live, questions, desk, reader, curator, settings, made)
 
@@ -93,12 +90,9 @@ def open_live(
     write: bool = True,
 ) -> LiveStore:
     """A store open for serving, searched with the embedder its trace names unless another is given."""
-    settings = settings or Settings()
-    if embedder is None:
-        opened = open_place(place)
-        embedder = opened.genesis.embedder if opened.genesis else ""
-        opened.close()
-    vectors = embedder_named(embedder)
+    with open(place) as opened:
+        settings = settings or opened.settings
+        vectors = embedder_named(embedder or opened.settings.embedder)
     return LiveStore(
         place,
         lambda store: engine_for(store, vectors, tick, overlays=True),

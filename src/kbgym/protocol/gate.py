@@ -153,12 +153,12 @@ class Gate:
         budget: int = FORWARD_BUDGET,
         memory: int = MEMORY,
     ) -> None:
-        self._budget, self._memory = budget, memory
         self.n, self.margin, self.evidence = n, margin, evidence
         self._held_out = {asking.id: asking for asking in held_out}
         self._recent: dict[str, Asking] = {}
         self._reader = reader
         self._seed = seed
+        self._budget, self._memory = budget, memory
         self._best: dict[str, float] = {}
         self._paths: dict[str, Seen] = {}
         self._words = Words()

@@ -276,8 +276,8 @@ class Trainer:
         questions = self.run.world.split("eval") if self.settings.eval else ()
         if not questions or self.live.shared:
             return
-        engine, ranking = self.live.environment.engine, self.settings.ranking
-        rows = await examine(self.store.copy(), engine, questions, self.agents.reader, ranking=ranking)
+        engine = self.live.environment.engine
+        rows = await examine(self.store, engine, questions, self.agents.reader, settings=self.settings)
         data = msgspec.to_builtins(summarise(rows))
         # It belongs to the commit that ends the epoch; before the first lesson there is none yet.
         self.live.record(Noted(self.iteration + 1 if epoch else 0, "eval", {"epoch": epoch, **data}))

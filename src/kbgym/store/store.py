@@ -126,6 +126,10 @@ class Store:
         twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
         return twin
 
+    def as_frozen(self) -> Store:
+        """The same content, which nobody can change; this store stays as it is."""
+        return self if self.frozen else self.copy().freeze()
+
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def freeze(self) -> Store:

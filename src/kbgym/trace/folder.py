@@ -62,7 +62,7 @@ class StoreFolder:
     def arm(self) -> str:
         """A baseline's store says which arm it is, and with that how it is searched."""
         file = self.folder / ARM
-        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else "flat"
+        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else ""
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
         """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""
@@ -115,11 +115,15 @@ def returning(
 
 def open_folder(place: str | Path) -> StoreFolder:
     """A store, run or world folder, optionally at an iteration: `FOLDER` or `FOLDER@N`."""
-    text = str(place)
-    match = re.fullmatch(r"(.+)@(\d+)", text)
-    if match and not Path(text).exists():
-        return StoreFolder(Path(match[1]), int(match[2]))
-    return StoreFolder(Path(text))
+    return StoreFolder(*folder_and_iteration(place))
+
+
+def folder_and_iteration(place: str | Path) -> tuple[Path, int | None]:
+    """`FOLDER@57` in its two parts; a folder that is called so itself is that folder."""
+    match = re.fullmatch(r"(.+)@(\d+)", str(place))
+    if match and not Path(place).exists():
+        return Path(match[1]), int(match[2])
+    return Path(place), None
 
 
 def read_records(folder: Path) -> Iterable[Record]:
