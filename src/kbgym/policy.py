@@ -15,7 +15,7 @@ from kbgym.actions import Action
 from kbgym.tools import Role
 
 # What a backward pass is told about its forward pass, and nothing finer.
-Verdict = Literal["out of budget", "wrong", "right"]
+PassVerdict = Literal["out of budget", "wrong", "right"]
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class Backward(msgspec.Struct, frozen=True, tag="backward"):
     forward: tuple[Turn, ...]
     golds: tuple[str, ...]
     f1: float
-    verdict: Verdict
+    verdict: PassVerdict
     agenda: tuple[Errand, ...] = ()
 
 

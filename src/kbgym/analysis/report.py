@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published, shown
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
 from kbgym.analysis.curves import curve, examined, learning
 from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
@@ -222,7 +222,7 @@ def worlds(results: Results) -> Table:
     lines = []
     for seed in results.seeds:
         world = seed.world
-        files = [Source(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
+        files = [CellSource(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
         values = [len(world.documents), len(world.questions), *(len(world.split(s)) for s in SPLITS)]
         names = ("documents", "questions", *SPLITS)
         cells = [

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.cells import Source
+from kbgym.analysis.cells import CellSource
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
@@ -234,10 +234,10 @@ class Results:
 
     def sources(
         self, arm: str, group: str, field: str, base: str | None = None, seeds: Sequence[Seed] | None = None
-    ) -> list[Source]:
+    ) -> list[CellSource]:
         names = self.groups if group == POOLED else (group,)
         return [
-            Source(os.path.relpath(seed.file(one, name), self.base), field)
+            CellSource(os.path.relpath(seed.file(one, name), self.base), field)
             for seed in (self.seeds if seeds is None else seeds)
             for name in names
             for one in (arm, base)

@@ -10,7 +10,7 @@ import msgspec
 
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
-from kbgym.corpus.build import Options
+from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.landing import Reimport, reimport
 from kbgym.corpus.make import Made, load_old, make, repeated, replace_world
 from kbgym.corpus.rewrite import COMPLETION, Rewriter
@@ -80,7 +80,7 @@ def command(
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")
     old = load_old(out) if update else None
-    options = Options(language, links, code, on_error, about=about.strip())
+    options = ReadingOptions(language, links, code, on_error, about=about.strip())
     if rewrite is None:
         with progress("reading", quiet or as_json) as tick:
             made = make(paths, questions, options, seed, old, tick)
@@ -97,7 +97,7 @@ def command(
 def _rewritten(
     paths: tuple[Path, ...],
     questions: Path | None,
-    options: Options,
+    options: ReadingOptions,
     seed: int,
     old: World | None,
     out: Path,

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from kbgym.canonical import encode, is_text
-from kbgym.corpus.build import Corpus, Options, Tick, read_corpus
-from kbgym.corpus.questions import Questions, make_questions, read_rows
+from kbgym.corpus.build import Corpus, ReadingOptions, Tick, read_corpus
+from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
 from kbgym.corpus.rewriting import Rewrite
 from kbgym.corpus.update import Changes, changes, keep_ids, keep_questions
 from kbgym.errors import BadInput
@@ -27,7 +27,7 @@ class Made(msgspec.Struct, frozen=True):
 
     world: World
     corpus: Corpus
-    questions: Questions
+    questions: MadeQuestions
     changed: Changes | None = None
     lost_supports: int = 0
 
@@ -35,7 +35,7 @@ class Made(msgspec.Struct, frozen=True):
 def make(
     paths: Sequence[Path],
     questions: Path | None,
-    options: Options,
+    options: ReadingOptions,
     seed: int = 0,
     old: World | None = None,
     tick: Tick | None = None,
@@ -53,7 +53,7 @@ def make(
     documents = tuple(corpus.documents)
     if old is not None:
         documents = keep_ids(old.documents, documents, corpus.without_context)
-    asked, lost = Questions(), 0
+    asked, lost = MadeQuestions(), 0
     if questions is not None:
         said = {
             document.id: corpus.originals[before.id]
@@ -64,7 +64,7 @@ def make(
         asked = msgspec.structs.replace(asked, unapproved=len(drafts))
     elif old is not None:
         kept, lost = keep_questions(old.questions, (document.id for document in documents))
-        asked = Questions(kept)
+        asked = MadeQuestions(kept)
     facts: dict[str, Any] = {"kind": KIND, "code": options.code, "language": options.language}
     facts |= {"links": options.links, "seed": seed}
     if rewrite is not None:

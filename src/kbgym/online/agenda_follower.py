@@ -31,7 +31,7 @@ class Item(msgspec.Struct, frozen=True):
     index: str | None = None
 
 
-class Desk:
+class AgendaFollower:
     """Follows the trace; `errands` is what an idle pass is given."""
 
     def __init__(self, agenda: Callable[[], Agenda] = make_agenda) -> None:

@@ -21,7 +21,7 @@ from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.splits import training_subset
 from kbgym.worlds.world import Question, World
 
-Key = tuple[int, str]
+LessonKey = tuple[int, str]
 
 
 class Lesson(NamedTuple):
@@ -31,7 +31,7 @@ class Lesson(NamedTuple):
     question: Question
 
     @property
-    def key(self) -> Key:
+    def key(self) -> LessonKey:
         return self.epoch, self.question.id
 
 
@@ -66,7 +66,7 @@ class Progress:
         self.clear()
 
     def clear(self) -> None:
-        self.begun: dict[Key, Underway] = {}
+        self.begun: dict[LessonKey, Underway] = {}
         self.last = 0  # the highest iteration anything was given
         self._of: dict[int, Underway] = {}
         self._events: list[Event] = []

@@ -17,12 +17,11 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action
-from kbgym.environment import Engine as SearchEngine
-from kbgym.environment import Step
+from kbgym.environment import SearchEngine, Step
 from kbgym.episode import Transcript, play
 from kbgym.errors import BadInput
 from kbgym.grading import score
-from kbgym.policy import Agenda, Agent, Backward, Forward, Turn, Verdict
+from kbgym.policy import Agenda, Agent, Backward, Forward, PassVerdict, Turn
 from kbgym.protocol.asking import askings
 from kbgym.protocol.exam import Tick, examine, summarise
 from kbgym.protocol.gate import Panel, judged
@@ -251,7 +250,7 @@ class Trainer:
     def _task(self, question: Question, begun: Underway) -> Backward:
         assert begun.grade is not None
         answer, f1 = begun.grade.answer, begun.grade.f1
-        verdict: Verdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
+        verdict: PassVerdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
         turns = tuple(Turn(step.action, step.observation) for step in begun.forward)
         agenda = self.agenda.errands(question.text) if self.agenda else ()
         return Backward(question.text, turns, question.golds, f1, verdict, agenda)

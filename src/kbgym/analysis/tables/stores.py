@@ -11,7 +11,7 @@ from typing import Any
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.audit import SHAPES, Quality, quality
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import POOLED, Results, Trained
 from kbgym.analysis.tables.arms import flatten, mean_cell
 from kbgym.worlds.truth import GROUPS
@@ -36,16 +36,16 @@ def over_seeds(results: Results, arm: str, value: Callable[[Trained], float]) ->
     return fmean(value(seed.trained[arm]) for seed in results.seeds)
 
 
-def traces(results: Results, arm: str, what: str) -> list[Source]:
-    return [Source(seed.trained[arm].trace, what) for seed in results.seeds]
+def traces(results: Results, arm: str, what: str) -> list[CellSource]:
+    return [CellSource(seed.trained[arm].trace, what) for seed in results.seeds]
 
 
-def store_sources(results: Results, arm: str) -> list[Source]:
+def store_sources(results: Results, arm: str) -> list[CellSource]:
     """Where what is known of an arm's stores stands."""
     if arm in results.trainings:
         return traces(results, arm, LAST)
     files = (seed.folder / "arms" / f"{arm}.json" for seed in results.seeds)
-    return [Source(str(file.relative_to(results.root)), "documents, authored, links, coverage") for file in files]
+    return [CellSource(str(file.relative_to(results.root)), "documents, authored, links, coverage") for file in files]
 
 
 def arms(results: Results) -> Table:

@@ -7,7 +7,7 @@ from functools import partial
 from statistics import fmean
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LABELS, POOLED, Results, Trained, tokens_of
 from kbgym.analysis.retention import forward_passes
 from kbgym.analysis.stats import break_even
@@ -161,7 +161,7 @@ def timing(results: Results) -> Table | None:
                 for seed in results.seeds
             ]
             files = [
-                Source(str((seed.folder / "timing.jsonl").relative_to(results.root)), f"{what} {arm}")
+                CellSource(str((seed.folder / "timing.jsonl").relative_to(results.root)), f"{what} {arm}")
                 for seed in results.seeds
             ]
             value = fmean(of_seed) if any(of_seed) else None

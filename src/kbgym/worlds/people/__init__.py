@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.worlds.people.graph import Graph
+from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.population import Person, population
 from kbgym.worlds.people.questions import draw, question
 from kbgym.worlds.people.sentences import fact_ids, write
@@ -21,7 +21,7 @@ from kbgym.worlds.world import Question, World
 __all__ = [
     "NO_QUESTIONS",
     "TEMPLATES",
-    "Graph",
+    "PeopleGraph",
     "Person",
     "Sizes",
     "Template",
@@ -38,7 +38,7 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs:
     """A world of so many people. The same arguments give the same bytes everywhere."""
     persons = population(people, seed, jobs)
     documents = write(persons)
-    questions = draw(Graph(persons), fact_ids(documents), sizes or Sizes(), seed)
+    questions = draw(PeopleGraph(persons), fact_ids(documents), sizes or Sizes(), seed)
     facts = {"kind": "people", "seed": seed, "people": [_plain(person) for person in persons]}
     return World(documents=documents, questions=questions, facts=facts)
 
@@ -46,11 +46,11 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs:
 def pool(world: World, template: str) -> Iterator[Question]:
     """Every instance of a template, lazily, as a question of the split "pool"."""
     chosen = template_named(template)
-    graph, documents = Graph.from_facts(world.facts), fact_ids(world.documents)
+    graph, documents = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     return (question(graph, documents, chosen, slots, "", "pool") for slots in chosen.instances(graph))
 
 
-def pool_size(graph: Graph, template: str) -> int:
+def pool_size(graph: PeopleGraph, template: str) -> int:
     """How many instances a template has, without making questions of them."""
     return sum(1 for _ in template_named(template).instances(graph))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbgym.worlds.people.graph import Graph
+from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.sentences import fact_ids
 from kbgym.worlds.world import World
 
@@ -21,7 +21,7 @@ ATTRIBUTES = {
 
 def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
     """(kind, text, documents under it) of each index; the last is empty where a person has nobody of that relation."""
-    graph, told = Graph.from_facts(world.facts), fact_ids(world.documents)
+    graph, told = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     about: dict[str, list[str]] = {}
     for document in world.documents:
         for id in document.about:

@@ -12,7 +12,7 @@ from random import Random
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.people.graph import Graph
+from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.joins import Slots
 from kbgym.worlds.people.templates import EASY, HARD, TEMPLATES, Template
 from kbgym.worlds.splits import Sizes, interleave
@@ -21,7 +21,9 @@ from kbgym.worlds.world import Question
 DocumentOf = Mapping[tuple[str, ...], str]
 
 
-def question(graph: Graph, documents: DocumentOf, template: Template, slots: Slots, id: str, split: str) -> Question:
+def question(
+    graph: PeopleGraph, documents: DocumentOf, template: Template, slots: Slots, id: str, split: str
+) -> Question:
     keys = template.keys(graph, slots)
     solution = template.solve(graph, slots)
     if solution is None:
@@ -40,7 +42,7 @@ def question(graph: Graph, documents: DocumentOf, template: Template, slots: Slo
     )
 
 
-def draw(graph: Graph, documents: DocumentOf, sizes: Sizes, seed: int) -> tuple[Question, ...]:
+def draw(graph: PeopleGraph, documents: DocumentOf, sizes: Sizes, seed: int) -> tuple[Question, ...]:
     """The splits' questions, in the order of the splits."""
     for name, size in msgspec.structs.asdict(sizes).items():
         if size < 0:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kbgym.worlds.people.graph import Fact, Graph
+from kbgym.worlds.people.graph import Fact, PeopleGraph
 from kbgym.worlds.people.sentences import fact_ids
 from kbgym.worlds.truth import ATTRIBUTES, GENDERED, PersonTruth, Told
 from kbgym.worlds.world import Key, World
@@ -27,7 +27,7 @@ class PeopleTruth(PersonTruth):
     asked = (*ATTRIBUTES, "birth")
 
     def __init__(self, world: World) -> None:
-        self.graph = Graph.from_facts(world.facts)
+        self.graph = PeopleGraph.from_facts(world.facts)
         values = {kind: dict.fromkeys(value for (value,) in self.graph.members((kind,))) for kind in ATTRIBUTES}
         super().__init__(world.documents, {person.id: person.name for person in self.graph.people}, values)
         self._told = fact_ids(world.documents)
