@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact.parts import embedder_named, engine_for
-from kbgym.experiment.chunks import CHUNK, Desk, examine_in_chunks
+from kbgym.experiment.chunks import CHUNK, ExamSetup, examine_in_chunks
 from kbgym.experiment.engines import WorkEngine, opened
 from kbgym.protocol.exam import examine
 from kbgym.protocol.run import Settings
@@ -63,7 +63,7 @@ def here(store: Store, questions: tuple[Question, ...], out: Path) -> tuple[floa
 
 
 def there(workers: WorkEngine, store: Store, questions: tuple[Question, ...], out: Path) -> tuple[float, float]:
-    desk = Desk(store, engine_for(store, embedder_named(EMBEDDER)), Settings(embedder=EMBEDDER))
+    desk = ExamSetup(store, engine_for(store, embedder_named(EMBEDDER)), Settings(embedder=EMBEDDER))
     before = used(workers)
     started, spent = time.perf_counter(), time.process_time()
     examine_in_chunks(workers, desk, questions, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -126,3 +127,13 @@ def test_the_package_is_a_command_too(tmp_path):
         text=True,
     )
     assert done.returncode == 0 and '"groups"' in done.stdout, done.stderr
+
+
+def test_a_class_name_means_one_thing():
+    source = HOME
+    found: dict[str, list[str]] = {}
+    for file in sorted(source.rglob("*.py")):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(str(file.relative_to(source)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}

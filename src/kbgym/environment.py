@@ -69,7 +69,7 @@ class Step(msgspec.Struct, frozen=True):
     verdict: Verdict | None = None
 
 
-class Engine(Protocol):
+class SearchEngine(Protocol):
     """What an environment needs of a search engine. `prepare` makes ready for texts that will be searched or put."""
 
     async def prepare(self, texts: Iterable[str]) -> None: ...
@@ -157,7 +157,7 @@ class Environment:
     def __init__(
         self,
         store: Store,
-        engine: Engine,
+        engine: SearchEngine,
         judge: Judge | None = None,
         ranking: Ranking = "paper",
         observations: Observations = "paper",

@@ -17,7 +17,7 @@ import msgspec
 
 from kbgym.actions import Answer, Invalid
 from kbgym.artefact import open
-from kbgym.environment import Engine, Environment
+from kbgym.environment import Environment, SearchEngine
 from kbgym.errors import BadInput, Missing
 from kbgym.grading import grade
 from kbgym.protocol.run import Settings
@@ -43,7 +43,7 @@ class ReaderEnv(gymnasium.Env[str, str]):
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012 - Gymnasium's own convention
 
     def __init__(
-        self, store: Store, engine: Engine, questions: Sequence[Question], settings: Settings | None = None
+        self, store: Store, engine: SearchEngine, questions: Sequence[Question], settings: Settings | None = None
     ) -> None:
         settings = settings or Settings()
         if not questions:

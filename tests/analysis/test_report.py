@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from experiments import small_experiment
 
-from kbgym.analysis.cells import Cell, Source, as_csv, explain, number, shown
+from kbgym.analysis.cells import Cell, CellSource, as_csv, explain, number, shown
 from kbgym.analysis.network import layout
 from kbgym.analysis.page import Figure, write
 from kbgym.analysis.report import make_report, write_report
@@ -161,7 +161,7 @@ def test_a_folder_without_exams_is_refused(folder, tmp_path):
 def test_numbers_are_shown_plainly():
     assert [shown(v) for v in (0.5, -0.5, -0.0001, None, float("inf"))] == ["0.500", "−0.500", "0.000", "–", "∞"]
     assert shown(0.2764, 3, True) == "27.6%" and shown(12345.6, 0) == "12,346"
-    assert number("a", 1.0, "f", [Source("x", "y")]).sources == (Source("x", "y"),)
+    assert number("a", 1.0, "f", [CellSource("x", "y")]).sources == (CellSource("x", "y"),)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import Key, index_text
+from kbgym.agents.reference.language import IndexKey, index_text
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import encode
@@ -126,7 +126,7 @@ def join():
     right = next(row.id for row in rows if row.f1 == 1.0)
     question = next(question for question in questions if question.id == right)
     job = next(key for key in question.keys if key.kind == "job")
-    return question, Key("job", job.value)
+    return question, IndexKey("job", job.value)
 
 
 def test_edits_that_make_answers_worse_are_refused_and_leave_nothing_behind(tmp_path):

@@ -20,7 +20,7 @@ from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
 from kbgym.errors import BadInput, Damaged, Failed, Missing
 from kbgym.experiment import engines
-from kbgym.experiment.chunks import Answered, Chunk, Desk, ask_chunk, examine_in_chunks
+from kbgym.experiment.chunks import Chunk, ChunkResult, ExamSetup, ask_chunk, examine_in_chunks
 from kbgym.experiment.engines import Here, opened
 from kbgym.experiment.experiment import open_experiment
 from kbgym.experiment.parts import run_parts
@@ -36,7 +36,7 @@ HASH = Settings(embedder="hash")
 
 def flat_desk(agent="reference"):
     store, engine = flat_store()
-    return Desk(store, engine, HASH, agent)
+    return ExamSetup(store, engine, HASH, agent)
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +57,14 @@ def test_what_is_searched_by_words_travels_too(questions):
     store, _ = flat_store()
     words = engine_for_arm("bm25", store, None)
     here = asyncio.run(examine(store.copy(), words, questions[:10], ReferenceReader))
-    assert examine_in_chunks(Posted(), Desk(store, words, HASH), questions[:10], size=4) == here
+    assert examine_in_chunks(Posted(), ExamSetup(store, words, HASH), questions[:10], size=4) == here
 
 
 def test_vectors_travel_as_one_array_and_queries_do_not(questions):
     store, search = flat_store()
     search.search("warm", 0, 5)
     arrays = []
-    data = pickle.dumps(Desk(store, search, HASH), protocol=5, buffer_callback=arrays.append)
+    data = pickle.dumps(ExamSetup(store, search, HASH), protocol=5, buffer_callback=arrays.append)
     assert [array.raw().nbytes for array in arrays] == [len(store) * 256 * 4]
     desk = pickle.loads(data, buffers=[bytes(array.raw()) for array in arrays])
     assert isinstance(desk.engine.index, ExactIndex) and not desk.engine.index._matrix.flags.writeable
@@ -159,7 +159,7 @@ def test_a_provider_that_is_down_stops_the_exam_and_keeps_what_was_finished(ques
 def test_rows_finished_before_a_failure_come_back_with_it(questions):
     desk = flat_desk("travelling:nothing")
     answered = ask_chunk(desk, Chunk(questions[:2]))
-    assert isinstance(answered, Answered) and isinstance(answered.failure, BadInput) and answered.rows == b""
+    assert isinstance(answered, ChunkResult) and isinstance(answered.failure, BadInput) and answered.rows == b""
 
 
 # -- experiments ------------------------------------------------------------------------------------------------------

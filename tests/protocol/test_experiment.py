@@ -12,7 +12,9 @@ from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import Plan, open_experiment, read_plan, run_seed, seed_folder, snapshots, trainings
-from kbgym.worlds.people import generate, training_subset
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.people import generate
+from kbgym.worlds.splits import training_subset
 from kbgym.worlds.world import Question, World
 
 
@@ -150,7 +152,8 @@ def test_more_training_questions_than_a_world_has_are_drawn_and_none_is_examined
     checked = json.loads((tmp_path / "exp" / "seed-0" / "probe" / "probe.json").read_text())
     assert checked["overlap"]["neither"] == checked["overlap"]["one"] == checked["overlap"]["both"] == 0
     asked = {question.text for question in world.split("train")}
-    few = {key for question in training_subset(world.split("train"), 10) for key in question.keys}
+    chosen = training_subset(world.split("train"), 10, kind_of(world).difficulty)
+    few = {key for question in chosen for key in question.keys}
     for group in ("neither", "both"):
         rows = read_lines(tmp_path / "exp" / "seed-0" / "probe" / f"{group}.jsonl", Question)
         assert rows and not any(row.text in asked for row in rows)

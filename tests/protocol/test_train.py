@@ -11,16 +11,17 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kbgym.actions import Answer, Done, Search
 from kbgym.analysis.coverage import coverage
-from kbgym.artefact.parts import agents_named
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.errors import BadInput
 from kbgym.policy import AgentFailed
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import Agents
+from kbgym.protocol.train import Agents, Trainer
 from kbgym.trace.events import Acted, Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
@@ -105,6 +106,14 @@ def test_the_agenda_survives_an_interruption_because_it_is_the_traces(tmp_path, 
         asyncio.run(start(tmp_path / "stopped", settings).train(stop))
     asyncio.run(start(tmp_path / "stopped", settings).train())
     assert bytes_of(tmp_path / "stopped") == bytes_of(tmp_path / "whole")
+
+
+def test_the_strategy_class_without_an_agenda_is_refused(tmp_path, small_world):
+    run = Run.open_or_create(tmp_path / "run", small_world, msgspec.structs.replace(SMALL, strategy="class"))
+    whole = agents_named(run.settings)
+    engine = engine_for(StoreFolder(run.folder).store(), embedder_named("hash"))
+    with pytest.raises(BadInput, match="needs an agenda"):
+        Trainer(run, Agents(whole.reader, whole.curator), engine)
 
 
 def test_class_covers_more_than_paper_with_the_same_questions_and_budget(tmp_path, start):

@@ -16,7 +16,7 @@ from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.environment import apply
 from kbgym.observations import documents as shown
-from kbgym.online.agenda_follower import Desk
+from kbgym.online.agenda_follower import AgendaFollower
 from kbgym.online.setup import held_out_questions, open_online
 from kbgym.policy import View
 from kbgym.protocol.gate import Asking, Gate
@@ -154,7 +154,7 @@ def test_what_nothing_speaks_for_is_withheld_and_the_rest_lands(place: Path) -> 
 
 
 def test_what_was_withheld_is_not_tried_again_until_a_question_names_it() -> None:
-    store, desk = family_of_documents(), Desk()
+    store, desk = family_of_documents(), AgendaFollower()
     desk(Began(1, "forward", "reference", "q1", QUESTION), store, "")
     assert ("job", "baker") in [(errand.kind, errand.value) for errand in desk.errands(store)]
     data = {"verdict": "admitted", "withheld": ["People whose job is baker"]}
@@ -222,7 +222,7 @@ def test_after_a_rollback_the_agenda_believes_the_store(place: Path) -> None:
             await online.gold(asked.id, (GOLD,))
             await online.learn()
             assert online.refused == 1
-            replay = Desk()
+            replay = AgendaFollower()
             store = StoreFolder(place).store(watch=replaying([replay]))
             for desk in (online.desk, replay):
                 known = [id for errand in desk.errands(store) if errand.index == "n1" for id, _ in errand.known]

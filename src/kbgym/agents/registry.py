@@ -15,11 +15,12 @@ from kbgym.agents.hand import HandAgent
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.prompting import skill_of
+from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, is_model
-from kbgym.policy import Agent
+from kbgym.policy import Agenda, Agent
 from kbgym.tools import Role
 
 
@@ -48,6 +49,11 @@ def make_agent(
         f"there is no agent {name!r}; use reference, llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL, "
         "cassette:FILE, hand, hand:FOLDER or MODULE:NAME."
     )
+
+
+def make_agenda() -> Agenda:
+    """An agenda that has heard nothing yet."""
+    return ReferenceAgenda()
 
 
 def make_judge(name: str, models: Models | None = None) -> LLMJudge | None:

@@ -11,7 +11,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from kbgym.analysis.curves import Point, curve
+from kbgym.analysis.curves import CurvePoint, curve
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.tables.arms import f1_difference, rho
 from kbgym.errors import Missing
@@ -205,7 +205,7 @@ def ablation_curves(results: Results) -> str:
         (axes[1][1], "characters a question, pooled", lambda p: p.characters[POOLED]),
     )
     for place, arm in enumerate(results.trainings):
-        points: list[Point] = curve(results, arm)
+        points: list[CurvePoint] = curve(results, arm)
         colour, marker = ARM_COLOURS[place % len(ARM_COLOURS)], "os^Dvp*X"[place % 8]
         for axis, name, value in panels:
             spent = [point.spent for point in points]

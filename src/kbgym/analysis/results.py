@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.cells import Source
+from kbgym.analysis.cells import CellSource
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
@@ -27,6 +27,7 @@ from kbgym.protocol.exam import Row, read_rows
 from kbgym.protocol.run import Run
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Committed, Ended, Event
+from kbgym.worlds.kinds import WorldKind, kind_of
 from kbgym.worlds.world import World
 
 ORDER = ("trained", "both", "one", "neither", "unseen")
@@ -177,10 +178,14 @@ class Results:
                 return str(seed.arms[arm]["label"])
         return {"flat": "B1 flat"}.get(arm, arm)
 
+    @cached_property
+    def world_kind(self) -> WorldKind:
+        return kind_of(self.seeds[0].world)
+
     @property
     def kind(self) -> str:
-        """The kind of world: people, phantomwiki, or whatever it says."""
-        return str(self.seeds[0].world.facts.get("kind", "corpus"))
+        """The name of the kind of world: people, phantomwiki, or whatever it says."""
+        return self.world_kind.name or "corpus"
 
     @property
     def reference(self) -> bool:
@@ -229,10 +234,10 @@ class Results:
 
     def sources(
         self, arm: str, group: str, field: str, base: str | None = None, seeds: Sequence[Seed] | None = None
-    ) -> list[Source]:
+    ) -> list[CellSource]:
         names = self.groups if group == POOLED else (group,)
         return [
-            Source(os.path.relpath(seed.file(one, name), self.base), field)
+            CellSource(os.path.relpath(seed.file(one, name), self.base), field)
             for seed in (self.seeds if seeds is None else seeds)
             for name in names
             for one in (arm, base)

@@ -18,7 +18,7 @@ from kbgym.artefact.parts import (
     name_of,
     training_settings,
 )
-from kbgym.corpus.build import Options
+from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.make import make
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
@@ -93,7 +93,7 @@ def import_corpus(
     `on_error`."""
     files = [paths] if isinstance(paths, str | Path) else paths
     made = make(
-        [Path(file) for file in files], None if questions is None else Path(questions), Options(**options), seed
+        [Path(file) for file in files], None if questions is None else Path(questions), ReadingOptions(**options), seed
     )
     if out is not None:
         made.world.save(Path(out))

@@ -85,7 +85,7 @@ class Artefact:
             self.folder, self.at = folder_and_iteration(where)
             initial_file(self.folder)  # refuses what is no store
         self._world, self._changes = world, changes
-        self._engine: environment.Engine | None = None
+        self._engine: environment.SearchEngine | None = None
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -186,10 +186,10 @@ class Artefact:
         return tuple(origin for record in self.place.initial for origin in record.origins)
 
     @property
-    def engine(self) -> environment.Engine:
+    def engine(self) -> environment.SearchEngine:
         return self.embedded()
 
-    def embedded(self, tick: Tick | None = None) -> environment.Engine:
+    def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
         """What the store is searched with, every document of it embedded, which is done once."""
         if self._engine is None:
             self._engine = engine_for_arm(self.arm, self.store, embedder_named(self.settings.embedder), tick)

@@ -18,7 +18,7 @@ import msgspec
 from kbgym.actions import Action
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
-from kbgym.agents.registry import make_agent, make_judge
+from kbgym.agents.registry import make_agenda, make_agent, make_judge
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, Options, is_model
@@ -117,7 +117,7 @@ def agents_named(
         for role, one in (("reader", reads), ("curator", curates), ("judge", judge))
         if isinstance(one, LLMAgent | LLMJudge)
     }
-    return Agents(reads, curates, judge, described)
+    return Agents(reads, curates, judge, described, make_agenda if settings.strategy == "class" else None)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import msgspec
 
 from kbgym.artefact import open
 from kbgym.cli.common import Printed, verb
-from kbgym.online.agenda_follower import Desk, Item
+from kbgym.online.agenda_follower import AgendaFollower, Item
 from kbgym.trace.listeners import replaying
 
 _WORDS = {
@@ -28,7 +28,7 @@ def command(place: str) -> Printed:
     Example:
       kbgym agenda runs/first
     """
-    desk = Desk()
+    desk = AgendaFollower()
     with open(place) as opened:
         items = desk.items(opened.place.store(watch=replaying([desk])))
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}

@@ -35,7 +35,7 @@ from kbgym.experiment.parts import run_parts
 from kbgym.protocol.no_store import ARM as NO_STORE
 from kbgym.protocol.no_store import is_public
 from kbgym.protocol.run import Settings
-from kbgym.worlds.truth import truth_of
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
@@ -156,7 +156,7 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
     """An arm as an experiment wants it; here, because protocols do not know the baselines."""
     vectors = embedder_named(embedder)
     built = build_arm(arm, world, lambda: vectors, seed)
-    truth = truth_of(world)
+    truth = kind_of(world).truth(world)
     correct = Auditor(built.store, truth).correct if truth else None
     shares = coverage(built.store, correct, world.questions)
     about = {

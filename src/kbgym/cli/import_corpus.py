@@ -10,7 +10,7 @@ import msgspec
 
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
-from kbgym.corpus.build import Options
+from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.landing import Reimport, reimport
 from kbgym.corpus.make import Made, load_old, make, repeated, replace_world
 from kbgym.corpus.rewrite import COMPLETION, Rewriter
@@ -37,6 +37,7 @@ SHOWN = 10
     "--code", type=click.Choice(["skip", "keep"]), default="skip", show_default=True, help="Code blocks, one each."
 )
 @click.option("--language", default="en", show_default=True, help="What the texts are written in, for splitting.")
+@click.option("--about", default="", help="What the documents are, in a sentence or two, for a model's prompt.")
 @click.option("--seed", default=0, show_default=True, help="Decides the splits where the questions give none.")
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
 @click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
@@ -51,6 +52,7 @@ def command(
     links: bool,
     code: Literal["skip", "keep"],
     language: str,
+    about: str,
     seed: int,
     update: bool,
     store: Path | None,
@@ -78,7 +80,7 @@ def command(
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")
     old = load_old(out) if update else None
-    options = Options(language, links, code, on_error)
+    options = ReadingOptions(language, links, code, on_error, about=about.strip())
     if rewrite is None:
         with progress("reading", quiet or as_json) as tick:
             made = make(paths, questions, options, seed, old, tick)
@@ -95,7 +97,7 @@ def command(
 def _rewritten(
     paths: tuple[Path, ...],
     questions: Path | None,
-    options: Options,
+    options: ReadingOptions,
     seed: int,
     old: World | None,
     out: Path,

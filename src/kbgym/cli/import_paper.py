@@ -21,7 +21,7 @@ def command(file: Path, out: Path) -> Printed:
     Example:
       kbgym import paper-universe paper-universe.json --out worlds/paper
     """
-    from kbgym.worlds.paper import read
+    from kbgym.worlds.people.paper import read
 
     world = read(file)
     world.save(out)

@@ -40,9 +40,9 @@ def command(
       kbgym import phantomwiki --out worlds/phantomwiki
       kbgym import phantomwiki --from pw-output --disjoint-keys --out worlds/phantomwiki-disjoint
     """
-    from kbgym.worlds.people import Sizes
     from kbgym.worlds.phantomwiki import RESERVED, build, leakage
     from kbgym.worlds.phantomwiki.generate import check, generate
+    from kbgym.worlds.splits import Sizes
 
     sizes = Sizes(**given)
     if min(given.values()) < 0:

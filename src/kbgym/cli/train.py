@@ -17,7 +17,7 @@ from kbgym.environment import RANKINGS
 from kbgym.protocol.run import Run
 from kbgym.store import ledger
 from kbgym.trace.place import shown
-from kbgym.worlds.pools import has_pools
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
 
@@ -77,7 +77,8 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
     text = (
         f"{where}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
         f"The store has {counted.authored} authored documents and {counted.links:,} links, "
-        f"covering {share:.1%} of {counted.origins:,} originals.\n" + _next(out, url, world_folder, has_pools(world))
+        f"covering {share:.1%} of {counted.origins:,} originals.\n"
+        + _next(out, url, world_folder, kind_of(world).has_pools)
     )
     return result, text
 

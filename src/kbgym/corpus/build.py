@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from kbgym.corpus.blocks import Block, Broken, Page
-from kbgym.corpus.files import Found, Problem, read_text, walk
+from kbgym.corpus.files import FoundFile, Problem, read_text, walk
 from kbgym.corpus.hypertext import read_html
 from kbgym.corpus.markdown import read_markdown
 from kbgym.corpus.rewriting import AFTER, BEFORE, Passage, Rewrite
@@ -27,7 +27,7 @@ Tick = Callable[[int, int, str], None]
 ROOM = 2 * MOST_CONTEXT + 10  # what title, sections and an introduction may take of a document's length
 
 
-class Options(msgspec.Struct, frozen=True):
+class ReadingOptions(msgspec.Struct, frozen=True):
     """How files become documents."""
 
     language: str = "en"
@@ -35,6 +35,7 @@ class Options(msgspec.Struct, frozen=True):
     code: Literal["skip", "keep"] = "skip"
     on_error: Literal["refuse", "skip"] = "refuse"
     rewriter: str = ""  # who makes sentences stand alone, if anybody does
+    about: str = ""  # what the documents are, in the words of whoever imports them
 
 
 class Corpus(msgspec.Struct):
@@ -69,7 +70,7 @@ class _Draft(msgspec.Struct):
 
 def read_corpus(
     paths: Sequence[Path],
-    options: Options,
+    options: ReadingOptions,
     leave_out: Sequence[Path] = (),
     tick: Tick | None = None,
     rewrite: Rewrite | None = None,
@@ -102,7 +103,7 @@ def _refusal(problems: Sequence[Problem]) -> str:
     return f"cannot import {shown}{more}; repair or remove what is wrong, or leave it out with --on-error skip."
 
 
-def _read_file(file: Found, options: Options, corpus: Corpus) -> list[_Draft]:
+def _read_file(file: FoundFile, options: ReadingOptions, corpus: Corpus) -> list[_Draft]:
     """A file's drafts; counts go to the report only once the whole file is read."""
     drafts: list[_Draft] = []
     code = long = 0
@@ -119,7 +120,7 @@ def _read_file(file: Found, options: Options, corpus: Corpus) -> list[_Draft]:
     return drafts
 
 
-def _pages(file: Found, keep_code: bool) -> Iterator[Page]:
+def _pages(file: FoundFile, keep_code: bool) -> Iterator[Page]:
     match file.format:
         case "jsonl":
             yield from read_jsonl(file)

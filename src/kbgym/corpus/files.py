@@ -45,7 +45,7 @@ class Problem(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFile(msgspec.Struct, frozen=True):
     """A file to import. `name` is its path below the folder that was given: what ids and sources are made of."""
 
     path: Path
@@ -57,7 +57,7 @@ class Found(msgspec.Struct, frozen=True):
 class Walk(msgspec.Struct):
     """Everything below the given paths."""
 
-    files: list[Found] = []
+    files: list[FoundFile] = []
     problems: list[Problem] = []
     ignored: int = 0
 
@@ -145,13 +145,13 @@ def _take(path: Path, name: str, found: Walk) -> None:
     elif status.st_size > limit:
         found.problems.append(Problem(name, f"{status.st_size:,} bytes are too many; at most {limit:,} are read"))
     else:
-        found.files.append(Found(path, name, format, status.st_size))
+        found.files.append(FoundFile(path, name, format, status.st_size))
 
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset=["']?([\w-]{1,40})""", re.IGNORECASE)
 
 
-def read_text(file: Found) -> str:
+def read_text(file: FoundFile) -> str:
     """A whole file as text with `\\n` line ends. UTF-8, unless it begins with a UTF-16 mark or, as HTML, says so."""
     try:
         with file.path.open("rb") as handle:
@@ -175,7 +175,7 @@ def read_text(file: Found) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_rows(file: Found) -> Iterator[tuple[int, str]]:
+def read_rows(file: FoundFile) -> Iterator[tuple[int, str]]:
     """The lines of a file with the place each starts at, a bounded one at a time. Empty lines are given too."""
     place = 0
     try:

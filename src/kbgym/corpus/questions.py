@@ -36,7 +36,7 @@ _YES = ("1", "true", "yes", "y")
 _NO = ("", "0", "false", "no", "n")
 
 
-class Row(msgspec.Struct, frozen=True):
+class QuestionRow(msgspec.Struct, frozen=True):
     """A question as it stands in the file; `where` names its line for messages."""
 
     where: str
@@ -60,7 +60,7 @@ class Duplicate(msgspec.Struct, frozen=True):
     dropped: bool = False
 
 
-class Questions(msgspec.Struct, frozen=True):
+class MadeQuestions(msgspec.Struct, frozen=True):
     """The questions of a world, and the duplicates that were found; those with two splits are leaks."""
 
     questions: tuple[Question, ...] = ()
@@ -72,18 +72,20 @@ class Questions(msgspec.Struct, frozen=True):
         return tuple(pair for pair in self.duplicates if pair.splits[0] != pair.splits[1])
 
 
-def read_questions(path: Path, documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()) -> Questions:
+def read_questions(
+    path: Path, documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()
+) -> MadeQuestions:
     """A file's questions, checked against the documents. Those that `old` already has keep their split."""
     return make_questions(read_rows(path), documents, seed, old)
 
 
 def make_questions(
-    rows: Sequence[Row],
+    rows: Sequence[QuestionRow],
     documents: Sequence[Document],
     seed: int = 0,
     old: Sequence[Question] = (),
     originals: Mapping[str, str] | None = None,
-) -> Questions:
+) -> MadeQuestions:
     """Rows as questions; `originals` are the sentences, by id, of documents that say them in other words."""
     pairs = near_duplicates([row.text for row in rows])
     dropped: set[int] = set()
@@ -115,10 +117,10 @@ def make_questions(
         )
         for pair in pairs
     )
-    return Questions(questions, duplicates)
+    return MadeQuestions(questions, duplicates)
 
 
-def _ids(rows: Iterable[Row]) -> list[str]:
+def _ids(rows: Iterable[QuestionRow]) -> list[str]:
     """From the words alone, so that a question is known again when the file has grown."""
     seen: Counter[str] = Counter()
     ids = []
@@ -140,7 +142,7 @@ class _Supports:
         self._text = ""
         self._starts: list[int] = []
 
-    def __call__(self, row: Row) -> tuple[str, ...]:
+    def __call__(self, row: QuestionRow) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for support in row.support:
             ids = [support] if support in self._known else self._saying(support)
@@ -170,7 +172,7 @@ class _Supports:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_rows(path: Path, unapproved: list[str] | None = None) -> list[Row]:
+def read_rows(path: Path, unapproved: list[str] | None = None) -> list[QuestionRow]:
     """Every row of a questions file; the first that is wrong is named by its line.
 
     Drafts that nobody approved are left out, and their places are added to `unapproved`.
@@ -237,7 +239,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
     return rows
 
 
-def _row(where: str, values: Mapping[str, Any]) -> Row:
+def _row(where: str, values: Mapping[str, Any]) -> QuestionRow:
     unknown = [name for name in values if name not in _COLUMNS]
     if unknown:
         raise BadInput(f"{where}: there is no column {unknown[0]!r}; known are {', '.join(_COLUMNS[1:])}.")
@@ -251,7 +253,7 @@ def _row(where: str, values: Mapping[str, Any]) -> Row:
     split = _string(where, "split", values.get("split")).strip()
     if split and split not in SPLITS:
         raise BadInput(f"{where}: there is no split {split!r}; the splits are {', '.join(SPLITS)}.")
-    return Row(
+    return QuestionRow(
         where,
         text,
         ("unknown",) if unanswerable else golds,

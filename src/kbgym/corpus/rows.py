@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded, row_text
-from kbgym.corpus.files import Found, read_rows
+from kbgym.corpus.files import FoundFile, read_rows
 
 _GAP = re.compile(r"\n[ \t]*\n\s*")
 _FIRST = re.compile(r"\s*(\S[^\n]{0,98}[^\s.!?:;,…])[ \t]*\n[ \t]*\n")
@@ -61,7 +61,7 @@ class _Row(msgspec.Struct):
     title: str = ""
 
 
-def read_jsonl(file: Found) -> Iterator[Page]:
+def read_jsonl(file: FoundFile) -> Iterator[Page]:
     decoder = msgspec.json.Decoder(_Row)
     for number, (place, line) in enumerate(read_rows(file), 1):
         if not line.strip():
@@ -73,7 +73,7 @@ def read_jsonl(file: Found) -> Iterator[Page]:
         yield _page(row.title, row.text, place, place + len(line.rstrip("\n")))
 
 
-def read_csv(file: Found) -> Iterator[Page]:
+def read_csv(file: FoundFile) -> Iterator[Page]:
     end = 0
 
     def lines() -> Iterator[str]:

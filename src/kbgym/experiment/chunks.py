@@ -1,6 +1,6 @@
 """An exam in chunks of questions, each asked by `examine` in whatever process an engine gives it to.
 
-A `Desk` is what travels there once: the store, its vectors, and who reads, by name; models are connected to on the
+An `ExamSetup` travels there once: the store, its vectors, and who reads, by name; models are connected to on the
 spot, with the keys of that machine's environment, so no key travels. What comes back of a chunk is its rows, what it
 spent and what its models said; here the rows are kept as they come and the recording goes on one cassette.
 """
@@ -40,10 +40,12 @@ PASSES = 3  # under way for each request that may be: the others are searching
 _PLAYED = "cassette:"
 
 
-class Desk:
+class ExamSetup:
     """What the questions of an exam are asked of, and by whom, as a value that travels."""
 
-    def __init__(self, store: Store, engine: environment.Engine, settings: Settings, agent: str = "reference") -> None:
+    def __init__(
+        self, store: Store, engine: environment.SearchEngine, settings: Settings, agent: str = "reference"
+    ) -> None:
         """`settings` name what the engine embeds with."""
         self.store = store.as_frozen()
         self.settings = settings
@@ -51,7 +53,7 @@ class Desk:
         self.options = Options()
         self.recording = b""  # what the models have said already
         self.played = _bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
-        self._engine: environment.Engine | None = engine
+        self._engine: environment.SearchEngine | None = engine
 
     def __getstate__(self) -> dict[str, Any]:
         """Exact vectors travel as one array. Mapped ones do not: every machine opens its own."""
@@ -60,7 +62,7 @@ class Desk:
         return {**state, "_engine": None} if isinstance(self._engine, Engine) else state
 
     @property
-    def engine(self) -> environment.Engine:
+    def engine(self) -> environment.SearchEngine:
         if self._engine is None:
             embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index", None)
             self._engine = Engine(embedder, index) if index is not None else engine_for(self.store, embedder)
@@ -82,7 +84,7 @@ class Chunk(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
 
 
-class Answered(msgspec.Struct, frozen=True):
+class ChunkResult(msgspec.Struct, frozen=True):
     """What came of a chunk: lines of rows, lines of a cassette, what was spent, and why it ended early if it did."""
 
     rows: bytes
@@ -91,7 +93,7 @@ class Answered(msgspec.Struct, frozen=True):
     failure: KbgymError | None = None
 
 
-def ask_chunk(desk: Desk, chunk: Chunk) -> Answered:
+def ask_chunk(desk: ExamSetup, chunk: Chunk) -> ChunkResult:
     """Ask the questions of a chunk in this process; rows finished before a failure are kept."""
     with tempfile.TemporaryDirectory(prefix="kbgym-chunk-") as folder:
         rows, cassette, played = (Path(folder) / name for name in ("rows.jsonl", "cassette.jsonl", "played.jsonl"))
@@ -112,10 +114,10 @@ def ask_chunk(desk: Desk, chunk: Chunk) -> Answered:
             failure = error
         spent = models.budget.spent - before if models else Usage()
         recorded_now = cassette.read_bytes()[len(desk.recording) :] if cassette.exists() else b""
-        return Answered(rows.read_bytes() if rows.exists() else b"", recorded_now, spent, failure)
+        return ChunkResult(rows.read_bytes() if rows.exists() else b"", recorded_now, spent, failure)
 
 
-async def _ask(desk: Desk, chunk: Chunk, agent: str, models: Models | None, rows: Path) -> None:
+async def _ask(desk: ExamSetup, chunk: Chunk, agent: str, models: Models | None, rows: Path) -> None:
     try:
         await examine(
             desk.store,
@@ -133,7 +135,7 @@ async def _ask(desk: Desk, chunk: Chunk, agent: str, models: Models | None, rows
 
 def examine_in_chunks(
     engine: WorkEngine,
-    desk: Desk,
+    desk: ExamSetup,
     questions: Sequence[Question],
     out: Path | None = None,
     tick: Tick | None = None,
@@ -189,11 +191,11 @@ def examine_on(
     models: Models | None = None,
 ) -> Exam:
     """What `Artefact.examine` would give, asked on an engine."""
-    desk = Desk(opened.store, opened.engine, opened.settings, agent)
+    desk = ExamSetup(opened.store, opened.engine, opened.settings, agent)
     rows = examine_in_chunks(engine, desk, questions, out, tick, models)
     if not opened.is_public:
         return Exam(rows)
-    desk = Desk(Store(), engine_for(Store(), embedder_named("hash")), of_no_store(opened.settings), agent)
+    desk = ExamSetup(Store(), engine_for(Store(), embedder_named("hash")), of_no_store(opened.settings), agent)
     file = no_store_file(out) if out else None
     return Exam(rows, examine_in_chunks(engine, desk, questions, file, tick, models))
 
@@ -207,7 +209,7 @@ async def _cap(budget: Budget) -> CapReached | None:
         return reached
 
 
-def _size(questions: int, desk: Desk, workers: int) -> int:
+def _size(questions: int, desk: ExamSetup, workers: int) -> int:
     """Few enough that every worker gets several chunks; of a model, as many as it plays at once."""
     most = PASSES * desk.options.concurrency if is_model(desk.agent) else CHUNK
     return max(1, min(most, questions // (EACH * workers)))

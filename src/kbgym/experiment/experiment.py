@@ -26,7 +26,7 @@ from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
 from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines, write_whole
-from kbgym.environment import RANKINGS, Engine
+from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
@@ -95,7 +95,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """An arm's store, what it is searched with, and what is worth keeping about it."""
 
     store: Store
-    engine: Engine
+    engine: SearchEngine
     about: Mapping[str, Any]
 
 
@@ -176,10 +176,10 @@ def snapshots(settings: Settings) -> tuple[int, ...]:
 
 def run_seed(folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick | None = None) -> None:
     """Everything of one seed that is not there yet."""
-    Seed(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None)).run()
+    SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None)).run()
 
 
-class Seed:
+class SeedRun:
     """One seed in progress."""
 
     def __init__(self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick) -> None:
@@ -295,7 +295,7 @@ class Seed:
         self,
         arm: str,
         store: Store,
-        engine: Engine,
+        engine: SearchEngine,
         groups: Mapping[str, Sequence[Question]],
         settings: Settings,
     ) -> None:

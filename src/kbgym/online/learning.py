@@ -17,13 +17,13 @@ from kbgym.actions import Action, Answer, Delete
 from kbgym.environment import Step
 from kbgym.episode import Transcript
 from kbgym.grading import abstains, score
-from kbgym.online.agenda_follower import Desk
+from kbgym.online.agenda_follower import AgendaFollower
 from kbgym.online.asked import Asked, Questions
 from kbgym.online.measures import MeasureFile
 from kbgym.online.open_questions import OpenQuestion, OpenQuestions, Refusal, new_id
 from kbgym.online.withdrawal import Withdrawals
 from kbgym.online.worker import Worker
-from kbgym.policy import Agent, Backward, Turn, Verdict
+from kbgym.policy import Agent, Backward, PassVerdict, Turn
 from kbgym.protocol.asking import Asking
 from kbgym.protocol.gate import Gate, judged
 from kbgym.protocol.run import Settings
@@ -51,7 +51,7 @@ class Online:
         self,
         live: LiveStore,
         questions: Questions,
-        desk: Desk,
+        desk: AgendaFollower,
         reader: Agent,
         curator: Agent,
         settings: Settings,
@@ -209,7 +209,7 @@ class Online:
 
     async def _lesson(self, id: str) -> None:
         asked = self.questions.asked[id]
-        verdict: Verdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
+        verdict: PassVerdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
         errands = self.desk.errands(self.live.store, asked.question) if self.settings.strategy == "class" else ()
         turns = self.questions.turns.get(id, ())
         if self.gate is not None:

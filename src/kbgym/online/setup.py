@@ -13,7 +13,7 @@ from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import digest_of, read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
-from kbgym.online.agenda_follower import Desk
+from kbgym.online.agenda_follower import AgendaFollower
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
 from kbgym.policy import Backward
@@ -71,7 +71,7 @@ def open_online(
     questions: Questions | None = None,
 ) -> Online:
     """A store open for questions and edits; whoever opened it closes its live store."""
-    questions, desk = questions or Questions(), Desk()
+    questions, desk = questions or Questions(), AgendaFollower()
     reader = make_agent(settings.reader, "reader")
     curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
     budget, memory = settings.forward_budget, settings.memory

@@ -16,7 +16,7 @@ import msgspec
 
 from kbgym.actions import Action, Result
 from kbgym.canonical import encode, write_lines
-from kbgym.environment import Engine, Environment, Ranking
+from kbgym.environment import Environment, Ranking, SearchEngine
 from kbgym.episode import Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
 from kbgym.grading import grade, set_f1
@@ -95,7 +95,7 @@ def row_of(question: Question, transcript: Transcript, ranking: Ranking = "paper
 
 async def examine(
     store: Store,
-    engine: Engine,
+    engine: SearchEngine,
     questions: Sequence[Question],
     reader: Agent,
     out: Path | None = None,

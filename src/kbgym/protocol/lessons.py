@@ -17,10 +17,11 @@ from kbgym.protocol.run import Settings
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Genesis, Graded, RolledBack
 from kbgym.trace.replay import effective
-from kbgym.worlds.people import training_subset
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.splits import training_subset
 from kbgym.worlds.world import Question, World
 
-Key = tuple[int, str]
+LessonKey = tuple[int, str]
 
 
 class Lesson(NamedTuple):
@@ -30,7 +31,7 @@ class Lesson(NamedTuple):
     question: Question
 
     @property
-    def key(self) -> Key:
+    def key(self) -> LessonKey:
         return self.epoch, self.question.id
 
 
@@ -46,7 +47,7 @@ class Underway(msgspec.Struct):
 
 def schedule(world: World, settings: Settings) -> list[Lesson]:
     """Every lesson in order: the same questions each epoch, in an order of that epoch's own."""
-    questions = training_subset(world.split("train"), settings.questions)
+    questions = training_subset(world.split("train"), settings.questions, kind_of(world).difficulty)
     lessons: list[Lesson] = []
     for epoch in range(1, settings.epochs + 1):
         order = list(questions)
@@ -65,7 +66,7 @@ class Progress:
         self.clear()
 
     def clear(self) -> None:
-        self.begun: dict[Key, Underway] = {}
+        self.begun: dict[LessonKey, Underway] = {}
         self.last = 0  # the highest iteration anything was given
         self._of: dict[int, Underway] = {}
         self._events: list[Event] = []

@@ -17,7 +17,8 @@ from kbgym.canonical import whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run
-from kbgym.worlds.pools import gradient_templates, has_pools, pool
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.splits import shares
 from kbgym.worlds.world import Key, Question, World
 
 NAMES = {2: ("neither", "one", "both"), 1: ("neither", "one")}
@@ -58,7 +59,8 @@ def gradient(
 
     Questions that stores to be compared with it are `also` trained on are in no group of unseen ones.
     """
-    if not has_pools(world):
+    kind = kind_of(world)
+    if not kind.has_pools:
         return held_out(world, (*trained, *also), n, seed)
     templates = gradient_templates(world)
     anchors = [question for question in trained if question.template in templates]
@@ -72,7 +74,7 @@ def gradient(
     for template in wanted:
         of_template = drawn.setdefault(template, {name: [] for name in ("trained", *NAMES[slots])})
         of_template["trained"] = [question for question in anchors if question.template == template]
-        for question in pool(world, template):
+        for question in kind.pool(world, template):
             if question.text not in seen:
                 of_template[NAMES[slots][_touched(question, touched)]].append(question)
     quota = {
@@ -87,6 +89,15 @@ def gradient(
         chosen[name] = tuple(msgspec.structs.replace(question, split=name) for question in picked)
     overlap = {name: sum(question.text in seen for question in group) for name, group in chosen.items()}
     return Probe(chosen, quota, wanted, overlap)
+
+
+def gradient_templates(world: World) -> tuple[str, ...]:
+    """The trained templates with the most slots: two in the people universe, one in PhantomWiki."""
+    trained: dict[str, int] = {}
+    for question in world.split("train"):
+        trained[question.template] = max(trained.get(question.template, 0), len(question.keys))
+    most = max(trained.values(), default=0)
+    return tuple(sorted(name for name, slots in trained.items() if slots == most and most > 0))
 
 
 def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0) -> Probe:
@@ -120,8 +131,6 @@ def _quotas(anchors: Sequence[Question], n: int) -> dict[str, int]:
     total = len(anchors)
     if n > total:
         raise BadInput(f"{n} questions a group are too many: training asked only {total} of these templates.")
-    quota = {template: n * count // total for template, count in sorted(counts.items())}
-    order = sorted(quota, key=lambda template: (-(n * counts[template] % total), template))
-    for template in order[: n - sum(quota.values())]:
-        quota[template] += 1
-    return {template: count for template, count in quota.items() if count}
+    templates = sorted(counts)
+    quota = zip(templates, shares([counts[template] for template in templates], n), strict=True)
+    return {template: count for template, count in quota if count}

@@ -11,18 +11,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from kbgym.actions import Action
-from kbgym.agents.reference.agenda import Agenda
-from kbgym.environment import Engine as SearchEngine
-from kbgym.environment import Step
+from kbgym.environment import SearchEngine, Step
 from kbgym.episode import Transcript, play
 from kbgym.errors import BadInput
 from kbgym.grading import score
-from kbgym.policy import Agent, Backward, Forward, Turn, Verdict
+from kbgym.policy import Agenda, Agent, Backward, Forward, PassVerdict, Turn
 from kbgym.protocol.asking import askings
 from kbgym.protocol.exam import Tick, examine, summarise
 from kbgym.protocol.gate import Panel, judged
@@ -45,12 +44,16 @@ _LOOK_AGAIN = 0.1  # seconds until a lesson that another trainer has is looked a
 
 
 class Agents(msgspec.Struct, frozen=True):
-    """Who plays. `described` is what the trace remembers of models: names, what they are asked with, prompt hashes."""
+    """Who plays. `described` is what the trace remembers of models: names, what they are asked with, prompt hashes.
+
+    `agenda` makes what the strategy `class` works from; without one a curator is given none.
+    """
 
     reader: Agent
     curator: Agent
     judge: Judge | None = None
     described: dict[str, Any] = {}
+    agenda: Callable[[], Agenda] | None = None
 
 
 def remembered(settings: Settings, agents: Agents) -> dict[str, Any]:
@@ -90,6 +93,8 @@ class Trainer:
         self.settings = settings = run.settings
         self.lessons = schedule(run.world, settings)
         self.progress = Progress()
+        if settings.strategy == "class" and agents.agenda is None:
+            raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
         self.clear()
         self.live = LiveStore(
             run.folder if url is None else url,
@@ -135,7 +140,7 @@ class Trainer:
         return position > 0 and self.lessons[position - 1].epoch != self.lessons[position].epoch
 
     def clear(self) -> None:
-        self.agenda = Agenda() if self.settings.strategy == "class" else None
+        self.agenda = self.agents.agenda() if self.agents.agenda else None
         self.grades: list[Graded] = []
 
     def __call__(self, event: Event, store: Store, observation: str) -> None:
@@ -245,7 +250,7 @@ class Trainer:
     def _task(self, question: Question, begun: Underway) -> Backward:
         assert begun.grade is not None
         answer, f1 = begun.grade.answer, begun.grade.f1
-        verdict: Verdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
+        verdict: PassVerdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
         turns = tuple(Turn(step.action, step.observation) for step in begun.forward)
         agenda = self.agenda.errands(question.text) if self.agenda else ()
         return Backward(question.text, turns, question.golds, f1, verdict, agenda)

@@ -17,7 +17,7 @@ from kbgym.trace.place import Lost
 _TRIES = 5
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ActionReply(msgspec.Struct, frozen=True):
     """What became of an action, and the iteration of the store it is true of."""
 
     step: Step
@@ -25,7 +25,7 @@ class Reply(msgspec.Struct, frozen=True):
     conflict: bool = False
 
 
-async def act(live: LiveStore, session: Session, action: Action, role: Role) -> Reply:
+async def act(live: LiveStore, session: Session, action: Action, role: Role) -> ActionReply:
     """Carry out one action of one client; returns once it is durable.
 
     A connection that broke before the commit is no reason to give up: nothing happened, so it is done again.
@@ -39,7 +39,7 @@ async def act(live: LiveStore, session: Session, action: Action, role: Role) -> 
     return await _act(live, session, action)
 
 
-async def _act(live: LiveStore, session: Session, action: Action) -> Reply:
+async def _act(live: LiveStore, session: Session, action: Action) -> ActionReply:
     await live.prepare([action])
     async with live.turn() if is_editing(action) else live.looking():
         stale = session.stale(action, live.store)
@@ -53,17 +53,17 @@ async def _act(live: LiveStore, session: Session, action: Action) -> Reply:
             live.record(Acted(number, "serve", 1, step.action, step.result, step.verdict), step.observation)
             live.record(Ended(number, "serve", "done"))
             live.commit()
-        reply, durable = Reply(step, live.iteration), live.last
+        reply, durable = ActionReply(step, live.iteration), live.last
     if durable is not None:
         await asyncio.shield(durable)
     return reply
 
 
-def _conflict(live: LiveStore, session: Session, action: Action, id: str) -> Reply:
+def _conflict(live: LiveStore, session: Session, action: Action, id: str) -> ActionReply:
     """The document changed since the client saw it: show what it is now, and change nothing."""
     record = live.store[id]
     session.show(id, live.store)
     links = f"It links to {', '.join(record.links)}." if record.links else "It links to nothing."
     message = f"[{id}] was changed by somebody else since you saw it; nothing was done. It now reads:"
     shown = f"Conflict: {message}\n[{id}] {record.text}\n{links}"
-    return Reply(Step(action, Error(message), shown), live.iteration, True)
+    return ActionReply(Step(action, Error(message), shown), live.iteration, True)

@@ -17,7 +17,7 @@ from kbgym.canonical import decode, read_lines, whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
-from kbgym.trace.log import Reading, Writer, has_begun, read_trace
+from kbgym.trace.log import Reading, TraceWriter, has_begun, read_trace
 from kbgym.trace.replay import Watcher, committed, effective, replay, rolled_back
 from kbgym.worlds.world import Document, Source
 
@@ -68,15 +68,15 @@ class StoreFolder:
         """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""
         return replay(self.initial.copy, self.events, self.at if at is None else at, watch)
 
-    def start(self, embedder: str, settings: dict[str, Any]) -> Writer:
+    def start(self, embedder: str, settings: dict[str, Any]) -> TraceWriter:
         """Begin a trace over the initial documents."""
-        writer = Writer(self.trace, None)
+        writer = TraceWriter(self.trace, None)
         writer.commit([Genesis(SCHEMA, len(self.initial), self.initial.fingerprint, embedder, settings)])
         return writer
 
-    def resume(self) -> Writer:
+    def resume(self) -> TraceWriter:
         """Go on with the trace that is there."""
-        return Writer(self.trace, self.reading)
+        return TraceWriter(self.trace, self.reading)
 
     def rollback(self, to: int, reason: str = "") -> Store:
         """Return to an earlier iteration by adding to the history."""
@@ -130,7 +130,7 @@ def read_records(folder: Path) -> Iterable[Record]:
     file = initial_file(folder)
     if file.name == RECORDS:
         return read_lines(file, Record)
-    return (d.record for d in read_lines(file, Sentence))
+    return (d.record for d in read_lines(file, InitialDocument))
 
 
 def initial_file(folder: Path) -> Path:
@@ -147,7 +147,7 @@ def world_documents(folder: Path) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-class Sentence(msgspec.Struct):
+class InitialDocument(msgspec.Struct):
     """What of a world's document an initial store keeps."""
 
     id: str

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action
-from kbgym.environment import Engine, Environment, Ranking, texts_in
+from kbgym.environment import Environment, Ranking, SearchEngine, texts_in
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
@@ -56,7 +56,7 @@ class LiveStore:
     def __init__(
         self,
         where: str | Path,
-        engine: Callable[[Store], Engine],
+        engine: Callable[[Store], SearchEngine],
         listeners: Sequence[Listener] = (),
         *,
         judge: Judge | None = None,

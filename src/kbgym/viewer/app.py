@@ -27,7 +27,7 @@ from kbgym.viewer.assets import assets
 from kbgym.viewer.live import Live
 from kbgym.viewer.maps import Map
 from kbgym.viewer.opened_store import Shelf
-from kbgym.viewer.places import Place, Places
+from kbgym.viewer.places import Places, ViewedPlace
 
 PAGES = ("", "store", "map", "questions", "compare", "live")
 POLICY = (
@@ -83,10 +83,10 @@ class Viewer:
 
     # -- what a request names -----------------------------------------------------------------------------------------
 
-    def _place(self, request: Request, which: str = "run") -> Place:
+    def _place(self, request: Request, which: str = "run") -> ViewedPlace:
         return self.places.get(request.query_params.get(which))
 
-    def _seeded(self, request: Request) -> tuple[Place, int]:
+    def _seeded(self, request: Request) -> tuple[ViewedPlace, int]:
         place = self._place(request)
         return place, place.seed(request.query_params.get("seed"))
 

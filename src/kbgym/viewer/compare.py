@@ -18,7 +18,7 @@ from kbgym.store import Store, ledger
 from kbgym.trace.history import Difference, diff
 from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
 
 MOST = 10_000  # of each kind of difference listed; the counts are whole
 ALL = "all sets together"
@@ -28,7 +28,7 @@ COUNTED = ("added", "removed", "edited", "links_added", "links_removed")
 class Side:
     """One of the two: a place, a seed, an arm."""
 
-    def __init__(self, place: Place, seed: int, arm: str | None) -> None:
+    def __init__(self, place: ViewedPlace, seed: int, arm: str | None) -> None:
         self.place, self.seed = place, seed
         self.arm = arm or next(iter(place.arms(seed)))
 

@@ -15,7 +15,7 @@ import msgspec
 
 from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
 
 RECENT = 30
 _decoder = msgspec.json.Decoder(Event)
@@ -114,7 +114,7 @@ class Live:
         self._followers: dict[Path, Follower] = {}
         self._lock = threading.Lock()
 
-    def look(self, place: Place, seed: int) -> dict[str, Any]:
+    def look(self, place: ViewedPlace, seed: int) -> dict[str, Any]:
         found = []
         for arm, trained in place.trained(seed).items():
             settings = trained.settings

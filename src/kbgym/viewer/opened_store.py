@@ -26,7 +26,7 @@ class Shelf(Artefact):
     label = ""
 
     @cached_property
-    def engine(self) -> environment.Engine:
+    def engine(self) -> environment.SearchEngine:
         """What agents search with. What somebody types is embedded in memory only: the disk cache is for documents."""
         engine = self.embedded()
         if isinstance(engine, Engine):

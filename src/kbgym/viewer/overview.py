@@ -23,13 +23,14 @@ from kbgym.protocol.exam import Row
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
 from kbgym.viewer import picked
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
+from kbgym.worlds.kinds import kind_of
 
 INTERVAL = ("value", "low", "high", "text")
 MOST_POINTS = 400  # of a line: more cannot be told apart
 
 
-def about(place: Place) -> dict[str, Any]:
+def about(place: ViewedPlace) -> dict[str, Any]:
     """What ran: for the head of the page, and what the pickers offer."""
     seeds = place.seeds
     seed = seeds[0] if seeds else 0
@@ -51,7 +52,7 @@ def about(place: Place) -> dict[str, Any]:
     return found
 
 
-def agent(place: Place, results: Results | None) -> str:
+def agent(place: ViewedPlace, results: Results | None) -> str:
     """Who produced the numbers, in words that cannot be mistaken for a model's."""
     if results is not None:
         return results.agent
@@ -63,17 +64,17 @@ def agent(place: Place, results: Results | None) -> str:
     return f"reader {settings.reader}, curator {settings.curator}"
 
 
-def _reference(place: Place) -> bool:
+def _reference(place: ViewedPlace) -> bool:
     settings = place.settings
     return settings is not None and settings.reader == settings.curator == "reference"
 
 
-def facts(place: Place, seed: int) -> list[dict[str, str]]:
+def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
     """The run in a few numbers, a label and a value each."""
     rows: list[tuple[str, str, str]] = []
     world, settings = place.world(seed), place.settings
     if world is not None:
-        kind = str(world.facts.get("kind", "your documents"))
+        kind = kind_of(world).name or "your documents"
         rows.append(("World", kind, f"{len(world.documents):,} documents, {len(world.questions):,} questions"))
     if settings is not None:
         seeds = ", ".join(str(one) for one in place.seeds)
@@ -120,7 +121,7 @@ def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
 # -- tables of the report ---------------------------------------------------------------------------------------------
 
 
-def report_table(place: Place, name: str) -> Table:
+def report_table(place: ViewedPlace, name: str) -> Table:
     """A table of the report by its name."""
     results = place.results
     if results is None:
@@ -164,7 +165,7 @@ def table_values(table: Table) -> dict[str, Any]:
     return {**picked(table, "name", "title", "columns", "caption", "sentence", "head"), "lines": lines}
 
 
-def gradient(place: Place) -> dict[str, Any]:
+def gradient(place: ViewedPlace) -> dict[str, Any]:
     """The main result: a point and an interval for every arm and group, and the whole table."""
     results = place.results
     table = report_table(place, "gradient")
@@ -209,7 +210,7 @@ def _headline(arms: Sequence[dict[str, Any]]) -> str:
 # -- learning ---------------------------------------------------------------------------------------------------------
 
 
-def learning(place: Place, seed: int) -> dict[str, Any]:
+def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
     """Growth of the store and forward scores along every training; exams of stores on the way, where there are any."""
     results = place.results
     found = []

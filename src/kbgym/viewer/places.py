@@ -31,7 +31,7 @@ KEPT = 60
 LOOK_SECONDS = 1.0
 
 
-class Place:
+class ViewedPlace:
     """One RUN of the command line."""
 
     def __init__(self, name: str, folder: Path, world: Path | None = None) -> None:
@@ -225,18 +225,18 @@ class Places:
     """Every place by its name."""
 
     def __init__(self, folders: Sequence[Path], world: Path | None = None) -> None:
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, ViewedPlace] = {}
         for folder in folders:
             name = plain = folder.resolve().name or "store"
             number = 2
             while name in self._places:
                 name, number = f"{plain}-{number}", number + 1
-            self._places[name] = Place(name, folder, world)
+            self._places[name] = ViewedPlace(name, folder, world)
 
     def __iter__(self) -> Any:
         return iter(self._places.values())
 
-    def get(self, name: str | None) -> Place:
+    def get(self, name: str | None) -> ViewedPlace:
         """A place by name, the first one by default."""
         if not name:
             return next(iter(self._places.values()))

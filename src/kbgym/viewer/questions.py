@@ -20,11 +20,11 @@ from kbgym.trace.history import log
 from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
 from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step
-from kbgym.viewer.places import Place, split
+from kbgym.viewer.places import ViewedPlace, split
 from kbgym.worlds.world import Question
 
 
-def listing(place: Place, seed: int) -> dict[str, Any]:
+def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
     """Every examined question with its score on every arm, and every training question by iteration."""
     exams = place.exams(seed)
     arms = list(dict.fromkeys(arm for arm, _ in exams))
@@ -41,7 +41,7 @@ def listing(place: Place, seed: int) -> dict[str, Any]:
     }
 
 
-def _ordered(place: Place, seed: int, arms: list[str]) -> list[str]:
+def _ordered(place: ViewedPlace, seed: int, arms: list[str]) -> list[str]:
     """Whole stores first, in the place's own order; stores on the way after them."""
     known = list(place.arms(seed))
     return sorted(arms, key=lambda arm: (split(arm)[1] or 0, known.index(split(arm)[0])))
@@ -51,7 +51,7 @@ def _question(row: Row, name: str) -> dict[str, Any]:
     return {"set": name, "id": row.id, "class": row.class_, "text": row.question, "golds": row.golds, "by": {}}
 
 
-def lessons(place: Place, seed: int, arm: str | None) -> dict[str, Any]:
+def lessons(place: ViewedPlace, seed: int, arm: str | None) -> dict[str, Any]:
     """Every iteration of a training: the question, its forward pass, what the backward pass edited."""
     shelf = place.shelf(seed, arm)
     known = questions_of(place, seed)
@@ -75,7 +75,7 @@ def lessons(place: Place, seed: int, arm: str | None) -> dict[str, Any]:
     return {"arm": shelf.name, "label": shelf.label, "rows": found}
 
 
-def questions_of(place: Place, seed: int) -> dict[str, Question]:
+def questions_of(place: ViewedPlace, seed: int) -> dict[str, Question]:
     """Every question known here, by id: the world's and the probe groups'."""
 
     def made() -> dict[str, Question]:
@@ -92,7 +92,7 @@ def questions_of(place: Place, seed: int) -> dict[str, Question]:
 # -- one exam question ------------------------------------------------------------------------------------------------
 
 
-def exam(place: Place, seed: int, name: str, id: str, arms: list[str]) -> dict[str, Any]:
+def exam(place: ViewedPlace, seed: int, name: str, id: str, arms: list[str]) -> dict[str, Any]:
     """The same question on one arm or several, side by side."""
     exams = place.exams(seed)
     wanted = [arm for arm in arms if (arm, name) in exams]
@@ -147,7 +147,7 @@ def _mark(shelf: Shelf, steps: list[dict[str, Any]], asked: Question | None) -> 
 # -- one training question --------------------------------------------------------------------------------------------
 
 
-def lesson(place: Place, seed: int, arm: str | None, iteration: int) -> dict[str, Any]:
+def lesson(place: ViewedPlace, seed: int, arm: str | None, iteration: int) -> dict[str, Any]:
     """Forward and backward of one iteration, each step with the texts of that moment, each edit with its effect."""
     shelf = place.shelf(seed, arm)
     if not shelf.events:
@@ -196,7 +196,7 @@ def _ids(result: Any) -> list[str]:
     return found
 
 
-def _effect(shelf: Shelf, place: Place, seed: int, id: str, iteration: int) -> dict[str, Any]:
+def _effect(shelf: Shelf, place: ViewedPlace, seed: int, id: str, iteration: int) -> dict[str, Any]:
     """What became of an edited document: whether it lives, and who opened it afterwards."""
     later = sum(one > iteration for one in shelf.readings.get(id, ()))
     return {
@@ -208,7 +208,7 @@ def _effect(shelf: Shelf, place: Place, seed: int, id: str, iteration: int) -> d
     }
 
 
-def openings(place: Place, seed: int, arm: str) -> Counter[str]:
+def openings(place: ViewedPlace, seed: int, arm: str) -> Counter[str]:
     """In how many exam questions on a store each document was opened."""
 
     def made() -> Counter[str]:

@@ -14,7 +14,7 @@ from kbgym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.trace.history import Author
 from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
 
 MOST_LISTED = 500  # links in or out shown at once; the count is always whole
 MOST_SUSPECTS = 10_000
@@ -115,7 +115,7 @@ def _index(shelf: Shelf, index: Index) -> dict[str, Any]:
     }
 
 
-def audit(place: Place, shelf: Shelf) -> dict[str, Any]:
+def audit(place: ViewedPlace, shelf: Shelf) -> dict[str, Any]:
     """The index audit whole: every authored document a row, every bad link a row, what is worth doing."""
     health = shelf.health
     return {

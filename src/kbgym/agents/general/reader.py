@@ -34,13 +34,13 @@ class GeneralReader:
     """One pass. Everything it knows comes from the turns of the view, so a pass that was cut short can be resumed."""
 
     def __init__(self) -> None:
-        self._memory: Memory | None = None
+        self._memory: ReaderMemory | None = None
         self._taken = 0
 
     async def act(self, view: View) -> Action:
         question = getattr(view.task, "question", "")
         if self._memory is None or self._taken > len(view.history):
-            self._memory, self._taken = Memory(question), 0
+            self._memory, self._taken = ReaderMemory(question), 0
         for turn in view.history[self._taken :]:
             self._memory.take(turn)
         self._taken = len(view.history)
@@ -52,7 +52,7 @@ class GeneralReader:
         return move.action
 
 
-class Memory:
+class ReaderMemory:
     """What one pass has seen, and what it could do next."""
 
     def __init__(self, question: str) -> None:

@@ -24,7 +24,7 @@ _TITLE = re.compile(r"(.{2,120}?): (?=\S)")
 _MONTHS = frozenset("january february march april may june july august september october november december".split())
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenText(msgspec.Struct, frozen=True):
     """A text taken apart: words that count, names and identifiers in order, the page's title, fields of the title."""
 
     words: frozenset[str]
@@ -34,9 +34,9 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=65_536)
-def look_at(text: str) -> Seen:
+def look_at(text: str) -> SeenText:
     title, body = split_title(text)
-    return Seen(frozenset(content_words(text)), tuple(dict.fromkeys(names(body))), title, body)
+    return SeenText(frozenset(content_words(text)), tuple(dict.fromkeys(names(body))), title, body)
 
 
 def split_title(text: str) -> tuple[str, str]:
