@@ -13,6 +13,7 @@ import postgres
 import pytest
 from playing import records
 
+import kbgym
 from kbgym.actions import Add, Added, Link
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
@@ -366,7 +367,7 @@ def test_a_world_keeps_its_sources(cluster: postgres.Cluster, tmp_path: Path) ->
     write_lines(world / "documents.jsonl", [Document("a", "A.", "kind", ("p",), Source("notes.md", 3, 9))])
     place = cluster.url("world")
     copy_store(str(tmp_path / "run"), place)
-    assert open_place(place).sources(["a"]) == {"a": Source("notes.md", 3, 9)}
+    assert kbgym.open(place).sources(["a"]) == {"a": Source("notes.md", 3, 9)}
     copy_store(place, str(tmp_path / "again"))
     assert (tmp_path / "again" / "documents.jsonl").read_bytes() == (world / "documents.jsonl").read_bytes()
 

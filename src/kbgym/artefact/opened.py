@@ -10,7 +10,7 @@ whoever wants to edit takes a copy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -46,7 +46,7 @@ from kbgym.trace.folder import TRACE, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
-from kbgym.worlds.world import Question, World
+from kbgym.worlds.world import Question, Source, World
 
 Kind = Literal["world", "run", "store"]
 
@@ -184,6 +184,11 @@ class Artefact:
     def origins(self) -> tuple[str, ...]:
         """The originals the store began with."""
         return tuple(origin for record in self.place.initial for origin in record.origins)
+
+    def sources(self, ids: Collection[str]) -> dict[str, Source]:
+        """Where in the user's files originals stand, as far as the world and later imports know."""
+        known = self.place.originals() if ids else {}
+        return {id: source for id in ids if id in known and (source := known[id].source) is not None}
 
     @property
     def engine(self) -> environment.Engine:

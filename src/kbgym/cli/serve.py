@@ -18,7 +18,6 @@ from kbgym.trace.place import is_url
 
 if TYPE_CHECKING:
     from kbgym.online.learning import Online
-    from kbgym.search.embed import CachedEmbedder
     from kbgym.serve.owner import Owner
 
 TOKENS = "tokens.jsonl"
@@ -94,16 +93,18 @@ def command(
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     _check_installed()
     from kbgym.artefact import open
+    from kbgym.artefact.parts import embedder_named
     from kbgym.online.setup import open_online
     from kbgym.protocol.gate import MARGIN
 
+    with open(place, strategy=strategy, embedder=embedder) as opened:
+        settings = opened.settings
     if over_mcp and role == "reader" and question is None:
         from kbgym.serve.owner import Owner
 
-        asyncio.run(_stdio(Owner(place, embedder=_embedder(embedder), write=False), None, role, client, None))
+        owner = Owner(place, embedder=embedder_named(settings.embedder), write=False, ranking=settings.ranking)
+        asyncio.run(_stdio(owner, None, role, client, None))
         return
-    with open(place, strategy=strategy, embedder=embedder) as opened:
-        settings = opened.settings
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
         online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
@@ -111,12 +112,6 @@ def command(
         asyncio.run(_stdio(online.owner, online, role, client, question))
     else:
         _http(online, host, port, None if no_auth else file, role, with_view, as_json, quiet)
-
-
-def _embedder(name: str | None) -> CachedEmbedder | None:
-    from kbgym.artefact.parts import embedder_named
-
-    return embedder_named(name) if name else None
 
 
 def _check_installed() -> None:

@@ -216,16 +216,9 @@ def _size(questions: int, desk: Desk, workers: int) -> int:
 def _less(spent: Usage, before: Usage) -> Usage:
     """What was spent since."""
     known = spent.cost is not None and before.cost is not None
-    return Usage(
-        requests=spent.requests - before.requests,
-        prompt=spent.prompt - before.prompt,
-        cached=spent.cached - before.cached,
-        completion=spent.completion - before.completion,
-        reasoning=spent.reasoning - before.reasoning,
-        malformed=spent.malformed - before.malformed,
-        retries=spent.retries - before.retries,
-        cost=(spent.cost or 0.0) - (before.cost or 0.0) if known else None,
-    )
+    counted = ("requests", "prompt", "cached", "completion", "reasoning", "malformed", "retries")
+    counts = {name: getattr(spent, name) - getattr(before, name) for name in counted}
+    return Usage(**counts, cost=(spent.cost or 0.0) - (before.cost or 0.0) if known else None)
 
 
 class _Tape:
