@@ -31,7 +31,7 @@ from kbgym.artefact.parts import (
     settings_with,
 )
 from kbgym.baselines.registry import engine_for_arm
-from kbgym.canonical import decode
+from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
@@ -146,10 +146,8 @@ class Artefact:
         """The first line of the trace; reading only that spares a large store from being opened for its settings."""
         if self.folder is None or "place" in vars(self):
             return self.place.genesis
-        if not has_begun(self.folder / TRACE):
-            return None
-        with (self.folder / TRACE).open("rb") as lines:
-            return decode(lines.readline(), Genesis)
+        trace = self.folder / TRACE
+        return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
 
     @cached_property
     def world(self) -> World | None:
