@@ -86,6 +86,7 @@ class Artefact:
             initial_file(self.folder)  # refuses what is no store
         self._world, self._changes = world, changes
         self._engine: environment.Engine | None = None
+        self._by_hand = False
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -174,7 +175,7 @@ class Artefact:
     def with_store(self, store: Store, arm: str = "flat") -> Self:
         """The same place with another store in it, without a history: to search and examine what was made by hand."""
         twin = copy(self)
-        twin._engine = None
+        twin._engine, twin._by_hand = None, True
         vars(twin).update(store=store.as_frozen(), arm=arm, events=())
         return twin
 
@@ -200,7 +201,7 @@ class Artefact:
 
     def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
         """A page of results as an agent sees it."""
-        if self._engine is None and is_url(self.where):
+        if self._engine is None and is_url(self.where) and not self._by_hand:
             from kbgym.trace.postgres.vectors import stored_engine
 
             self._engine = stored_engine(self.place, embedder_named(self.settings.embedder), tick)
