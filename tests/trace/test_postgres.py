@@ -14,6 +14,7 @@ import pytest
 from live_stores import LiveClient
 from playing import records
 
+import kbgym
 from kbgym.actions import Add, Added, Link
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
@@ -367,7 +368,7 @@ def test_a_world_keeps_its_sources(cluster: postgres.Cluster, tmp_path: Path) ->
     write_lines(world / "documents.jsonl", [Document("a", "A.", "kind", ("p",), Source("notes.md", 3, 9))])
     place = cluster.url("world")
     copy_store(str(tmp_path / "run"), place)
-    assert open_place(place).sources(["a"]) == {"a": Source("notes.md", 3, 9)}
+    assert kbgym.open(place).sources(["a"]) == {"a": Source("notes.md", 3, 9)}
     copy_store(place, str(tmp_path / "again"))
     assert (tmp_path / "again" / "documents.jsonl").read_bytes() == (world / "documents.jsonl").read_bytes()
 
@@ -408,3 +409,19 @@ def test_a_baseline_is_written_to_a_database(
     assert open_place(place).arm == "hipporag" and open_place(place).store().links > 0
     copy_store(place, str(tmp_path / "again"))
     assert open_place(tmp_path / "again").arm == "hipporag"
+
+
+def test_a_store_in_a_database_is_opened_searched_and_examined(cluster: postgres.Cluster) -> None:
+    place = cluster.url("opened")
+    save_store(Store(records()), place)
+    open_place(place).start("hash", {"forward_budget": 2}).close()
+    with kbgym.open(place) as opened:
+        assert (opened.kind, opened.settings.forward_budget, opened.world) == ("store", 2, None)
+        first = next(iter(opened.store))
+        assert opened.search(first.text)[0].id == first.id
+        mine = opened.store.copy()
+        mine.delete(first.id)
+        assert first.id not in [hit.id for hit in opened.with_store(mine).search(first.text)]
+        question = kbgym.Question("q", "test", "c", "t", "Who?", ("nobody",))
+        assert opened.examine(lambda view: kbgym.Search("who"), [question]).rows[0].actions == 2
+    assert open_place(place).store().fingerprint == Store(records()).fingerprint

@@ -10,12 +10,13 @@ import msgspec
 import pytest
 from playing import Live, check_invariants, lines, records
 
+import kbgym
 from kbgym.actions import Add, Added, Delete, Edit, Link, Search
 from kbgym.canonical import encode, write_lines
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record, Store
 from kbgym.trace.events import Acted, Committed, Event, RolledBack
-from kbgym.trace.folder import StoreFolder, open_folder, save_store, sources
+from kbgym.trace.folder import StoreFolder, open_folder, save_store
 from kbgym.trace.replay import catch_up, effective, replay
 from kbgym.trace.snapshots import SnapshotCheck
 from kbgym.worlds.world import Document, Source
@@ -242,7 +243,7 @@ class TestFolders:
             ("a", "a", "untouched"),
             ("b", "b", "untouched"),
         ]
-        assert sources(tmp_path, ["a", "b"]) == {"a": Source("notes.md", 3, 9)}
+        assert kbgym.open(tmp_path).sources(["a", "b"]) == {"a": Source("notes.md", 3, 9)}
 
     def test_a_folder_with_an_at_sign_is_itself(self, tmp_path: Path) -> None:
         save_store(Store(records()), tmp_path / "me@7")

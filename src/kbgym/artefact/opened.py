@@ -10,7 +10,7 @@ whoever wants to edit takes a copy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from kbgym.artefact.parts import (
     settings_with,
 )
 from kbgym.baselines.registry import engine_for_arm
-from kbgym.canonical import decode
+from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
@@ -46,7 +46,7 @@ from kbgym.trace.folder import TRACE, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
-from kbgym.worlds.world import Question, World
+from kbgym.worlds.world import Question, Source, World
 
 Kind = Literal["world", "run", "store"]
 
@@ -86,6 +86,7 @@ class Artefact:
             initial_file(self.folder)  # refuses what is no store
         self._world, self._changes = world, changes
         self._engine: environment.SearchEngine | None = None
+        self._by_hand = False
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -146,10 +147,8 @@ class Artefact:
         """The first line of the trace; reading only that spares a large store from being opened for its settings."""
         if self.folder is None or "place" in vars(self):
             return self.place.genesis
-        if not has_begun(self.folder / TRACE):
-            return None
-        with (self.folder / TRACE).open("rb") as lines:
-            return decode(lines.readline(), Genesis)
+        trace = self.folder / TRACE
+        return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
 
     @cached_property
     def world(self) -> World | None:
@@ -176,7 +175,7 @@ class Artefact:
     def with_store(self, store: Store, arm: str = "flat") -> Self:
         """The same place with another store in it, without a history: to search and examine what was made by hand."""
         twin = copy(self)
-        twin._engine = None
+        twin._engine, twin._by_hand = None, True
         vars(twin).update(store=store.as_frozen(), arm=arm, events=())
         return twin
 
@@ -184,6 +183,11 @@ class Artefact:
     def origins(self) -> tuple[str, ...]:
         """The originals the store began with."""
         return tuple(origin for record in self.place.initial for origin in record.origins)
+
+    def sources(self, ids: Collection[str]) -> dict[str, Source]:
+        """Where in the user's files originals stand, as far as the world and later imports know."""
+        known = self.place.originals() if ids else {}
+        return {id: source for id in ids if id in known and (source := known[id].source) is not None}
 
     @property
     def engine(self) -> environment.SearchEngine:
@@ -197,7 +201,7 @@ class Artefact:
 
     def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
         """A page of results as an agent sees it."""
-        if self._engine is None and is_url(self.where):
+        if self._engine is None and is_url(self.where) and not self._by_hand:
             from kbgym.trace.postgres.vectors import stored_engine
 
             self._engine = stored_engine(self.place, embedder_named(self.settings.embedder), tick)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
 from kbgym.artefact import open
 from kbgym.cli.common import Printed, verb
@@ -33,7 +32,7 @@ def command(place: str) -> Printed:
         items = desk.items(opened.place.store(watch=replaying([desk])))
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
     text = "\n".join(_line(item) for item in items) or f"{opened.name}: nothing is open."
-    return {"items": msgspec.to_builtins(items), "counts": counts}, text
+    return {"items": items, "counts": counts}, text
 
 
 def _line(item: Item) -> str:

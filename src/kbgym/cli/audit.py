@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.health import Health, Suspect, advice, health
@@ -44,11 +43,13 @@ def command(place: str, world: Path | None) -> Printed:
 
 
 def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
-    """The result as plain JSON values; `precision` and `recall` are null where the world has no facts."""
+    """The result as JSON has it; `precision` and `recall` are null where the world has no facts."""
     audit, total = found.audit, found.audit.total
+    same = ("links", "duplicates", "same_texts", "same_keys", "lost", "incomplete", "biggest", "ledger")
     return {
+        **{name: getattr(found, name) for name in same},
         "coverage": found.coverage.direct,
-        "readings": msgspec.to_builtins(found.coverage),
+        "readings": found.coverage,
         "resolved": audit.resolved,
         "genuine": audit.count("genuine"),
         "stubs": audit.count("stub"),
@@ -56,18 +57,10 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
         "other": audit.count("other"),
         "precision": total.precision if total else None,
         "recall": total.recall if total else None,
-        "kinds": [msgspec.to_builtins(row) for row in audit.table],
-        "links": found.links,
-        "suspected_links": [msgspec.to_builtins(suspect) for suspect in found.suspects],
+        "kinds": audit.table,
+        "suspected_links": found.suspects,
         "orphans": found.ledger.orphans,
-        "duplicates": found.duplicates,
-        "same_texts": [list(group) for group in found.same_texts],
-        "same_keys": [list(group) for group in found.same_keys],
         "lost_origins": found.ledger.lost_origins,
-        "lost": list(found.lost),
-        "incomplete": [msgspec.to_builtins(index) for index in found.incomplete],
-        "biggest": [msgspec.to_builtins(index) for index in found.biggest],
-        "ledger": msgspec.to_builtins(found.ledger),
         "next": proposals,
     }
 

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import click
-import msgspec
 
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact.parts import embedder_named
@@ -55,4 +54,4 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str) -> Print
         f"{shown(out)}: {chosen.label}, {len(built.store):,} documents ({authored:,} of them written by the arm) and "
         f"{built.store.links:,} links, covering {share:.1%} of the originals; built in {seconds:.1f} s."
     )
-    return msgspec.to_builtins(result), text
+    return result, text

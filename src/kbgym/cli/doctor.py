@@ -115,17 +115,7 @@ class Timed:
 @click.option("--max-cost", type=float, help="Stop at this many dollars.")
 @click.option("--max-tokens", default=400_000, show_default=True, help="Stop at this many tokens.")
 @output_options
-def command(
-    agent: str,
-    judge: str | None,
-    base_url: str | None,
-    concurrency: int,
-    timeout: float,
-    max_cost: float | None,
-    max_tokens: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def command(agent: str, judge: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Check an agent: key, endpoint, ten short passes, malformed calls, latency, price, judge.
 
     \b
@@ -133,10 +123,7 @@ def command(
       kbgym doctor --agent llm:openai/gpt-5-mini-2025-08-07
       kbgym doctor --agent llm:local/qwen3 --base-url http://127.0.0.1:8080/v1
     """
-    options = Options(
-        base_url=base_url, concurrency=concurrency, timeout=timeout, max_cost=max_cost, max_tokens=max_tokens
-    )
-    result = asyncio.run(examine_agent(agent, judge, options, quiet or as_json))
+    result = asyncio.run(examine_agent(agent, judge, Options(**options), quiet or as_json))
     emit(result, as_json, quiet, _screen(result))
     if not result["ok"]:
         failed = ", ".join(check.name for check in result["checks"] if check.needed and not check.ok)

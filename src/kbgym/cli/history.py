@@ -114,7 +114,7 @@ def blame_command(place: str, document: str) -> Printed:
     with open(place) as opened:
         found = blame(opened.place.initial.copy, opened.events, document, opened.at)
         origins = found.record.origins if found.record else ()
-        spans = opened.place.sources((document, *origins))
+        spans = opened.sources((document, *origins))
     result = {**msgspec.to_builtins(found), "sources": msgspec.to_builtins(spans)}
     lines = _blamed(found)
     lines += [f"  {id} stands in {span.file}, characters {span.start} to {span.end}." for id, span in spans.items()]

@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 import click
-import msgspec
 
 from kbgym.cli.common import Printed, size_options, splits_of, verb, world_values
 from kbgym.errors import BadInput
@@ -61,7 +60,7 @@ def command(
     shared = leakage(world)
     result = {
         **world_values(world),
-        "shipped": msgspec.to_builtins(shipped),
+        "shipped": shipped,
         "reserved": list(RESERVED),
         "disjoint_keys": disjoint_keys,
         "leakage": {

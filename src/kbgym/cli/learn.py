@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
 import msgspec
 
-from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
+from kbgym.analysis.stats import ratio_of_means, score_difference
 from kbgym.cli.common import STORE, Printed, Tick, progress, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.online.asked import Questions
@@ -57,28 +58,13 @@ def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
     """The prequential curve of the online store beside the flat one, and the intervals of the difference."""
     f1, flat = [one.f1 for one in learnt], [one.flat_f1 for one in learnt]
     actions, flat_actions = [float(one.actions) for one in learnt], [float(one.flat_actions) for one in learnt]
-    curve = []
-    for start in range(0, len(learnt), size):
-        some = learnt[start : start + size]
-        curve.append(
-            {
-                "first": start + 1,
-                "last": start + len(some),
-                "f1": _mean([one.f1 for one in some]),
-                "f1_flat": _mean([one.flat_f1 for one in some]),
-                "actions": _mean([one.actions for one in some]),
-                "actions_flat": _mean([one.flat_actions for one in some]),
-            }
-        )
+    windows = [(start, learnt[start : start + size]) for start in range(0, len(learnt), size)]
     return {
         "n": len(learnt),
-        "f1": _mean(f1),
-        "f1_flat": _mean(flat),
-        "f1_difference": _interval(score_difference(f1, flat)),
-        "actions": _mean(actions),
-        "actions_flat": _mean(flat_actions),
-        "rho": _interval(ratio_of_means(actions, flat_actions)),
-        "windows": curve,
+        **_means(learnt),
+        "f1_difference": msgspec.to_builtins(score_difference(f1, flat)),
+        "rho": msgspec.to_builtins(ratio_of_means(actions, flat_actions)),
+        "windows": [{"first": at + 1, "last": at + len(some), **_means(some)} for at, some in windows],
         "admitted": online.admitted,
         "rolled_back": online.refused,
         "withdrawn": online.withdrawn,
@@ -88,13 +74,9 @@ def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
     }
 
 
-def _mean(values: list[float] | list[int]) -> float:
-    return round(sum(values) / len(values), 4)
-
-
-def _interval(interval: Interval) -> dict[str, float]:
-    found: dict[str, float] = msgspec.to_builtins(interval)
-    return found
+def _means(learnt: list[Learnt]) -> dict[str, float]:
+    fields = {"f1": "f1", "f1_flat": "flat_f1", "actions": "actions", "actions_flat": "flat_actions"}
+    return {name: round(fmean(getattr(one, field) for one in learnt), 4) for name, field in fields.items()}
 
 
 def _text(place: str, result: dict[str, Any]) -> str:

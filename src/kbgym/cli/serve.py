@@ -96,11 +96,13 @@ def command(
     from kbgym.online.setup import open_live, open_online
     from kbgym.protocol.gate import MARGIN
 
-    if over_mcp and role == "reader" and question is None:
-        asyncio.run(_stdio(open_live(place, embedder=embedder, write=False), None, role, client, None))
-        return
     with open(place, strategy=strategy, embedder=embedder) as opened:
         settings = opened.settings
+    if over_mcp and role == "reader" and question is None:
+        asyncio.run(
+            _stdio(open_live(place, settings=settings, embedder=embedder, write=False), None, role, client, None)
+        )
+        return
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
         online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)

@@ -63,7 +63,7 @@ def read_command(place: str, id: str, with_source: bool) -> Printed:
         if id not in store:
             raise BadInput(f"there is no document {id!r} in {opened.name}.")
         record = store[id]
-        spans = opened.place.sources(record.origins) if with_source else {}
+        spans = opened.sources(record.origins) if with_source else {}
     result: dict[str, Any] = {
         **msgspec.to_builtins(record),
         "flag": record.flag,

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact import teach, trainer_for
@@ -71,7 +70,7 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
         "links": counted.links,
         "authored": counted.authored,
         "forward_f1": round(f1, 4),
-        "settings": msgspec.to_builtins(settings),
+        "settings": settings,
     }
     where = shown(url) if url else out
     text = (

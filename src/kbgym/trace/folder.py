@@ -7,7 +7,7 @@ A store folder has `records.jsonl` (documents with links and provenance), a worl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
 from kbgym.trace.log import Reading, TraceWriter, has_begun, read_trace
 from kbgym.trace.replay import Watcher, committed, effective, replay, rolled_back
-from kbgym.worlds.world import Document, Source
+from kbgym.worlds.world import Document
 
 RECORDS = "records.jsonl"
 TRACE = "trace.jsonl"
@@ -95,9 +95,6 @@ class StoreFolder:
     def originals(self) -> dict[str, Document]:
         return originals(self.folder, self.events)
 
-    def sources(self, origins: Collection[str]) -> dict[str, Source]:
-        return sources(self.folder, origins)
-
 
 def returning(
     name: str, initial: Store, events: tuple[Event, ...], to: int, reason: str
@@ -157,13 +154,6 @@ class InitialDocument(msgspec.Struct):
     @property
     def record(self) -> Record:
         return Record(self.id, self.text, self.links, origin=self.id)
-
-
-def sources(folder: Path, origins: Collection[str]) -> dict[str, Source]:
-    """Where in the user's files the given original documents stand, as far as the world and later imports know."""
-    if not origins:
-        return {}
-    return {id: d.source for id, d in originals(folder).items() if id in origins and d.source is not None}
 
 
 def originals(folder: Path, events: Iterable[Event] | None = None) -> dict[str, Document]:

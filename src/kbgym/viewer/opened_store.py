@@ -13,7 +13,8 @@ from kbgym.actions import Opened
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import Health, health
 from kbgym.artefact import Artefact
-from kbgym.search.embed import CachedEmbedder
+from kbgym.artefact.parts import embedder_named
+from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.engine import Engine
 from kbgym.trace.events import Acted
 from kbgym.trace.history import Blame, blame
@@ -25,11 +26,10 @@ class Shelf(Artefact):
 
     label = ""
 
-    @cached_property
-    def engine(self) -> environment.SearchEngine:
+    def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
         """What agents search with. What somebody types is embedded in memory only: the disk cache is for documents."""
-        engine = self.embedded()
-        if isinstance(engine, Engine):
+        engine = super().embedded(tick)
+        if isinstance(engine, Engine) and engine.embedder is embedder_named(self.settings.embedder):
             engine.embedder = CachedEmbedder(engine.embedder.embedder, remember=4_096)
         return engine
 

@@ -34,7 +34,8 @@ def search(shelf: Shelf, query: str) -> dict[str, Any]:
     text = " ".join(query.split())[:MOST_TEXT]
     if not text:
         return {"query": "", "page": PAGE_SIZE, "hits": []}
-    hits = [{**brief(shelf, id), "score": score} for id, score in shelf.engine.search(text, 0, PAGES * PAGE_SIZE)]
+    pages = [hit for page in range(1, PAGES + 1) for hit in shelf.search(text, page)]
+    hits = [{**brief(shelf, hit.id), "score": hit.score} for hit in pages]
     named = brief(shelf, text) if text in shelf.store else None
     return {"query": text, "page": PAGE_SIZE, "hits": hits, "named": named}
 
