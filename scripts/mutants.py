@@ -265,7 +265,9 @@ def report(given: argparse.Namespace, drawn: Sequence[Any], tried: Sequence[Any]
         rows = [[row for row in some if name in (row[0], "all")] for some in (drawn, tried, survivors)]
         faults_, of, alive = rows
         caught = len(of) - len(alive)
-        print(f"| {name} | {len(faults_)} | {len(faults_) - len(of)} | {len(of)} | {caught} | {score(of, alive):.0f}% |")
+        print(
+            f"| {name} | {len(faults_)} | {len(faults_) - len(of)} | {len(of)} | {caught} | {score(of, alive):.0f}% |"
+        )
     given.out.parent.mkdir(parents=True, exist_ok=True)
     lost = [{"module": module, **fault._asdict()} for module, fault in survivors]
     given.out.write_text(json.dumps({"score": score(tried, survivors), "survivors": lost}, indent=1) + "\n")

@@ -20,7 +20,13 @@ from kbgym.search.live import Embedding, LiveEngine
 from kbgym.serve.owner import ServedEnvironment as Environment
 from kbgym.store import Record, Store, source
 
-TEXTS = ("Ada Alm's job is baker.", "Bo Alm's job is baker.", "Ada Alm lives in Lund.", "Bo Alm lives in Lund.", "Apart.")
+TEXTS = (
+    "Ada Alm's job is baker.",
+    "Bo Alm's job is baker.",
+    "Ada Alm lives in Lund.",
+    "Bo Alm lives in Lund.",
+    "Apart.",
+)
 BAKERS = ("People whose job is baker.", ("d0", "d1"))
 LUND = ("People who live in Lund.", ("d2", "d3"))
 ADA = ("What Ada does.", ("d0", "d2"))
@@ -266,7 +272,9 @@ def test_any_new_document_reaches_whoever_saw_the_end_of_the_results() -> None:
     judge(gate, environment(), environment(BAKERS), ["n1"], 0)
     after = environment()
     embedding = after.engine.embedding
-    opposite = next(text for text in (f"Zebra {n}" for n in range(99)) if embedding(text) @ embedding("anything") < -0.01)
+    opposite = next(
+        text for text in (f"Zebra {n}" for n in range(99)) if embedding(text) @ embedding("anything") < -0.01
+    )
     assert gate.sample(set(), [opposite], after, 1)[1] == 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from kbgym.errors import BadInput
-from kbgym.protocol.probe import gradient
+from kbgym.protocol.probe import gradient, held_out
 from kbgym.worlds.people import generate, pool
 from kbgym.worlds.world import Document, Question, World
 
@@ -117,8 +117,10 @@ def test_the_draw_is_the_seeds_and_no_question_is_drawn_twice(world: World) -> N
         other = gradient(world, trained, 6, seed=1).groups[name]
         assert {q.text for q in other} != {q.text for q in probe.groups[name]}
         assert len({question.text for question in probe.groups[name]}) == 6
-    assert len(gradient(world, world.split("train")).groups["trained"]) <= 34 == sum(
-        gradient(world, world.split("train")).wanted.values()
+    assert (
+        len(gradient(world, world.split("train")).groups["trained"])
+        <= 34
+        == sum(gradient(world, world.split("train")).wanted.values())
     )
 
 
@@ -149,6 +151,11 @@ def test_a_world_that_cannot_list_its_questions_is_asked_its_test_splits() -> No
     assert few.quota == few.wanted == {"trained": 2, "unseen": 2}
     many = gradient(world, train, 5)
     assert many.wanted == {"trained": 5, "unseen": 5} and many.short == {"trained": "3 of 5", "unseen": "3 of 5"}
-    assert {q.text for q in gradient(world, train, None, also=listed("x", "Six?")).groups["unseen"]} == {"Four?", "Five?"}
+    assert {q.text for q in gradient(world, train, None, also=listed("x", "Six?")).groups["unseen"]} == {
+        "Four?",
+        "Five?",
+    }
+    world = World(world.documents, tuple(listed("test_in", *(f"{n}?" for n in range(50)))))
+    assert held_out(world, train) == held_out(world, train, 34, 0) == gradient(world, train)
     with pytest.raises(BadInput, match="no test question that was not trained on"):
-        gradient(world, [*train, *tests], 2)
+        gradient(world, world.questions, 2)

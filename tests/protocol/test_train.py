@@ -223,7 +223,9 @@ def test_the_backward_pass_is_given_the_agendas_errands_where_there_is_an_agenda
         assert all(agenda == () for _, agenda in given)
     else:
         assert all(agenda for _, agenda in given)
-        assert all(errand.value in question for question, agenda in given for errand in agenda if errand.reason == "named")
+        assert all(
+            errand.value in question for question, agenda in given for errand in agenda if errand.reason == "named"
+        )
         assert any(errand.reason == "unfinished" for _, agenda in given for errand in agenda), "of earlier questions"
 
 
