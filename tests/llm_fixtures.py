@@ -13,6 +13,7 @@ import msgspec
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.client import Budget, Client
 from kbgym.llm.connect import Models, Options, Settings
@@ -23,7 +24,6 @@ from kbgym.llm.values import Call, Message, Reply, Request, Usage
 from kbgym.protocol.exam import Row, examine
 from kbgym.protocol.run import Run
 from kbgym.protocol.run import Settings as RunSettings
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.protocol.train import Agents, Trainer
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine

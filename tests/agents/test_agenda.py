@@ -11,10 +11,10 @@ from kbgym.agents.reference.agenda import Agenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import Key, index_key, index_text, is_index
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.policy import Backward, Errand, Forward
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.worlds.people import generate
 

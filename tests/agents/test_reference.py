@@ -14,10 +14,10 @@ from kbgym.agents.reference.language import Key, facts, index_text, is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.policy import Backward, Forward, View
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.worlds.people import TEMPLATES, generate, pool
 

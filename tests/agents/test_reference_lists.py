@@ -15,11 +15,11 @@ from kbgym.agents.reference.language import Fact, Key, index_key, index_text, is
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import Having, Person, named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.grading import set_f1
 from kbgym.policy import Backward, Forward
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.worlds.people import Sizes
 from kbgym.worlds.phantomwiki import TEMPLATES, build, pool

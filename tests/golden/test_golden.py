@@ -9,8 +9,8 @@ import pytest
 
 from kbgym.actions import Result
 from kbgym.canonical import digest, encode, read_lines
+from kbgym.observations import render
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Event, Imported
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import Writer

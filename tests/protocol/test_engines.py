@@ -28,12 +28,15 @@ from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options
 from kbgym.llm.errors import CapReached
 from kbgym.protocol.exam import Row, examine
+from kbgym.protocol.run import Settings
 from kbgym.search.index import ExactIndex
+
+HASH = Settings(embedder="hash")
 
 
 def flat_desk(agent="reference"):
     store, engine = flat_store()
-    return Desk(store, engine, "hash", agent)
+    return Desk(store, engine, HASH, agent)
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +57,14 @@ def test_what_is_searched_by_words_travels_too(questions):
     store, _ = flat_store()
     words = engine_for_arm("bm25", store, None)
     here = asyncio.run(examine(store.copy(), words, questions[:10], ReferenceReader))
-    assert examine_in_chunks(Posted(), Desk(store, words, "hash"), questions[:10], size=4) == here
+    assert examine_in_chunks(Posted(), Desk(store, words, HASH), questions[:10], size=4) == here
 
 
 def test_vectors_travel_as_one_array_and_queries_do_not(questions):
     store, search = flat_store()
     search.search("warm", 0, 5)
     arrays = []
-    data = pickle.dumps(Desk(store, search, "hash"), protocol=5, buffer_callback=arrays.append)
+    data = pickle.dumps(Desk(store, search, HASH), protocol=5, buffer_callback=arrays.append)
     assert [array.raw().nbytes for array in arrays] == [len(store) * 256 * 4]
     desk = pickle.loads(data, buffers=[bytes(array.raw()) for array in arrays])
     assert isinstance(desk.engine.index, ExactIndex) and not desk.engine.index._matrix.flags.writeable

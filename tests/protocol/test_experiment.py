@@ -171,3 +171,18 @@ def test_snapshots_lie_in_the_first_epoch_and_at_epoch_ends():
 def test_two_runs_are_the_same_bytes(tmp_path, made):
     run(tmp_path / "other", small_plan())
     assert contents(tmp_path / "other") == contents(made)
+
+
+def test_every_arm_is_examined_under_the_trainings_budget(tmp_path):
+    base = msgspec.structs.replace(BASE, questions=10, epochs=1, eval=False, forward_budget=3)
+    plan = Plan("paper", trainings("paper", "", ("paper",), base), ("flat",), (0,), n=4, people=60)
+    run(tmp_path / "exp", plan)
+    files = list((tmp_path / "exp" / "seed-0" / "exams").glob("*.jsonl"))
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert {file.stem.partition("-")[0] for file in files} == {"flat", "trained"}
+    assert max(row["actions"] for row in rows) == 3
+
+
+def test_a_strategy_nobody_knows_is_refused():
+    with pytest.raises(BadInput, match="there is no strategy 'clas'"):
+        trainings("paper", "", ("paper", "clas"), BASE)

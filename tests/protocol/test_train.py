@@ -15,11 +15,11 @@ import pytest
 
 from kbgym.actions import Answer, Done, Search
 from kbgym.analysis.coverage import coverage
+from kbgym.artefact.parts import agents_named
 from kbgym.errors import BadInput
 from kbgym.policy import AgentFailed
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named
 from kbgym.protocol.train import Agents
 from kbgym.trace.events import Acted, Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
@@ -313,7 +313,7 @@ _TRAIN = """
 import asyncio, sys
 from pathlib import Path
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
@@ -356,3 +356,19 @@ def test_kill_9_at_fifty_random_moments_ends_in_the_same_bytes(tmp_path):
             kills += 1
     assert run(folder, None)
     assert bytes_of(folder) == bytes_of(tmp_path / "whole")
+
+
+def test_the_evaluation_keeps_to_the_runs_budget_and_memory(tmp_path, start):
+    """The report prints them as the budget, so they must be it."""
+    seen = set()
+
+    class Searcher:
+        async def act(self, view):
+            seen.add((view.remaining, len(view.history)))
+            return Search("anything")
+
+    settings = Settings(questions=5, epochs=1, embedder="hash", forward_budget=4, memory=2)
+    trainer = start(tmp_path / "run", settings)
+    trainer.agents = Agents(Searcher, trainer.agents.curator)
+    asyncio.run(trainer._evaluate(0))
+    assert seen == {(4, 0), (3, 1), (2, 2), (1, 2)}

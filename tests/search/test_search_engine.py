@@ -7,18 +7,15 @@ import random
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.errors import BadInput, Missing
-from kbgym.search import chroma
+from kbgym.errors import BadInput
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.chroma import ChromaIndex
 from kbgym.search.embed import HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
-from kbgym.search.index import ExactIndex, TextIndex
+from kbgym.search.index import TextIndex
 
 TEXTS = {
     "d1": "Mara Tolland is a baker.",
@@ -28,13 +25,10 @@ TEXTS = {
 }
 
 
-@pytest.fixture(params=["exact", "bm25", "chroma"])
+@pytest.fixture(params=["exact", "bm25"])
 def searcher(request: pytest.FixtureRequest) -> TextIndex:
     if request.param == "bm25":
         return BM25Index()
-    if request.param == "chroma":
-        pytest.importorskip("chromadb", reason="the chroma extra is not installed")
-        return Engine(HashEmbedder(), ChromaIndex())
     return Engine(HashEmbedder())
 
 
@@ -151,30 +145,3 @@ def test_bm25_is_the_formula_after_any_edits(rows: list[str], query: str, source
     again = BM25Index()
     again.load(texts.items())
     assert again.search(query, 0, 100) == found
-
-
-def test_chroma_agrees_with_the_exact_index_on_ties_and_deep_pages() -> None:
-    pytest.importorskip("chromadb", reason="the chroma extra is not installed")
-    rows = np.random.default_rng(4).standard_normal((400, 16)).astype(np.float32)
-    rows[100:160] = rows[100]
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    ids = [f"d{number:03}" for number in np.random.default_rng(5).permutation(400)]
-    exact, other = ExactIndex(), ChromaIndex()
-    for index in (exact, other):
-        index.put_many(ids, rows)
-        for id in ids[:20]:
-            index.remove(id)
-        index.put(ids[30], rows[100])
-    assert len(exact) == len(other) == 380
-    for query in (rows[100], rows[7]):
-        for offset, limit in ((0, 5), (5, 5), (58, 10), (370, 30), (380, 5)):
-            assert [id for id, _ in other.search(query, offset, limit)] == [
-                id for id, _ in exact.search(query, offset, limit)
-            ]
-    other.close()
-
-
-def test_chroma_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "chromadb", None)
-    with pytest.raises(Missing, match=r"kbgym\[chroma\]"):
-        chroma.ChromaIndex()

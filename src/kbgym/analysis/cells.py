@@ -46,7 +46,7 @@ class Line(msgspec.Struct, frozen=True):
     """A row of a table; `paper` marks a row of the paper's own figures, no cells a heading."""
 
     head: str
-    cells: tuple[Cell | None, ...] = ()
+    cells: Sequence[Cell | None] = ()
     paper: bool = False
 
 
@@ -55,8 +55,8 @@ class Table(msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    columns: Sequence[str]
+    lines: Sequence[Line]
     caption: str
     sentence: str
     head: str = ""

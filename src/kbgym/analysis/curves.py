@@ -42,7 +42,7 @@ def arm_at(results: Results, arm: str, iteration: int, last: int) -> str:
 
 
 def curve(results: Results, arm: str) -> list[Point]:
-    settings = results.seeds[0].trained[arm].run.settings
+    settings = results.seeds[0].trained[arm].settings
     last = settings.questions * settings.epochs
     steps = [0, *examined(results.seeds[0], arm, results.groups), last]
     return [_point(results, arm, step, arm_at(results, arm, step, last)) for step in dict.fromkeys(steps)]
@@ -136,7 +136,7 @@ def learning(results: Results, arm: str) -> Table:
 
 
 def _slope(results: Results, arm: str, points: list[Point]) -> str:
-    questions = results.seeds[0].trained[arm].run.settings.questions
+    questions = results.seeds[0].trained[arm].settings.questions
     inside = [point for point in points if point.iteration == questions]
     if not inside:
         return ""

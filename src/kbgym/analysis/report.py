@@ -213,7 +213,7 @@ def _network(results: Results, arm: str, embedder: Embedders | None) -> Figure:
     def draw() -> bytes:
         if embedder is None:
             raise Missing("the map was not asked for; `kbgym report` draws it.")
-        return network.panels(trained, network.layout(trained, embedder(trained.run.settings.embedder)))
+        return network.panels(trained, network.layout(trained, embedder(trained.settings.embedder)))
 
     return _figure(f"network-{arm}", f"The network that was built: {results.label(arm)}", caption, sentence, draw)
 

@@ -33,7 +33,7 @@ def forward_passes(trained: Trained) -> list[Pass]:
     steps: dict[int, int] = {}
     exhausted: dict[int, bool] = {}
     found = []
-    for event in trained.place.events:
+    for event in trained.events:
         match event:
             case Began(iteration, "forward"):
                 epoch[iteration] = event.epoch

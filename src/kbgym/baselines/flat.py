@@ -34,6 +34,9 @@ class WordEngine:
     def load(self, items: Iterable[tuple[str, str]]) -> None:
         self._index.load((id, plain(text)) for id, text in items)
 
+    async def prepare(self, texts: Iterable[str]) -> None:
+        """Nothing: words need no vectors."""
+
     def put(self, id: str, text: str) -> None:
         self._index.put(id, plain(text))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,41 +11,24 @@ import click
 import msgspec
 
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
-from kbgym.cli.common import STORE, Tick, emit, output_options, progress
-from kbgym.online.learning import Online, settings_of
-from kbgym.online.setup import Learnt, learn_traffic, open_online, read_traffic
-from kbgym.protocol.gate import MARGIN
+from kbgym.cli.common import STORE, Printed, Tick, progress, verb
+from kbgym.cli.gating import gate_options, opened_online
+from kbgym.online.asked import Questions
+from kbgym.online.learning import Online
+from kbgym.online.setup import Learnt, learn_traffic, read_traffic
 from kbgym.trace.place import shown
 
 
-@click.command("learn")
+@verb("learn")
 @click.argument("place", metavar="STORE", type=STORE)
 @click.option("--traffic", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Questions, answers.")
-@click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
-@click.option("--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate.")
-@click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
-@click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
+@gate_options
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions a window.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
 @click.option("--curator", help="Who edits.  [default: the run's]")
 @click.option("--reader", help="Who answers.  [default: the run's]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
-@output_options
-def command(
-    place: str,
-    traffic: Path,
-    gate: int,
-    margin: float,
-    evidence: int,
-    held_out: Path | None,
-    window: int,
-    strategy: str | None,
-    curator: str | None,
-    reader: str | None,
-    embedder: str | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
     """Learn from traffic: answer, see the gold, edit; and compare with the frozen flat store on the same questions.
 
     FILE has a question a line: {"question": "...", "answers": ["..."]}. Run again, it goes on where it stopped.
@@ -54,20 +38,19 @@ def command(
       kbgym learn runs/first --traffic traffic.jsonl --gate 20
     """
     rows = read_traffic(traffic)
-    settings = settings_of(place, strategy=strategy, curator=curator, reader=reader, embedder=embedder)
-    with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
-    with progress("learning", quiet or as_json) as tick:
+    with progress("embedding") as tick:
+        online = opened_online(place, flags, tick, Questions(sys.maxsize))
+    with progress("learning") as tick:
         learnt = asyncio.run(_learn(online, rows, tick))
     result = report(learnt, online, window)
-    emit(result, as_json, quiet, _text(shown(place), result))
+    return result, _text(shown(place), result)
 
 
 async def _learn(online: Online, rows: list[Any], tick: Tick) -> list[Learnt]:
     try:
         return await learn_traffic(online, rows, tick)
     finally:
-        await online.owner.close()
+        await online.live.close()
 
 
 def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
@@ -99,9 +82,9 @@ def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
         "admitted": online.admitted,
         "rolled_back": online.refused,
         "withdrawn": online.withdrawn,
-        "documents": len(online.owner.store),
-        "links": online.owner.store.links,
-        "iteration": online.owner.iteration,
+        "documents": len(online.live.store),
+        "links": online.live.store.links,
+        "iteration": online.live.iteration,
     }
 
 

@@ -7,7 +7,6 @@ spent and what its models said; here the rows are kept as they come and the reco
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,9 +16,9 @@ import msgspec
 
 from kbgym import environment
 from kbgym.agents.registry import make_agent
+from kbgym.artefact import Artefact, Exam
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import decode
-from kbgym.environment import Ranking
-from kbgym.episode import FORWARD_BUDGET
 from kbgym.errors import BadInput, KbgymError
 from kbgym.experiment.engines import WorkEngine, cut
 from kbgym.llm.client import Budget
@@ -27,10 +26,12 @@ from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.errors import CapReached
 from kbgym.llm.values import Usage
 from kbgym.protocol.exam import Row, Sheet, Tick, examine
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.no_store import no_store_file, of_no_store
+from kbgym.protocol.run import Settings
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store
+from kbgym.sync import run_sync
 from kbgym.worlds.world import Question
 
 CHUNK = 200  # questions at most; with few, what a task costs in itself begins to show
@@ -42,21 +43,11 @@ _PLAYED = "cassette:"
 class Desk:
     """What the questions of an exam are asked of, and by whom, as a value that travels."""
 
-    def __init__(
-        self,
-        store: Store,
-        engine: environment.Engine,
-        embedder: str,
-        agent: str = "reference",
-        ranking: Ranking = "paper",
-        budget: int = FORWARD_BUDGET,
-    ) -> None:
-        """`embedder` is the name of what the engine embeds with."""
-        self.store = store
-        self.embedder = embedder
+    def __init__(self, store: Store, engine: environment.Engine, settings: Settings, agent: str = "reference") -> None:
+        """`settings` name what the engine embeds with."""
+        self.store = store.as_frozen()
+        self.settings = settings
         self.agent = agent
-        self.ranking = ranking
-        self.budget = budget
         self.options = Options()
         self.recording = b""  # what the models have said already
         self.played = _bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
@@ -71,7 +62,7 @@ class Desk:
     @property
     def engine(self) -> environment.Engine:
         if self._engine is None:
-            embedder, index = embedder_named(self.embedder), vars(self).pop("_index", None)
+            embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index", None)
             self._engine = Engine(embedder, index) if index is not None else engine_for(self.store, embedder)
         return self._engine
 
@@ -116,10 +107,10 @@ def ask_chunk(desk: Desk, chunk: Chunk) -> Answered:
                 caps = {"max_cost": chunk.max_cost, "max_tokens": chunk.max_tokens}
                 models = Models(msgspec.structs.replace(desk.options, cassette=recorded, **caps))
                 before = models.budget.spent
-            asyncio.run(_ask(desk, chunk, agent, models, rows))
+            run_sync(_ask(desk, chunk, agent, models, rows))
         except KbgymError as error:
             failure = error
-        spent = _less(models.budget.spent, before) if models else Usage()
+        spent = models.budget.spent - before if models else Usage()
         recorded_now = cassette.read_bytes()[len(desk.recording) :] if cassette.exists() else b""
         return Answered(rows.read_bytes() if rows.exists() else b"", recorded_now, spent, failure)
 
@@ -132,9 +123,8 @@ async def _ask(desk: Desk, chunk: Chunk, agent: str, models: Models | None, rows
             chunk.questions,
             make_agent(agent, "reader", models),
             rows,
-            desk.budget,
+            desk.settings,
             PASSES * desk.options.concurrency,
-            ranking=desk.ranking,
         )
     finally:
         if models is not None:
@@ -168,12 +158,12 @@ def examine_in_chunks(
         for part in cut(sheet.missing, size or _size(len(sheet.missing), desk, engine.workers)):
             if failures:
                 return
-            now = _less(budget.spent, before)
+            now = budget.spent - before
             cost = None if budget.max_cost is None else budget.max_cost - (now.cost or 0.0)
             tokens = None if budget.max_tokens is None else budget.max_tokens - now.tokens
             yield Chunk(tuple(part), cost, tokens)
 
-    with Sheet(questions, out, tick, desk.ranking) as sheet:
+    with Sheet(questions, out, tick, desk.settings.ranking) as sheet:
         for answered in engine.run(ask_chunk, desk, chunks()):
             budget.spent += answered.spent
             if tape:
@@ -182,11 +172,30 @@ def examine_in_chunks(
                 sheet.add(decode(line, Row))
             if answered.failure and not isinstance(answered.failure, CapReached):
                 failures.append(answered.failure)
-            elif reached := asyncio.run(_cap(budget)):
+            elif reached := run_sync(_cap(budget)):
                 failures.append(reached)
         if failures:
             raise failures[0]
     return sheet.rows
+
+
+def examine_on(
+    engine: WorkEngine,
+    opened: Artefact,
+    agent: str,
+    questions: Sequence[Question],
+    out: Path | None = None,
+    tick: Tick | None = None,
+    models: Models | None = None,
+) -> Exam:
+    """What `Artefact.examine` would give, asked on an engine."""
+    desk = Desk(opened.store, opened.engine, opened.settings, agent)
+    rows = examine_in_chunks(engine, desk, questions, out, tick, models)
+    if not opened.is_public:
+        return Exam(rows)
+    desk = Desk(Store(), engine_for(Store(), embedder_named("hash")), of_no_store(opened.settings), agent)
+    file = no_store_file(out) if out else None
+    return Exam(rows, examine_in_chunks(engine, desk, questions, file, tick, models))
 
 
 async def _cap(budget: Budget) -> CapReached | None:
@@ -202,21 +211,6 @@ def _size(questions: int, desk: Desk, workers: int) -> int:
     """Few enough that every worker gets several chunks; of a model, as many as it plays at once."""
     most = PASSES * desk.options.concurrency if is_model(desk.agent) else CHUNK
     return max(1, min(most, questions // (EACH * workers)))
-
-
-def _less(spent: Usage, before: Usage) -> Usage:
-    """What was spent since."""
-    known = spent.cost is not None and before.cost is not None
-    return Usage(
-        requests=spent.requests - before.requests,
-        prompt=spent.prompt - before.prompt,
-        cached=spent.cached - before.cached,
-        completion=spent.completion - before.completion,
-        reasoning=spent.reasoning - before.reasoning,
-        malformed=spent.malformed - before.malformed,
-        retries=spent.retries - before.retries,
-        cost=(spent.cost or 0.0) - (before.cost or 0.0) if known else None,
-    )
 
 
 class _Tape:

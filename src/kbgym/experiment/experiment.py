@@ -14,9 +14,7 @@ a function for that) nor what the rows come to.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,16 +23,17 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines
-from kbgym.environment import RANKINGS, Engine, Ranking
+from kbgym.artefact import teach, trainer_for
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
+from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines, write_whole
+from kbgym.environment import RANKINGS, Engine
 from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
-from kbgym.protocol.train import Trainer
 from kbgym.store import Store
+from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
 from kbgym.worlds.world import Question, World
@@ -110,7 +109,7 @@ def trainings(
     """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies."""
     found = []
     for strategy in strategies:
-        settings = msgspec.structs.replace(base, strategy=strategy)
+        settings = settings_with(base, strategy=strategy)
         if kind == "paper" or vary == "strategy":
             found.append(Training(f"trained-{strategy}", f"Trained ({strategy})", settings))
             continue
@@ -120,11 +119,9 @@ def trainings(
             if vary == "levels" and value and strategy != "class":
                 continue  # no other strategy builds what levels split
             try:
-                changed = msgspec.convert(
-                    {**msgspec.to_builtins(settings), _FIELDS.get(vary, vary): value}, Settings, strict=True
-                )
-            except msgspec.ValidationError as error:
-                raise BadInput(f"{vary} cannot be {value!r}: {error}.") from error
+                changed = settings_with(settings, **{_FIELDS.get(vary, vary): value})
+            except BadInput as error:
+                raise BadInput(f"{vary} cannot be {value!r}: {error}") from error
             name = f"{vary}-{value}" if isinstance(value, str) else f"{vary}{value}"
             found.append(Training(f"trained-{strategy}-{name}", f"{strategy}, {vary} {value}", changed))
     return tuple(found)
@@ -151,10 +148,8 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
         )
     elif folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no experiment; choose another --out.")
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / f".{FILE}.tmp"
-    scratch.write_text(pretty(plan), encoding="utf-8")
-    os.replace(scratch, file)
+    with write_whole(file) as scratch:
+        scratch.write_text(pretty(plan), encoding="utf-8")
     return plan
 
 
@@ -226,13 +221,11 @@ class Seed:
         settings = self._settings(training)
         started = time.perf_counter()
         run = Run.open_or_create(self.folder / training.name, self.world, settings)
-        engine = engine_for(StoreFolder(run.folder).store(), self.embedder)
-        trainer = Trainer(run, agents_named(settings), engine)
-        if trainer.position < len(trainer.lessons):
-            asyncio.run(trainer.train(lambda done, total, note: self.tick(f"{training.name}: {done} of {total}")))
+        trainer = trainer_for(run, agents_named(settings))
+        left = len(trainer.lessons) - trainer.position
+        teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
+        if left:
             self._timed(f"train {training.name}", time.perf_counter() - started)
-        else:
-            trainer.bench.close()
 
     def _probe(self) -> dict[str, tuple[Question, ...]]:
         """The groups, by the keys one training touched; no training saw an unseen question."""
@@ -268,7 +261,8 @@ class Seed:
             note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
             return
         self._timed(f"build {arm}", time.perf_counter() - started)
-        self._examine(arm, prepared.store, prepared.engine, asked)
+        settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
+        self._examine(arm, prepared.store, prepared.engine, asked, settings)
         note.write_text(pretty(prepared.about), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
@@ -280,7 +274,7 @@ class Seed:
             asked = self._with_lessons(groups) if at == last and self.plan.kind == "paper" else groups
             if self._missing(arm, asked):
                 store = place.store(at)
-                self._examine(arm, store, engine_for(store, self.embedder), asked, training.settings.ranking)
+                self._examine(arm, store, engine_for(store, self.embedder), asked, training.settings)
 
     def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
         if self.plan.kind != "paper":
@@ -303,14 +297,15 @@ class Seed:
         store: Store,
         engine: Engine,
         groups: Mapping[str, Sequence[Question]],
-        ranking: Ranking = "paper",
+        settings: Settings,
     ) -> None:
+        """Under the budget and the memory that training had; arms of no training under those of the first."""
         (self.folder / "exams").mkdir(exist_ok=True)
         for name in self._missing(arm, groups):
             self.tick(f"{arm}: exam {name}")
             started = time.perf_counter()
             file = self._file(arm, name)
-            asyncio.run(examine(store.copy(), engine, groups[name], self.reader, file, ranking=ranking))
+            run_sync(examine(store, engine, groups[name], self.reader, file, settings))
             self._timed(f"exam {arm} {name}", time.perf_counter() - started)
 
     def _file(self, arm: str, group: str) -> Path:

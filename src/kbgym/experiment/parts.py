@@ -7,14 +7,13 @@ stays as it is. What an arm is, it does not know.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import whole_folder
+from kbgym.canonical import whole_folder, write_whole
 from kbgym.experiment.engines import WorkEngine
 from kbgym.experiment.experiment import Plan, Prepare, Seed, Tick, seed_folder
 
@@ -104,17 +103,12 @@ def _land(place: Path, name: str, files: Files) -> None:
             _write(scratch, run)
     else:
         for path, data in run.items():
-            _replace(place / name / path, data)
+            with write_whole(place / name / path) as file:
+                file.write_bytes(data)
     others = [path for path in files if not path.startswith(inside) and path != TIMING]
     for path in sorted(others, key=lambda path: path.startswith("arms/")):
-        _replace(place / path, files[path])
+        with write_whole(place / path) as file:
+            file.write_bytes(files[path])
     if TIMING in files:
         with (place / TIMING).open("ab") as out:
             out.write(files[TIMING])
-
-
-def _replace(file: Path, data: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_name(f".{file.name}.tmp")
-    scratch.write_bytes(data)
-    os.replace(scratch, file)

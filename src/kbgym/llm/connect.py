@@ -7,6 +7,7 @@ environment and go nowhere but to the provider they belong to.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from kbgym.llm.openai_api import OpenAI
 from kbgym.llm.prices import Prices
 from kbgym.llm.redact import Redactor, address, quiet_libraries
 from kbgym.llm.retry import Retry
+from kbgym.llm.values import Message, Request
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "local": "KBGYM_LOCAL_API_KEY"}
 LOCAL_URL = "http://127.0.0.1:8080/v1"
@@ -33,6 +35,12 @@ class Settings(msgspec.Struct, frozen=True):
     temperature: float | None
     effort: str | None
     max_tokens: int
+
+    def request(
+        self, system: str, messages: tuple[Message, ...], tools: Sequence[dict[str, Any]], tail: str = ""
+    ) -> Request:
+        """A request to this model with these settings."""
+        return Request(self.model, system, messages, tuple(tools), tail, self.max_tokens, self.temperature, self.effort)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,6 @@ from kbgym.agents.reference.agenda import Agenda
 from kbgym.agents.reference.language import Key, index_key, index_text
 from kbgym.policy import Errand
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
 
 What = Literal["changed", "unfinished", "not indexed", "sibling"]
@@ -46,12 +45,12 @@ class Desk:
         self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
         self._withheld: set[str] = set()
 
-    def __call__(self, event: Event, store: Store) -> None:
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
         match event:
             case Began(_, "forward", _, _, text):
                 self.agenda.note_question(text)
             case Acted(_, _, _, action, result):
-                self.agenda.note_turn(action, render(result, lambda id: store[id].text))
+                self.agenda.note_turn(action, observation)
                 match result:
                     case Added(id):
                         self._authored[id] = None

@@ -17,10 +17,11 @@ import msgspec
 from kbgym.actions import Action, Result
 from kbgym.canonical import encode, write_lines
 from kbgym.environment import Engine, Environment, Ranking
-from kbgym.episode import FORWARD_BUDGET, Outcome, Transcript, play
+from kbgym.episode import Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
 from kbgym.grading import grade, set_f1
 from kbgym.policy import Agent, Forward
+from kbgym.protocol.run import Settings
 from kbgym.store import Store
 from kbgym.worlds.world import Question
 
@@ -98,21 +99,24 @@ async def examine(
     questions: Sequence[Question],
     reader: Agent,
     out: Path | None = None,
-    budget: int = FORWARD_BUDGET,
+    settings: Settings = Settings(),  # noqa: B008 - it cannot be changed
     concurrency: int = 16,
     tick: Tick | None = None,
-    ranking: Ranking = "paper",
 ) -> list[Row]:
-    """Ask every question of a frozen store. With `out`, rows already there are kept and not asked again."""
-    environment = Environment(store.freeze(), engine, ranking=ranking)
+    """Ask every question of the store as it is now, under the settings' budget, memory and ranking.
+
+    With `out`, rows already there are kept and not asked again.
+    """
+    environment = Environment(store.as_frozen(), engine, ranking=settings.ranking)
     waiting = asyncio.Semaphore(concurrency)
+    budget, memory = settings.forward_budget, settings.memory
 
     async def ask(question: Question, sheet: Sheet) -> None:
         async with waiting:
-            transcript = await play(reader(), environment, "reader", Forward(question.text), budget)
-        sheet.add(row_of(question, transcript, ranking))
+            transcript = await play(reader(), environment, "reader", Forward(question.text), budget, memory)
+        sheet.add(row_of(question, transcript, settings.ranking))
 
-    with Sheet(questions, out, tick, ranking) as sheet:
+    with Sheet(questions, out, tick, settings.ranking) as sheet:
         try:
             async with asyncio.TaskGroup() as group:
                 for question in sheet.missing:
@@ -139,6 +143,8 @@ class Sheet:
         self._total = len(wanted)
         self._means = _Means(rows.values())
         self._file = out.open("ab") if out else None
+        if self._file and out:
+            self._file.truncate(len(_whole_lines(out)))  # a line that was torn is asked again
 
     @property
     def rows(self) -> list[Row]:
@@ -188,23 +194,25 @@ class _Means:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of an earlier, perhaps interrupted exam; a torn last line is cut off."""
-    if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        path.write_bytes(whole)
+    """The rows of an exam, perhaps one in progress: a torn last line is left out, and left where it is."""
     rows: dict[str, Row] = {}
-    for number, line in enumerate(whole.splitlines(), 1):
+    for number, line in enumerate(_whole_lines(path).splitlines(), 1):
         try:
             row = msgspec.json.decode(line, type=Row)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Damaged(f"{path}, line {number}: {error}") from error
         if row.id in rows:
             raise Damaged(f"{path}, line {number}: question {row.id} has two rows.")
         rows[row.id] = row
     return list(rows.values())
+
+
+def _whole_lines(path: Path) -> bytes:
+    try:
+        data = path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
+    return data[: data.rfind(b"\n") + 1]
 
 
 class Summary(msgspec.Struct, frozen=True):

@@ -13,7 +13,10 @@ from random import Random
 
 import msgspec
 
+from kbgym.canonical import whole_folder, write_lines
 from kbgym.errors import BadInput
+from kbgym.protocol.lessons import schedule
+from kbgym.protocol.run import Run
 from kbgym.worlds.pools import gradient_templates, has_pools, pool
 from kbgym.worlds.world import Key, Question, World
 
@@ -32,6 +35,16 @@ class Probe(msgspec.Struct, frozen=True):
     def short(self) -> dict[str, str]:
         """Templates that could not fill their quota: "3 of 5"."""
         return {name: f"{self.quota[name]} of {n}" for name, n in self.wanted.items() if self.quota[name] < n}
+
+
+def probe_run(run: Run, n: int | None = 34, seed: int = 0) -> Probe:
+    """Draw the groups for a run's training questions and write them into the run."""
+    trained = list(dict.fromkeys(question for _, question in schedule(run.world, run.settings)))
+    probe = gradient(run.world, trained, n, seed)
+    with whole_folder(run.folder / "probe") as folder:
+        for name, questions in probe.groups.items():
+            write_lines(folder / f"{name}.jsonl", questions)
+    return probe
 
 
 def gradient(

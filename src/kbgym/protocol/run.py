@@ -12,16 +12,16 @@ report/
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, pretty, whole_folder, write_lines
+from kbgym.canonical import decode, pretty, whole_folder, write_lines, write_whole
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput, Damaged
+from kbgym.observations import Observations
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
@@ -50,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ranking: Ranking = "paper"
     levels: int = 0
     admission: int = 0
+    observations: Observations = "paper"
 
 
 class Run:
@@ -99,11 +100,8 @@ class Run:
 
     def snapshot(self, store: Store, iteration: int) -> None:
         """Write the store as it is after an iteration, whole or not at all."""
-        folder = self.folder / "snapshots"
-        folder.mkdir(exist_ok=True)
-        scratch = folder / f".{iteration}.tmp"
-        write_lines(scratch, store)
-        os.replace(scratch, folder / f"{iteration}.jsonl")
+        with write_whole(self.folder / "snapshots" / f"{iteration}.jsonl") as scratch:
+            write_lines(scratch, store)
 
     def exam_path(self, name: str) -> Path:
         folder = self.folder / "exams"

@@ -18,7 +18,7 @@ from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
 from kbgym.trace.log import Reading, Writer, has_begun, read_trace
-from kbgym.trace.replay import Watcher, effective, replay, rolled_back
+from kbgym.trace.replay import Watcher, committed, effective, replay, rolled_back
 from kbgym.worlds.world import Document, Source
 
 RECORDS = "records.jsonl"
@@ -62,7 +62,7 @@ class StoreFolder:
     def arm(self) -> str:
         """A baseline's store says which arm it is, and with that how it is searched."""
         file = self.folder / ARM
-        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else "flat"
+        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else ""
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
         """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""
@@ -109,17 +109,21 @@ def returning(
     store = rolled_back(replay(initial.copy, events), replay(initial.copy, events, to).copy())
     iteration = last.iteration + 1
     position = next((e.position for e in events if isinstance(e, Committed) and e.iteration == to), 0)
-    commit = Committed(iteration, position, store.fingerprint, len(store), store.links)
+    commit = committed(iteration, position, store)
     return store, (RolledBack(iteration, to, reason), commit)
 
 
 def open_folder(place: str | Path) -> StoreFolder:
     """A store, run or world folder, optionally at an iteration: `FOLDER` or `FOLDER@N`."""
-    text = str(place)
-    match = re.fullmatch(r"(.+)@(\d+)", text)
-    if match and not Path(text).exists():
-        return StoreFolder(Path(match[1]), int(match[2]))
-    return StoreFolder(Path(text))
+    return StoreFolder(*folder_and_iteration(place))
+
+
+def folder_and_iteration(place: str | Path) -> tuple[Path, int | None]:
+    """`FOLDER@57` in its two parts; a folder that is called so itself is that folder."""
+    match = re.fullmatch(r"(.+)@(\d+)", str(place))
+    if match and not Path(place).exists():
+        return Path(match[1]), int(match[2])
+    return Path(place), None
 
 
 def read_records(folder: Path) -> Iterable[Record]:

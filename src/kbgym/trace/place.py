@@ -85,7 +85,7 @@ class Place(Protocol):
 
     @property
     def arm(self) -> str:
-        """Which arm made it; `flat` where nothing says so."""
+        """Which arm made it; empty where nothing says so."""
 
     @property
     def initial(self) -> Store: ...

@@ -132,7 +132,7 @@ class Viewer:
     def map(self, request: Request) -> Response:
         shelf = self._shelf(request)
         place, seed = self._seeded(request)
-        drawn = place.keep(("map", seed, shelf.arm, shelf.at), lambda: Map(shelf))
+        drawn = place.keep(("map", seed, shelf.name, shelf.at), lambda: Map(shelf))
         packed = drawn.packed(LAYOUT_WAIT)
         if packed is not None:
             return Response(packed, media_type="application/octet-stream")

@@ -117,8 +117,8 @@ class Live:
     def look(self, place: Place, seed: int) -> dict[str, Any]:
         found = []
         for arm, trained in place.trained(seed).items():
-            settings = trained.run.settings
-            found.append(self._one(arm, trained.label, trained.folder, settings.questions * settings.epochs))
+            settings = trained.settings
+            found.append(self._one(arm, trained.label, Path(trained.where), settings.questions * settings.epochs))
         if place.kind == "store" and (place.folder / "trace.jsonl").exists():
             found.append(self._one("store", place.name, place.folder, 0))
         exams = [

@@ -22,8 +22,10 @@ from kbgym.errors import BadInput
 from kbgym.protocol.exam import Row
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
+from kbgym.viewer import picked
 from kbgym.viewer.places import Place
 
+INTERVAL = ("value", "low", "high", "text")
 MOST_POINTS = 400  # of a line: more cannot be told apart
 
 
@@ -108,15 +110,11 @@ def _money(cost: float | None) -> str:
 def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
     """What the training's passes, and these exam rows, cost; `cost` in dollars, None where a price is unknown."""
     last = trained.spent[max(trained.spent)]
-    used = [event.usage for event in trained.place.events if isinstance(event, Ended) and event.usage]
+    used = [event.usage for event in trained.events if isinstance(event, Ended) and event.usage]
     used += [row.usage for row in rows if row.usage]
     costs = [usage.get("cost", 0.0) for usage in used]
-    return {
-        "actions": last.actions,
-        "characters": last.characters,
-        "tokens": last.tokens,
-        "cost": None if any(cost is None for cost in costs) else math.fsum(costs),
-    }
+    cost = None if any(cost is None for cost in costs) else math.fsum(costs)
+    return {**picked(last, "actions", "characters", "tokens"), "cost": cost}
 
 
 # -- tables of the report ---------------------------------------------------------------------------------------------
@@ -160,20 +158,10 @@ def table_values(table: Table) -> dict[str, Any]:
     """A table for the page; where each number came from stays with the report."""
 
     def cell(one: Cell | None) -> dict[str, Any] | None:
-        if one is None:
-            return None
-        return {
-            "id": one.id,
-            "text": one.text,
-            "value": one.value,
-            "low": one.low,
-            "high": one.high,
-            "formula": one.formula,
-        }
+        return None if one is None else picked(one, "id", "text", "value", "low", "high", "formula")
 
-    lines = [{"head": ln.head, "paper": ln.paper, "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
-    plain = {name: getattr(table, name) for name in ("name", "title", "columns", "caption", "sentence", "head")}
-    return {**plain, "lines": lines}
+    lines = [{**picked(ln, "head", "paper"), "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
+    return {**picked(table, "name", "title", "columns", "caption", "sentence", "head"), "lines": lines}
 
 
 def gradient(place: Place) -> dict[str, Any]:
@@ -191,8 +179,8 @@ def gradient(place: Place) -> dict[str, Any]:
             at = f"gradient/{arm}/{group}"
             flat = f"gradient/flat/{group}"
             groups[group] = {
-                "rho": _interval(cells[f"{at}/rho"]),
-                "difference": _interval(cells[f"{at}/difference"]),
+                "rho": picked(cells[f"{at}/rho"], *INTERVAL),
+                "difference": picked(cells[f"{at}/difference"], *INTERVAL),
                 "f1": [cells[f"{flat}/f1"].value, cells[f"{at}/f1"].value],
                 "actions": [cells[f"{flat}/actions"].value, cells[f"{at}/actions"].value],
                 "n": sum(len(pairs) for pairs in results.pairs(arm, group)),
@@ -200,10 +188,6 @@ def gradient(place: Place) -> dict[str, Any]:
         arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
     groups_named = [{"group": group, "label": LABELS.get(group, group)} for group in (*results.groups, POOLED)]
     return {"groups": groups_named, "arms": arms, "table": table_values(table), "headline": _headline(arms)}
-
-
-def _interval(cell: Cell) -> dict[str, Any]:
-    return {"value": cell.value, "low": cell.low, "high": cell.high, "text": cell.text}
 
 
 def _headline(arms: Sequence[dict[str, Any]]) -> str:
@@ -248,8 +232,8 @@ def learning(place: Place, seed: int) -> dict[str, Any]:
 
 def epoch_ends(trained: Trained) -> list[int]:
     """The iterations at which an epoch ended, but the last."""
-    size = trained.run.settings.questions
-    ends = {event.position: event.iteration for event in trained.place.events if isinstance(event, Committed)}
+    size = trained.settings.questions
+    ends = {event.position: event.iteration for event in trained.events if isinstance(event, Committed)}
     return [ends[position] for position in range(size, max(ends, default=0), size) if position in ends]
 
 

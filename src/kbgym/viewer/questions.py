@@ -17,6 +17,7 @@ from kbgym.protocol.exam import Row
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.history import log
+from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
 from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step
 from kbgym.viewer.places import Place, split
@@ -62,21 +63,16 @@ def lessons(place: Place, seed: int, arm: str | None) -> dict[str, Any]:
         asked = known.get(entry.question)
         found.append(
             {
-                "iteration": entry.iteration,
-                "epoch": entry.epoch,
+                **picked(entry, "iteration", "epoch", "answer", "f1", "links", "undone"),
                 "id": entry.question,
                 "class": asked.class_ if asked else "",
                 "text": entry.text or entry.reason,
-                "answer": entry.answer,
-                "f1": entry.f1,
                 "steps": steps[entry.iteration],
                 "outcome": "rolled back" if entry.rollback_to is not None else entry.outcome,
                 "edits": sum(entry.edits.values()),
-                "links": entry.links,
-                "undone": entry.undone,
             }
         )
-    return {"arm": shelf.arm, "label": shelf.label, "rows": found}
+    return {"arm": shelf.name, "label": shelf.label, "rows": found}
 
 
 def questions_of(place: Place, seed: int) -> dict[str, Question]:
@@ -122,7 +118,7 @@ def exam(place: Place, seed: int, name: str, id: str, arms: list[str]) -> dict[s
     taught = [
         {"arm": arm, "iteration": event.iteration}
         for arm, trained in place.trained(seed).items()
-        for event in trained.place.events
+        for event in trained.events
         if isinstance(event, Began) and event.phase == "forward" and event.question == id
     ]
     shelf = place.shelf(seed, wanted[0])
@@ -131,16 +127,9 @@ def exam(place: Place, seed: int, name: str, id: str, arms: list[str]) -> dict[s
 
 
 def _side(row: Row) -> dict[str, Any]:
-    return {
-        "answer": row.answer,
-        "f1": row.f1,
-        "em": row.em,
-        "actions": row.actions,
-        "characters": row.characters,
-        "outcome": row.outcome,
-        "failure": row.failure,
-        "usage": {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None,
-    }
+    usage = {name: row.usage.get(name) for name in ("prompt", "completion", "cost")} if row.usage else None
+    plain = picked(row, "answer", "f1", "em", "actions", "characters", "outcome", "failure")
+    return {**plain, "usage": usage}
 
 
 def _mark(shelf: Shelf, steps: list[dict[str, Any]], asked: Question | None) -> None:
@@ -161,13 +150,13 @@ def _mark(shelf: Shelf, steps: list[dict[str, Any]], asked: Question | None) -> 
 def lesson(place: Place, seed: int, arm: str | None, iteration: int) -> dict[str, Any]:
     """Forward and backward of one iteration, each step with the texts of that moment, each edit with its effect."""
     shelf = place.shelf(seed, arm)
-    if shelf.folder is None:
+    if not shelf.events:
         raise BadInput(f"{shelf.label} was not trained.")
     wanted = [event for event in shelf.events if getattr(event, "iteration", -1) == iteration]
     if not any(isinstance(event, Began) for event in wanted):
         raise BadInput(f"there is no pass in iteration {iteration}.")
     sides: dict[str, dict[str, Any]] = {}
-    found: dict[str, Any] = {"iteration": iteration, "arm": shelf.arm, "label": shelf.label, "golds": [], "f1": None}
+    found: dict[str, Any] = {"iteration": iteration, "arm": shelf.name, "label": shelf.label, "golds": [], "f1": None}
 
     def watch(event: Event, store: Store) -> None:
         if getattr(event, "iteration", -1) != iteration:
@@ -188,7 +177,7 @@ def lesson(place: Place, seed: int, arm: str | None, iteration: int) -> dict[str
                 found.update(golds=event.golds, f1=event.f1, em=event.em, answer=event.answer)
 
     commits = (event.iteration for event in shelf.events if isinstance(event, Committed))
-    shelf.folder.store(next(one for one in commits if one >= iteration), watch)
+    shelf.place.store(next(one for one in commits if one >= iteration), watch)
     asked = questions_of(place, seed).get(found.get("id", ""))
     for side in sides.values():
         if side["phase"] == "forward":
@@ -212,10 +201,10 @@ def _effect(shelf: Shelf, place: Place, seed: int, id: str, iteration: int) -> d
     later = sum(one > iteration for one in shelf.readings.get(id, ()))
     return {
         "id": id,
-        "kind": shelf.kind(id),
+        "kind": shelf.kind_of(id),
         "links": len(shelf.store[id].links) if id in shelf.store else 0,
         "later": later,
-        "exams": openings(place, seed, shelf.arm)[id],
+        "exams": openings(place, seed, shelf.name)[id],
     }
 
 

@@ -15,13 +15,13 @@ from itertools import islice
 from typing import Literal
 
 from kbgym.actions import Action, Add, Delete, LinkMany, Search
-from kbgym.agents.base import documents
 from kbgym.agents.reference.language import ATTRIBUTES, Key, facts, index_key
 from kbgym.agents.reference.levels import holds, stated_value
 from kbgym.agents.reference.members import keys_of, tells
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
+from kbgym.observations import documents
 from kbgym.policy import Errand
 
 LENGTH = 16

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from kbgym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
-from kbgym.agents.base import Plan, PlannedPolicy, documents
+from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.dates import find_born
 from kbgym.agents.reference.derived import derived_keys
 from kbgym.agents.reference.language import Key, facts, index_text, is_index
@@ -19,6 +19,7 @@ from kbgym.agents.reference.levels import parts_for, split
 from kbgym.agents.reference.members import INDEXED, belongs, concerns, gaps
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
+from kbgym.observations import documents
 from kbgym.policy import Backward, Errand, View
 from kbgym.tools import MOST_TARGETS
 

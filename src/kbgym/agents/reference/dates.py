@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from kbgym.actions import Action, Search
-from kbgym.agents.base import documents
 from kbgym.agents.reference.language import Key, is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.wording import listing_query, query_for
+from kbgym.observations import documents
 from kbgym.policy import Backward, Errand
 
 
