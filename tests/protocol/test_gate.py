@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from kbgym.actions import Action, Answer, Read, Search
+from kbgym.artefact.parts import embedder_named
+from kbgym.environment import Environment
 from kbgym.grading import f1
 from kbgym.policy import View
-from kbgym.protocol.gate import Admission, Asking, Gate
-from kbgym.protocol.session import embedder_named
+from kbgym.protocol.asking import Asking
+from kbgym.protocol.gate import Admission, Gate
 from kbgym.search.choice import index_of
 from kbgym.search.live import Embedding, LiveEngine
-from kbgym.serve.owner import ServedEnvironment as Environment
 from kbgym.store import Record, Store, source
 
 TEXTS = (

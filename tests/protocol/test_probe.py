@@ -141,7 +141,7 @@ def test_a_world_that_cannot_list_its_questions_is_asked_its_test_splits() -> No
     """Both test splits, less what was trained on; a training question asked twice is one."""
     train = listed("train", "One?", "Two?", "One?", "Three?")
     tests = [*listed("test_in", "Three?", "Four?", "Five?"), *listed("test_out", "Six?"), *listed("eval", "Seven?")]
-    world = World((Document("d", "D."),), tuple([*train, *tests]))
+    world = World((Document("d", "D."),), (*train, *tests))
     probe = gradient(world, train, None)
     assert {q.text for q in probe.groups["trained"]} == {"One?", "Two?", "Three?"}
     assert {q.text for q in probe.groups["unseen"]} == {"Four?", "Five?", "Six?"}
