@@ -38,10 +38,13 @@ from hypothesis import settings
 from mutants_faults import Fault, faults
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = "store/*.py environment.py tools.py grading.py trace/*.py protocol/*.py analysis/stats.py".split()
+MODULES = (
+    "store/*.py environment.py tools.py observations.py grading.py trace/*.py protocol/*.py analysis/stats.py".split()
+)
 # Where tests of these modules are; which of them reach a function is found by running them.
 TESTS = """tests/store tests/trace tests/protocol tests/golden tests/corpus tests/analysis/test_stats.py
     tests/test_environment.py tests/test_episode.py tests/test_grade.py tests/test_tools.py tests/test_ranking.py
+    tests/test_observations.py
     tests/serve/test_serve_gate.py tests/serve/test_serve_online.py tests/cli/test_history.py
     tests/cli/test_no_store.py""".split()
 SECONDS = 20.0  # of tests, at most, for one fault
@@ -129,6 +132,7 @@ def run_tests(tree: Path, files: Sequence[str], limit: float, chosen: Sequence[s
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+            resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))  # also where nobody waits any more
             with (tree.parent / f"{tree.name}.txt").open("w") as output:
                 os.dup2(output.fileno(), 1)
                 os.dup2(output.fileno(), 2)
@@ -180,7 +184,7 @@ def tests_for(module: str, fault: Fault, tests: Sequence[Test]) -> list[Test]:
     calling = [test for test in tests if (module, fault.function) in test.called]
     if not fault.function:  # outside of functions: whoever calls anything there, or is of the same part
         inside = [test for test in tests if any(file == module for file, _ in test.called)]
-        calling = inside or [test for test in tests if f"/{module.split('/')[0]}/" in test.id]
+        calling = inside or [test for test in tests if test.id.split("/")[1] in (module.split("/")[0], "golden")]
     taken: list[Test] = []
     for test in sorted(calling, key=lambda test: test.seconds):
         if not taken or sum(other.seconds for other in taken) + test.seconds <= SECONDS:
@@ -265,7 +269,9 @@ def report(given: argparse.Namespace, drawn: Sequence[Any], tried: Sequence[Any]
         rows = [[row for row in some if name in (row[0], "all")] for some in (drawn, tried, survivors)]
         faults_, of, alive = rows
         caught = len(of) - len(alive)
-        print(f"| {name} | {len(faults_)} | {len(faults_) - len(of)} | {len(of)} | {caught} | {score(of, alive):.0f}% |")
+        print(
+            f"| {name} | {len(faults_)} | {len(faults_) - len(of)} | {len(of)} | {caught} | {score(of, alive):.0f}% |"
+        )
     given.out.parent.mkdir(parents=True, exist_ok=True)
     lost = [{"module": module, **fault._asdict()} for module, fault in survivors]
     given.out.write_text(json.dumps({"score": score(tried, survivors), "survivors": lost}, indent=1) + "\n")

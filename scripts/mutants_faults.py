@@ -12,10 +12,10 @@ from collections import Counter
 from itertools import accumulate
 from typing import NamedTuple
 
+_NAMES = "Lt LtE Gt GtE Eq NotEq In NotIn Is IsNot And Or Add Sub Mult Div FloorDiv".split()
+_WORDS = "< <= > >= == != in not_in is is_not and or + - * / //".split()
 _SIGNS: dict[type[ast.AST], str] = {
-    **{ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="},
-    **{ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not", ast.And: "and", ast.Or: "or"},
-    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//"},
+    getattr(ast, name): word.replace("_", " ") for name, word in zip(_NAMES, _WORDS, strict=True)
 }
 _PAIRS = "< <=, <= <, > >=, >= >, == !=, != ==, in not_in, not_in in, is is_not, is_not is, and or, or and"
 _PAIRS += ", + -, - +, * /, / *, // *"

@@ -333,7 +333,9 @@ def test_sign_flip_against_scipy():
 def test_a_sampled_p_value_counts_the_observed_swap_itself(resamples):
     """Forty questions that all went one way: no random swap comes near, and the p-value still is not zero."""
     assert stats.sign_flip([2.0] * 40, [1.0] * 40, resamples) == 1 / (resamples + 1)
-    assert stats.sign_flip([1.0, 0.0] * 20, [0.0, 1.0] * 20, resamples) == 1.0, "every swap is as far from none"
+    assert stats.sign_flip([1.0, 0.0] * 20, [0.0, 1.0] * 20, resamples) == 1.0, (
+        "every swap is at least as far from none"
+    )
 
 
 def test_a_few_pairs_are_swapped_in_every_way():

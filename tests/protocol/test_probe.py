@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from kbgym.errors import BadInput
-from kbgym.protocol.probe import gradient
+from kbgym.protocol.probe import gradient, held_out
 from kbgym.worlds.people import generate, pool
 from kbgym.worlds.world import Document, Question, World
 
@@ -155,5 +155,7 @@ def test_a_world_that_cannot_list_its_questions_is_asked_its_test_splits() -> No
         "Four?",
         "Five?",
     }
+    world = World(world.documents, tuple(listed("test_in", *(f"{n}?" for n in range(50)))))
+    assert held_out(world, train) == held_out(world, train, 34, 0) == gradient(world, train)
     with pytest.raises(BadInput, match="no test question that was not trained on"):
-        gradient(world, [*train, *tests], 2)
+        gradient(world, world.questions, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,8 @@ class Fixed:
 
     def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]:
         return [hit for hit in self.hits if hit[0] not in exclude][:limit]
+
+    async def prepare(self, texts: Iterable[str]) -> None: ...
 
     def put(self, id: str, text: str) -> None: ...
 
