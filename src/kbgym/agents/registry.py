@@ -30,6 +30,7 @@ def make_agent(
     models: Models | None = None,
     strategy: str = "paper",
     levels: int = 0,
+    *,
     about: str = "",
     indexes: bool = True,
 ) -> Agent:

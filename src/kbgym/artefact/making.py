@@ -49,7 +49,7 @@ def train(
     agents_named(chosen, models, reader, curator)  # refuses whom it does not know, before anything is written
     run = Run.open_or_create(Path(out), taught, chosen)
     with models_for([chosen.reader, chosen.curator, chosen.judge], models, cassette=run.folder / CASSETTE) as shared:
-        teach(trainer_for(run, agents_named(chosen, shared, reader, curator)), tick)
+        teach(trainer_for(run, agents_named(chosen, shared, reader, curator, taught)), tick)
     return Artefact(out)
 
 

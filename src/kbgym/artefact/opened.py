@@ -46,6 +46,7 @@ from kbgym.trace.folder import TRACE, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
+from kbgym.worlds.kinds import description_for_prompt
 from kbgym.worlds.world import Question, Source, World
 
 Kind = Literal["world", "run", "store"]
@@ -242,7 +243,9 @@ class Artefact:
     ) -> Exam:
         """With `out`, rows are kept in that file as they come, and what has a row is not asked again."""
         questions = self.questions(set) if isinstance(set, str) else set
-        agent, file = agent_of(reader, "reader", models), None if out is None else Path(out)
+        about = description_for_prompt(self.world) if self.world is not None else ""
+        agent = agent_of(reader, "reader", models, about=about, indexes=self.store.links > 0)
+        file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick)
         return Exam(rows, await examine_without(*asked) if self.is_public else [])

@@ -34,6 +34,7 @@ from kbgym.search.live import Embedding, LiveEngine
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import Role
+from kbgym.worlds.kinds import description_for_prompt
 from kbgym.worlds.world import Question, World
 
 CASSETTE = "cassette.jsonl"  # what the models of a run said, beside its trace
@@ -83,10 +84,10 @@ class _FunctionPolicy:
         return action
 
 
-def agent_of(who: Player, role: Role, models: Models | None = None, strategy: str = "paper", levels: int = 0) -> Agent:
-    """What makes a policy for every pass of a role, by its name or as it is."""
+def agent_of(who: Player, role: Role, models: Models | None = None, strategy: str = "paper", **told: Any) -> Agent:
+    """What makes a policy for every pass of a role, by its name or as it is; `told` is what a model is told besides."""
     if isinstance(who, str):
-        return make_agent(who, role, models, strategy, levels)
+        return make_agent(who, role, models, strategy, **told)
     if not callable(who):
         raise BadInput(f"a {role} is a name, a function of a view, or a callable that gives a policy; not {who!r}.")
     try:
@@ -106,11 +107,19 @@ def name_of(who: Player) -> str:
 
 
 def agents_named(
-    settings: Settings, models: Models | None = None, reader: Player | None = None, curator: Player | None = None
+    settings: Settings,
+    models: Models | None = None,
+    reader: Player | None = None,
+    curator: Player | None = None,
+    world: World | None = None,
 ) -> Agents:
-    """Everybody a run's settings name; models, if there are any, share one client and one budget."""
-    reads = agent_of(reader or settings.reader, "reader", models)
-    curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, settings.levels)
+    """Everybody a run's settings name; models, if there are any, share one client and one budget.
+
+    What the world says of itself stands in their prompts.
+    """
+    about = description_for_prompt(world) if world is not None else ""
+    reads = agent_of(reader or settings.reader, "reader", models, about=about)
+    curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, about=about)
     judge = make_judge(settings.judge, models)
     described = {
         role: one.description

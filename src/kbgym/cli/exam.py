@@ -16,6 +16,7 @@ from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES, examine_on
+from kbgym.observations import OBSERVATIONS
 from kbgym.protocol.exam import summarise
 from kbgym.protocol.probe import probe_run
 from kbgym.protocol.run import Run
@@ -31,6 +32,9 @@ from kbgym.worlds.world import World
 @click.option("--embedder", help="Overrides the one the store was trained with.")
 @click.option(
     "--ranking", type=click.Choice(RANKINGS), help="How a page is filled.  [default: as in training, or paper]"
+)
+@click.option(
+    "--observations", type=click.Choice(OBSERVATIONS), help="What the reader reads.  [default: as in training]"
 )
 @engine_options
 @spending_options

@@ -13,6 +13,7 @@ from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import Printed, agent_options, progress, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
+from kbgym.observations import OBSERVATIONS
 from kbgym.protocol.run import Run
 from kbgym.store import ledger
 from kbgym.trace.place import shown
@@ -33,6 +34,8 @@ from kbgym.worlds.world import World
 @click.option("--levels", type=click.IntRange(min=2), help="Split an index of more documents.  [default: never]")
 @click.option("--no-levels", "levels", flag_value=0, type=int, help="Never split an index.")
 @click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
+@click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [default: paper]")
+@click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
 @agent_options
@@ -54,7 +57,7 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
     run = Run.open_or_create(out, world, settings)
     with spending.models([settings.reader, settings.curator, settings.judge], run.folder / CASSETTE) as models:
         with progress("embedding") as tick:
-            trainer = trainer_for(run, agents_named(settings, models), url, tick)
+            trainer = trainer_for(run, agents_named(settings, models, world=world), url, tick)
         left = len(trainer.lessons) - trainer.position
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         spending.confirm(settings.reader, {"forward": left, "exam": evaluations})

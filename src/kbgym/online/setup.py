@@ -99,6 +99,7 @@ def open_live(
         listeners,
         judge=make_judge(settings.judge),
         ranking=settings.ranking,
+        observations=settings.observations,
         embedder="hash" if vectors.name.startswith("hash-") else vectors.name,
         settings=msgspec.to_builtins(settings),
         write=write,

@@ -38,6 +38,7 @@ from kbgym.trace.place import open_place
 from kbgym.worlds.world import Question
 
 STRATEGIES = ("paper", "class")
+EVAL = ("n", "f1", "em", "set_f1", "actions", "characters", "outcomes")  # what the trace keeps of an evaluation
 READER: Role = "reader"
 CURATOR: Role = "curator"
 _LOOK_AGAIN = 0.1  # seconds until a lesson that another trainer has is looked at again
@@ -102,6 +103,7 @@ class Trainer:
             (self.progress, self),
             judge=agents.judge,
             ranking=settings.ranking,
+            observations=settings.observations,
             embedder=settings.embedder,
             settings=remembered(settings, agents),
             position=lambda: self.position,
@@ -277,7 +279,7 @@ class Trainer:
             return
         engine = self.live.environment.engine
         rows = await examine(self.store, engine, questions, self.agents.reader, settings=self.settings)
-        data = msgspec.to_builtins(summarise(rows))
+        data = {name: value for name, value in msgspec.to_builtins(summarise(rows)).items() if name in EVAL}
         # It belongs to the commit that ends the epoch; before the first lesson there is none yet.
         self.live.record(Noted(self.iteration + 1 if epoch else 0, "eval", {"epoch": epoch, **data}))
 
