@@ -12,7 +12,7 @@ from kbgym.agents.general.text import content_words, look_at, split_title
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DATE = re.compile(
-    rf"\b(?:\d{{1,2}} (?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d{{1,2}}, \d{{4}}|\d{{4}}-\d{{2}}-\d{{2}}|(?:{_MONTH}) \d{{4}})\b"
+    rf"\b(?:\d\d? (?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, \d{{4}}|\d{{4}}-\d\d-\d\d|(?:{_MONTH}) \d{{4}})\b"
 )
 _YEAR = re.compile(r"\b1\d{3}\b|\b20\d{2}\b")
 _NUMBER = re.compile(r"\b\d[\d,.]*\b")
