@@ -108,8 +108,8 @@ def _nothing(corpus: Corpus) -> str:
     reasons = dict.fromkeys(problem.reason for problem in corpus.ignored if problem.reason != "hidden")
     if corpus.files or not reasons:
         return "there is no text in these files."
-    names = ", ".join(problem.file for problem in corpus.ignored[:3])
-    return f"none of these files is read, such as {names}: {'; '.join(list(reasons)[:8])}."
+    names = ", ".join([problem.file for problem in corpus.ignored if problem.reason != "hidden"][:3])
+    return f"none of these files is read, such as {names} ({'; '.join(list(reasons)[:8])})."
 
 
 def _read_file(

@@ -49,7 +49,7 @@ FORMATS = {
     ".epub": "converted",
     ".ipynb": "converted",
 }
-CONVERTER = "reading {} files needs markitdown; run: pip install 'kbgym[formats]'"
+CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[formats]'"
 MOST_FILE = 32 << 20  # a file that is read whole
 MOST_ROWS = 2 << 30  # a file that is read row by row
 MOST_LINE = 1 << 20  # a row of it
@@ -91,7 +91,7 @@ def walk(paths: Sequence[Path], leave_out: Collection[Path] = (), follow: bool =
         elif root.suffix.lower() not in FORMATS:
             raise BadInput(f"{path} is none of the formats {', '.join(FORMATS)}.")
         elif reason := _unreadable(root):
-            raise Missing(reason)
+            raise Missing(f"{path} cannot be read: {reason}")
         elif root not in walker.unwanted:
             walker.take(root, root.name)
     found = walker.found

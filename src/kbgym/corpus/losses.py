@@ -8,7 +8,7 @@ and not only where somebody misses a fact.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 
 import msgspec
@@ -30,6 +30,7 @@ REASONS = {
 MOST_TEXTS = 1_000  # named of each kind
 MOST_TEXT = 200  # characters shown of each
 MOST_LOOKED_FOR = 200
+BATCH = 1_000
 _WORD = re.compile(r"[^\W_]+")
 _LIST_NUMBER = re.compile(r"^[ \t>]*\d{1,9}[.)](?=\s)", re.MULTILINE)
 
@@ -60,15 +61,20 @@ class Losses:
 
     def account(self, text: str, documents: Sequence[str], lost: Iterable[str]) -> None:
         """Name every word of a file's text that is neither in its documents nor in what was left out."""
-        missing = {word.lower(): word for word in _WORD.findall(unescape(_LIST_NUMBER.sub("", text)))}
-        for said in (*documents, *lost):
-            for word in _WORD.findall(said.lower()):
-                missing.pop(word, None)
-        if missing:  # a word may also stand inside another one, as where markup divided it: un*believ*able
-            everything = "\n".join(documents)
-            for number, word in enumerate(missing.values()):
-                if number > MOST_LOOKED_FOR or word not in everything:
-                    self.add("other", word)
+        missing = {word.lower(): word for word in _words(unescape(_LIST_NUMBER.sub("", text)).split("\n"))}
+        for word in _words((*documents, *lost)):
+            missing.pop(word.lower(), None)
+        everything = "\n".join(documents) if missing else ""
+        for number, word in enumerate(missing.values()):
+            # A word may also stand inside another one, as where markup divided it: un*believ*able.
+            if number > MOST_LOOKED_FOR or word not in everything:
+                self.add("other", word)
 
     def listed(self) -> list[Loss]:
         return [self._kinds[what] for what in REASONS if what in self._kinds]
+
+
+def _words(texts: Sequence[str]) -> Iterator[str]:
+    """The words of many texts, each at most once in a while: so many at a time that neither time nor memory matters."""
+    for start in range(0, len(texts), BATCH):
+        yield from set(_WORD.findall("\n".join(texts[start : start + BATCH])))

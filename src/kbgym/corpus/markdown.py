@@ -74,7 +74,8 @@ class _Reader:
         self.page.title = self.headings.title
         self.page.lost += [("heading", heading) for heading in self.headings.close()]
         for name, found in self.env.get("references", {}).items():
-            self.page.lost.append(("link target", f"{name} {found.get('href', '')} {found.get('title', '')}".strip()))
+            said = (name.lower(), found.get("href", ""), found.get("title", ""))
+            self.page.lost.append(("link target", " ".join(filter(None, said))))
         return self.page
 
     def _front(self) -> int:

@@ -26,20 +26,25 @@ POINTING = frozenset(
     "he she it they him her them his hers its their theirs himself herself itself themselves this that these those such"
     " both neither either another others former latter".split()
 )
-_GOING_ON = frozenset(
+_GOING_ON = (
     "however therefore thus hence moreover furthermore also then instead otherwise so but and or yet nor still again"
     " similarly likewise additionally besides meanwhile consequently nevertheless nonetheless conversely accordingly"
-    " here later afterwards".split()
+    " here later afterwards"
 )
-# Some of them count also as second to eighth word, as long as no name came before.
-_EARLY = frozenset("he she it they him her them his its their this these those above previous aforementioned".split())
-_BEFORE_THAT = frozenset("of for to in by with from at on like after before than".split())
-_PAGE = frozenset(
-    "page document file section chapter article guide tutorial manual rfc RFC pep PEP proposal module".split()
+# Some point back also as second to eighth word, as long as no name came before. "This page" is in front already.
+_EARLY = "he she it they him her them his its their this these those above previous aforementioned"
+_PAGE = "page document file section chapter article guide tutorial manual rfc RFC pep PEP proposal module"
+_BACK = re.compile(
+    r"\W*(?:(?i:{first})\b|[\w'’-]+\W+(?:[^\W\dA-Z_][\w'’-]*\W+){{0,6}}?"
+    r"(?:{early}|(?i:(?<=\b(?:of|to|in|by|at|on) )|(?<=\bfor )|(?<=\b(?:with|from|like|than) )|(?<=\bafter ))that)\b)"
+    r"(?!\s+(?:{page})\b)".format(
+        first="|".join((*sorted(POINTING), *_GOING_ON.split())),
+        early="|".join(_EARLY.split()),
+        page="|".join(_PAGE.split()),
+    )
 )
 _JOINS = re.compile(r"[\w-]")
 _VERB = re.compile(r" (?:is|was|are|were|has|have|had|can|could|will|would|does|did|may|might|must|should)\b")
-_WORD = re.compile(r"[^\W_][\w'’-]*")
 
 
 class Statement(msgspec.Struct):
@@ -155,22 +160,7 @@ class _Speaker:
 
 def points_back(sentence: str) -> bool:
     """Whether a sentence cannot be understood without the one before it."""
-    words = [_plain(word) if word[0].islower() or not place else word for place, word in enumerate(_words(sentence))]
-    for place, word in enumerate(words[:8]):
-        that = place and word == "that" and words[place - 1] in _BEFORE_THAT
-        if that or word in (_EARLY if place else POINTING) or (not place and word in _GOING_ON):
-            return words[place + 1] not in _PAGE if place + 1 < len(words) else True  # "this page" is in front
-        if place and word[0].isupper():
-            return False
-    return False
-
-
-def _words(sentence: str) -> list[str]:
-    return _WORD.findall(sentence[:150])[:9]
-
-
-def _plain(word: str) -> str:
-    return word.lower().partition("'")[0].partition("’")[0]
+    return _BACK.match(sentence, 0, 200) is not None
 
 
 def names_page(sentence: str, title: str) -> bool:

@@ -158,6 +158,8 @@ def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
             raise Broken(f"its values are nested more than {MOST_DEPTH} deep") from None
         yield value, at, end
         at = _skip(text, end)
+        if at == end < len(text):
+            raise Broken(f"no JSON: something follows its end, at character {end:,}")
 
 
 _SPACE = re.compile(r"\s*")
