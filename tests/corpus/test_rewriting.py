@@ -100,7 +100,7 @@ def test_what_a_rewriter_is_shown(notes):
     )
     assert seen[3].lead == "The crew of the Petrel are:" and seen[3].heading == "Boats > Crew"
     assert [document.text for document in corpus.documents][:4] == [
-        "The Petrel is a crabber.",
+        "Boats > Petrel: The Petrel is a crabber.",
         "The Petrel was built in 1994 at Hallow Slip.",
         "The Petrel's hull is green.",
         "Boats > Crew: The crew of the Petrel are: Amos Teller",

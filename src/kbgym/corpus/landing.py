@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from kbgym.actions import Action, LinkMany, Unlink
+from kbgym.corpus.belonging import Belongs, belonging
 from kbgym.corpus.update import Changes, changes
 from kbgym.environment import apply
 from kbgym.errors import BadInput
@@ -46,6 +47,7 @@ class Reimport(msgspec.Struct, frozen=True):
     restored: int = 0
     overwritten: tuple[str, ...] = ()
     affected: tuple[Affected, ...] = ()
+    belongs: tuple[Belongs, ...] = ()
 
 
 def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
@@ -77,7 +79,7 @@ def reimport(place: Path, world: World) -> Reimport:
     iteration = folder.reading.iteration if folder.reading else 0
     if not changed:
         return Reimport(iteration)
-    affected = affected_indexes(store, changed)
+    affected, belongs = affected_indexes(store, changed), belonging(store, changed.added)
     overwritten = tuple(d.id for d in changed.edited if d.id in store and store[d.id].flag == "edited")
     iteration += 1
     event = _event(store, changed, {document.id: document for document in world.documents}, iteration)
@@ -94,7 +96,7 @@ def reimport(place: Path, world: World) -> Reimport:
     ]
     with folder.resume() if folder.reading else folder.start("", {}) as writer:
         writer.commit(events)
-    return Reimport(iteration, **counts, overwritten=overwritten, affected=affected)
+    return Reimport(iteration, **counts, overwritten=overwritten, affected=affected, belongs=belongs)
 
 
 def _event(store: Store, changed: Changes, now: Mapping[str, Document], iteration: int) -> Imported:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -129,9 +129,8 @@ def _add_paragraphs(
 
 
 def _read_hotpot(file: Path) -> tuple[list[PublicQuestion], int]:
-    entries = _decode(file, _bytes(file), list[_Hotpot])
     asked = []
-    for entry in entries:
+    for _, entry in _entries(file, _Hotpot):
         if entry.answer is None or entry.supporting_facts is None:
             raise BadInput(
                 f"{file}: {entry.id} has no answer or no supporting facts; the test files are not published whole."
@@ -148,15 +147,12 @@ def _read_hotpot(file: Path) -> tuple[list[PublicQuestion], int]:
 
 def _read_musique(file: Path) -> tuple[list[PublicQuestion], int]:
     asked, unanswerable = [], 0
-    for number, line in enumerate(_bytes(file).split(b"\n"), 1):
-        if not line.strip():
-            continue
-        entry = _decode(file, line, _Musique, f", line {number}")
+    for where, entry in _entries(file, _Musique):
         if not entry.answerable:
             unanswerable += 1
             continue
         if entry.answer is None or any(paragraph.is_supporting is None for paragraph in entry.paragraphs):
-            raise BadInput(f"{file}, line {number}: no answer or no supports; the test files are not published whole.")
+            raise BadInput(f"{file}{where}: no answer or no supports; the test files are not published whole.")
         asked.append(_musique(entry))
     return asked, unanswerable
 
@@ -175,6 +171,18 @@ def _musique(entry: _Musique) -> PublicQuestion:
     golds = tuple(dict.fromkeys(clean(gold) for gold in (entry.answer or "", *entry.answer_aliases) if clean(gold)))
     paragraphs = tuple((title, tuple(sentences)) for title, sentences in pages.items())
     return PublicQuestion(entry.id, entry.question, golds, entry.id.partition("__")[0], paragraphs, tuple(supports))
+
+
+def _entries(file: Path, type_: type[T]) -> Iterator[tuple[str, T]]:
+    """The objects of a file, be they one array or one a line: the sets are passed on as either."""
+    data = _bytes(file)
+    if data[:1_000].lstrip().startswith(b"["):
+        for number, entry in enumerate(_decode(file, data, list[type_]), 1):  # type: ignore[valid-type]
+            yield f", entry {number}", entry
+        return
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            yield f", line {number}", _decode(file, line, type_, f", line {number}")
 
 
 def _bytes(file: Path) -> bytes:
