@@ -50,11 +50,13 @@ def test_chunks_give_the_bytes_of_one_process(engine, questions, tmp_path):
     assert rows == list(read_lines(tmp_path / "one", Row))
 
 
-def test_what_is_searched_by_words_travels_too(questions):
-    store, _ = flat_store()
-    words = engine_for_arm("bm25", store, None)
+@pytest.mark.parametrize(("arm", "search"), [("bm25", "vectors"), ("flat", "hybrid")])
+def test_what_is_searched_by_words_travels_too(questions, arm, search):
+    store, vectors = flat_store()
+    words = engine_for_arm(arm, store, vectors.embedder, search=search)
     here = asyncio.run(examine(store.copy(), words, questions[:10], ReferenceReader))
     assert examine_in_chunks(Posted(), Desk(store, words, "hash"), questions[:10], size=4) == here
+    assert here != asyncio.run(examine(store.copy(), vectors, questions[:10], ReferenceReader))
 
 
 def test_vectors_travel_as_one_array_and_queries_do_not(questions):

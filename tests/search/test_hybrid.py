@@ -15,7 +15,7 @@ from kbgym.search.bm25 import BM25Index
 from kbgym.search.choice import default_search, engine_of, live_engine
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine
-from kbgym.search.hybrid import Search, blend
+from kbgym.search.hybrid import SearchKind, blend
 from kbgym.search.index import Hit, page_of
 from kbgym.search.live import Embedding
 from kbgym.search.ranking import Spread
@@ -31,7 +31,7 @@ class Silent(HashEmbedder):
         raise AssertionError("nothing is to be embedded")
 
 
-def filled(kind: Search, texts: dict[str, str] = TEXTS) -> Engine:
+def filled(kind: SearchKind, texts: dict[str, str] = TEXTS) -> Engine:
     return engine_of(texts.items(), CachedEmbedder(HashEmbedder()), search=kind)
 
 
@@ -47,7 +47,7 @@ def whole(query: str) -> list[Hit]:
     scores = {}
     for place, id in enumerate(order):
         share = (near[id] - low) / (high - low)
-        scores[id] = 0.5 * (share if place < hybrid.DEPTH or id not in said else 0) + 0.5 * said.get(id, 0.0) / most
+        scores[id] = 0.4 * (share if place < hybrid.DEPTH or id not in said else 0) + 0.6 * said.get(id, 0.0) / most
     return page_of(scores.items(), 0, 1000)
 
 
@@ -88,7 +88,7 @@ def test_by_words_alone_nothing_is_embedded() -> None:
 
 
 @pytest.mark.parametrize("kind", ["vectors", "words", "hybrid"])
-def test_a_served_engine_gives_what_an_engine_gives_and_its_overlay_the_past(kind: Search) -> None:
+def test_a_served_engine_gives_what_an_engine_gives_and_its_overlay_the_past(kind: SearchKind) -> None:
     embedding = Embedding(CachedEmbedder(HashEmbedder()))
     live = live_engine(TEXTS.items(), embedding, search=kind)
     past = live.overlay()

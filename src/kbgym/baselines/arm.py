@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kbgym.search.embed import Embedder
-from kbgym.search.hybrid import Search
+from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
 
@@ -44,7 +44,7 @@ class Arm(msgspec.Struct, frozen=True):
     label: str
     description: str
     build: Callable[[Given], Built]
-    engine: Search | None = None
+    engine: SearchKind | None = None
 
 
 def flat_store(documents: Iterable[Document]) -> Store:

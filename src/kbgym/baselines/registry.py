@@ -10,7 +10,7 @@ from kbgym.errors import BadInput
 from kbgym.search.choice import engine_of
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick, default_embedder
 from kbgym.search.engine import Engine
-from kbgym.search.hybrid import Search
+from kbgym.search.hybrid import SearchKind
 from kbgym.search.ranking import Spread
 from kbgym.store import Store
 from kbgym.worlds.world import World
@@ -83,7 +83,7 @@ def engine_for_arm(
     store: Store,
     embedder: Embedder,
     tick: Tick | None = None,
-    search: Search = "vectors",
+    search: SearchKind = "vectors",
     spread: Spread | None = None,
 ) -> Engine:
     """What an arm's store is searched with, every document of it loaded."""

@@ -13,6 +13,7 @@ from kbgym.baselines import ARMS, arm_named, build_arm
 from kbgym.canonical import pretty
 from kbgym.cli.common import emit, output_options
 from kbgym.protocol.session import embedder_named
+from kbgym.search.choice import default_search
 from kbgym.trace.copying import save_store
 from kbgym.trace.place import shown
 from kbgym.worlds.world import World
@@ -40,7 +41,8 @@ def command(arm: str, world_folder: Path, out: str, seed: int, embedder: str, as
     started = time.perf_counter()
     built = build_arm(arm, world, lambda: embedder_named(embedder), seed)
     seconds = time.perf_counter() - started
-    about = {"arm": arm, "engine": chosen.engine, "seed": seed, "tokens": built.tokens, "notes": built.notes}
+    engine = chosen.engine or default_search(world.facts)
+    about = {"arm": arm, "engine": engine, "seed": seed, "tokens": built.tokens, "notes": built.notes}
     save_store(built.store, out, pretty({**about, "world": world.hash}))
     share = coverage(built.store).direct
     authored = sum(record.flag == "authored" for record in built.store)

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kbgym.errors import BadInput
 from kbgym.protocol.run import Settings
+from kbgym.search.hybrid import SEARCHES, SearchKind
 from kbgym.trace.place import is_url
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,7 +73,19 @@ def agent_options(command: F) -> F:
     )(command)
 
 
-def settings_from(config: Path | None, flags: Mapping[str, Any], questions: int | None = None) -> Settings:
+def search_options(command: F) -> F:
+    """Add `--search` and `--per-source`."""
+    command = click.option(
+        "--per-source", type=click.IntRange(min=0), help="Results a page from one page of the source.  [default: any]"
+    )(command)
+    return click.option(
+        "--search", type=click.Choice(SEARCHES), help="[default: as before; new: hybrid for real text, else vectors]"
+    )(command)
+
+
+def settings_from(
+    config: Path | None, flags: Mapping[str, Any], questions: int | None = None, search: SearchKind = "vectors"
+) -> Settings:
     """Defaults, then the TOML file, then the flags that were given; never more questions than there are by default."""
     chosen: dict[str, Any] = {}
     if config is not None:
@@ -83,6 +96,9 @@ def settings_from(config: Path | None, flags: Mapping[str, Any], questions: int 
     if questions is not None:
         chosen = {"questions": min(Settings().questions, questions), **chosen}
     given = {name: value for name, value in flags.items() if value is not None}
+    chosen = {"search": search, **chosen}
+    if given.get("search", chosen["search"]) == "words":
+        chosen = {"embedder": "none", **chosen}
     agent = given.pop("agent", chosen.pop("agent", None))
     if agent is not None:
         chosen = {"reader": agent, "curator": agent, **chosen}

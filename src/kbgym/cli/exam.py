@@ -12,7 +12,7 @@ import msgspec
 from kbgym.agents.registry import make_agent
 from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import whole_folder, write_lines
-from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.common import emit, output_options, progress, search_options
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS, Ranking
@@ -23,7 +23,8 @@ from kbgym.protocol.lessons import schedule
 from kbgym.protocol.no_store import examine_without, is_public, no_store_file
 from kbgym.protocol.probe import Probe, gradient
 from kbgym.protocol.run import Run
-from kbgym.protocol.session import embedder_named, engine_for, question_set
+from kbgym.protocol.session import embedder_named, engine_for, question_set, search_of, spread_over
+from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
 from kbgym.trace.place import Place, open_place, shown
 from kbgym.worlds.world import World
@@ -41,6 +42,7 @@ from kbgym.worlds.world import World
 @click.option(
     "--ranking", type=click.Choice(RANKINGS), help="How a page is filled.  [default: as in training, or paper]"
 )
+@search_options
 @engine_options
 @spending_options
 @output_options
@@ -52,6 +54,8 @@ def command(
     out: Path | None,
     embedder: str | None,
     ranking: Ranking | None,
+    search: SearchKind | None,
+    per_source: int | None,
     as_json: bool,
     quiet: bool,
     **flags: Any,
@@ -69,11 +73,14 @@ def command(
     run = Run(folder.folder) if folder.folder and (folder.folder / "run.json").exists() else None
     world = World.load(_world_of(folder, world_folder))
     questions = question_set(set_name, world, run)
-    name = embedder or (folder.genesis.embedder if folder.genesis else "")
+    how = search or search_of(folder, world.facts)
+    name = embedder or (folder.genesis.embedder if folder.genesis else "none" if how == "words" else "")
+    most = per_source if per_source is not None else run.settings.per_source if run else 0
     paging = ranking or (run.settings.ranking if run else "paper")
     examined = folder.store()
     with progress("embedding", quiet or as_json) as tick:
-        engine = engine_for_arm(folder.arm, examined, embedder_named(name), tick)
+        spread = spread_over(world.documents, most)
+        engine = engine_for_arm(folder.arm, examined, embedder_named(name), tick, how, spread)
     spending = Spending(flags)
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if out else None
     with spending.models([agent], cassette) as models, progress(f"exam {set_name}", quiet or as_json) as tick:
@@ -101,7 +108,7 @@ def command(
         f"{shown(store)} on {set_name}, {agent} reader, n = {summary.n}: F1 {summary.f1:.3f}, EM {summary.em:.3f}, "
         f"{summary.actions:.2f} actions and {summary.characters:,.0f} characters read a question ({outcomes})."
     )
-    result = {**msgspec.to_builtins(summary), "ranking": paging}
+    result = {**msgspec.to_builtins(summary), "ranking": paging, "search": engine.kind}
     if bare:
         alone = summarise(bare)
         result |= {"nostore_f1": alone.f1, "nostore_em": alone.em}

@@ -34,6 +34,7 @@ from kbgym.protocol.no_store import ARM as NO_STORE
 from kbgym.protocol.no_store import is_public
 from kbgym.protocol.run import Settings
 from kbgym.protocol.session import embedder_named
+from kbgym.search.choice import default_search
 from kbgym.worlds.truth import truth_of
 from kbgym.worlds.world import World
 
@@ -189,7 +190,8 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
         "tokens": built.tokens,
         "notes": msgspec.to_builtins(built.notes),
     }
-    return Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
+    engine = engine_for_arm(arm, built.store, vectors, search=default_search(world.facts))
+    return Prepared(built.store, engine, about)
 
 
 def numbers(text: str) -> tuple[int, ...]:

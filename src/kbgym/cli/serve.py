@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kbgym.cli.common import STORE, emit, output_options, progress
+from kbgym.cli.common import STORE, emit, output_options, progress, search_options
 from kbgym.errors import BadInput, Missing
+from kbgym.search.hybrid import SearchKind
 from kbgym.tools import Role
 from kbgym.trace.place import is_url
 
@@ -44,7 +45,8 @@ TOKENS = "tokens.jsonl"
 @click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
-@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
+@click.option("--embedder", help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: the store's]")
+@search_options
 @output_options
 def command(
     place: str,
@@ -63,6 +65,8 @@ def command(
     held_out: Path | None,
     strategy: str | None,
     embedder: str | None,
+    search: SearchKind | None,
+    per_source: int | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -100,9 +104,10 @@ def command(
     if over_mcp and role == "reader" and question is None:
         from kbgym.serve.owner import Owner
 
-        asyncio.run(_stdio(Owner(place, embedder=_embedder(embedder), write=False), None, role, client, None))
+        owner = Owner(place, embedder=_embedder(embedder), write=False, search=search, per_source=per_source or 0)
+        asyncio.run(_stdio(owner, None, role, client, None))
         return
-    settings = settings_of(place, strategy=strategy, embedder=embedder)
+    settings = settings_of(place, strategy=strategy, embedder=embedder, search=search, per_source=per_source)
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
         online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.common import emit, output_options, progress, search_options
 from kbgym.errors import BadInput
+from kbgym.search.hybrid import SearchKind
 from kbgym.store import Ledger, Store, ledger
 from kbgym.store.export import FORMATS, export
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.place import Place, is_url, open_place, shown
 
 if TYPE_CHECKING:
-    from kbgym.search.embed import CachedEmbedder
+    pass
 
 
 @click.group("store")
@@ -36,38 +37,43 @@ def command() -> None:
 @click.argument("place", metavar="STORE")
 @click.argument("query")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
+@click.option("--embedder", help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: the store's]")
+@search_options
 @output_options
-def search_command(place: str, query: str, page: int, as_json: bool, quiet: bool) -> None:
+def search_command(
+    place: str,
+    query: str,
+    page: int,
+    embedder: str | None,
+    search: SearchKind | None,
+    per_source: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """The documents most similar to a query, as an agent would find them.
 
     \b
     Example:
       kbgym store search runs/first "people who live in Hamburg" --page 2
     """
-    from kbgym.search.choice import engine_of
+    from kbgym.protocol.session import embedder_named, engine_for, search_of, spread_over
     from kbgym.trace.postgres.vectors import stored_engine
 
     folder = open_place(place)
     store = folder.store()
+    how = search or search_of(folder)
+    named = embedder_named(
+        embedder or ("none" if how == "words" else folder.genesis.embedder if folder.genesis else "")
+    )
     with progress("Embedding", quiet or as_json) as tick:
-        engine = stored_engine(folder, _embedder(folder), tick) if is_url(place) else None
+        engine = stored_engine(folder, named, tick, how) if is_url(place) and how != "words" else None
         if engine is None:
-            engine = engine_of(((record.id, record.text) for record in store), _embedder(folder), tick)
+            engine = engine_for(store, named, tick, how)
+        engine.spread = spread_over(folder.originals().values(), per_source or 0)
     hits = engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)
     found = [{"id": id, "text": store[id].text, "score": round(float(score), 6)} for id, score in hits]
     text = "\n".join(f"{score:.3f} [{id}] {store[id].text}" for id, score in hits) or "Nothing found."
     emit({"page": page, "results": found}, as_json, quiet, text)
-
-
-def _embedder(folder: Place) -> CachedEmbedder:
-    """The embedder the trace was written with; the default one where there is no trace."""
-    from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
-
-    name = folder.genesis.embedder if folder.genesis else ""
-    if name.partition("-")[0] == "hash":
-        size = name.partition("-")[2]
-        return CachedEmbedder(HashEmbedder(int(size)) if size.isdecimal() else HashEmbedder())
-    return default_embedder()
 
 
 @command.command("read")

@@ -11,15 +11,16 @@ import msgspec
 
 from kbgym.agents.judge import LLMJudge
 from kbgym.analysis.coverage import coverage
-from kbgym.cli.common import Tick, agent_options, emit, output_options, progress, settings_from
+from kbgym.cli.common import Tick, agent_options, emit, output_options, progress, search_options, settings_from
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
 from kbgym.protocol.bench import join
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, check, embedder_named, engine_for
+from kbgym.protocol.session import agents_named, check, embedder_named, engine_for, spread_over
 from kbgym.protocol.train import Trainer, remembered
+from kbgym.search.choice import default_search
 from kbgym.store import ledger
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.place import Place, is_url, shown
@@ -41,7 +42,8 @@ from kbgym.worlds.world import World
 @click.option("--no-levels", "levels", flag_value=0, type=int, help="Never split an index.")
 @click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
-@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
+@click.option("--embedder", help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: all-MiniLM-L6-v2]")
+@search_options
 @agent_options
 @spending_options
 @output_options
@@ -65,7 +67,8 @@ def command(
     """
     spending = Spending(flags)
     world = World.load(world_folder)
-    settings = settings_from(config, flags, len(world.split("train")))
+    usual = Run(out).settings.search if (out / "run.json").exists() else default_search(world.facts)
+    settings = settings_from(config, flags, len(world.split("train")), usual)
     check(settings, world)
     run = Run.open_or_create(out, world, settings)
     names = [settings.reader, settings.curator, settings.judge]
@@ -119,7 +122,8 @@ def train_run(
             raise BadInput("admission judges one lesson at a time, which a store shared with others does not allow.")
         place = join(url, place.initial, settings.embedder, remembered(settings, agents))
     with progress("embedding", quiet) as tick:
-        engine = engine_for(place.store(), embedder_named(settings.embedder), tick)
+        spread = spread_over(run.world.documents, settings.per_source)
+        engine = engine_for(place.store(), embedder_named(settings.embedder), tick, settings.search, spread)
     trainer = Trainer(run, agents, engine, place)
     if spending is not None:
         left = len(trainer.lessons) - trainer.position

@@ -27,7 +27,8 @@ from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.errors import CapReached
 from kbgym.llm.values import Usage
 from kbgym.protocol.exam import Row, Sheet, Tick, examine
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.session import embedder_named
+from kbgym.search.choice import engine_of, engine_on
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store
@@ -64,15 +65,21 @@ class Desk:
 
     def __getstate__(self) -> dict[str, Any]:
         """Exact vectors travel as one array. Mapped ones do not: every machine opens its own."""
-        index = self._engine.index if isinstance(self._engine, Engine) else None
-        state = {**vars(self), "_index": index if isinstance(index, ExactIndex) else None}
-        return {**state, "_engine": None} if isinstance(self._engine, Engine) else state
+        engine = self._engine
+        if not isinstance(engine, Engine):
+            return vars(self)
+        index = engine.index if isinstance(engine.index, ExactIndex) else None
+        return {**vars(self), "_engine": None, "_index": index, "_how": (engine.kind, engine.spread)}
 
     @property
     def engine(self) -> environment.Engine:
         if self._engine is None:
-            embedder, index = embedder_named(self.embedder), vars(self).pop("_index", None)
-            self._engine = Engine(embedder, index) if index is not None else engine_for(self.store, embedder)
+            embedder, index, how = embedder_named(self.embedder), vars(self).pop("_index"), vars(self).pop("_how")
+            texts = ((record.id, record.text) for record in self.store)
+            if index is not None:
+                self._engine = engine_on(index, texts, embedder, *how)
+            else:
+                self._engine = engine_of(texts, embedder, None, *how)
         return self._engine
 
 

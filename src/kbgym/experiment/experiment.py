@@ -34,6 +34,7 @@ from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.session import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
+from kbgym.search.choice import default_search
 from kbgym.store import Store
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
@@ -196,6 +197,7 @@ class Seed:
         self.embedder = embedder_named(plan.embedder)
         self.reader = make_agent(plan.reader, "reader")
         self.world = self._world()
+        self.search = default_search(self.world.facts)
 
     def run(self, only: str | None = None) -> None:
         """Everything, or what concerns one arm or training; whatever that is, the world and the groups come first."""
@@ -220,13 +222,13 @@ class Seed:
         return World.load(place)
 
     def _settings(self, training: Training) -> Settings:
-        return msgspec.structs.replace(training.settings, seed=self.seed)
+        return msgspec.structs.replace(training.settings, seed=self.seed, search=self.search)
 
     def _train(self, training: Training) -> None:
         settings = self._settings(training)
         started = time.perf_counter()
         run = Run.open_or_create(self.folder / training.name, self.world, settings)
-        engine = engine_for(StoreFolder(run.folder).store(), self.embedder)
+        engine = engine_for(StoreFolder(run.folder).store(), self.embedder, search=self.search)
         trainer = Trainer(run, agents_named(settings), engine)
         if trainer.position < len(trainer.lessons):
             asyncio.run(trainer.train(lambda done, total, note: self.tick(f"{training.name}: {done} of {total}")))
@@ -280,7 +282,8 @@ class Seed:
             asked = self._with_lessons(groups) if at == last and self.plan.kind == "paper" else groups
             if self._missing(arm, asked):
                 store = place.store(at)
-                self._examine(arm, store, engine_for(store, self.embedder), asked, training.settings.ranking)
+                engine = engine_for(store, self.embedder, search=self.search)
+                self._examine(arm, store, engine, asked, training.settings.ranking)
 
     def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
         if self.plan.kind != "paper":

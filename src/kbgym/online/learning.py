@@ -28,6 +28,7 @@ from kbgym.online.withdrawal import Doubts
 from kbgym.policy import Agent, Backward, Turn, Verdict
 from kbgym.protocol.gate import Asking, Gate
 from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.session import search_of
 from kbgym.protocol.train import STRATEGIES
 from kbgym.protocol.trial import (
     TRIES,
@@ -311,7 +312,7 @@ def abstain(golds: tuple[str, ...]) -> bool:
     return bool(golds) and all(abstains(gold) for gold in golds)
 
 
-def settings_of(place: str | Path, **given: str | None) -> Settings:
+def settings_of(place: str | Path, **given: str | int | None) -> Settings:
     """The settings a store was trained with, else the defaults; what is given goes first."""
     settings = Settings()
     if is_url(place):
@@ -323,6 +324,8 @@ def settings_of(place: str | Path, **given: str | None) -> Settings:
         opened.close()
     elif (Path(place) / "run.json").exists():
         settings = Run(Path(place)).settings
+    else:
+        settings = Settings(search=search_of(open_place(place)))
     chosen = {name: value for name, value in given.items() if value is not None}
     if (strategy := chosen.get("strategy", settings.strategy)) not in STRATEGIES:
         raise BadInput(f"there is no strategy {strategy!r}; use {' or '.join(STRATEGIES)}.")

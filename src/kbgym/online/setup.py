@@ -19,9 +19,8 @@ from kbgym.policy import Backward, Forward
 from kbgym.protocol.gate import MARGIN, Asking, Gate
 from kbgym.protocol.run import Settings
 from kbgym.protocol.session import embedder_named
-from kbgym.search.choice import index_of
+from kbgym.search.choice import live_engine
 from kbgym.search.embed import Tick
-from kbgym.search.live import LiveEngine
 from kbgym.serve.owner import Owner, ServedEnvironment
 from kbgym.trace.place import is_url
 from kbgym.worlds.world import Question
@@ -89,6 +88,8 @@ def open_online(
         judge=make_judge(settings.judge),
         tick=tick,
         ranking=settings.ranking,
+        search=settings.search,
+        per_source=settings.per_source,
     )
     return Online(owner, questions, desk, reader, curator, settings, made)
 
@@ -130,8 +131,9 @@ async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: Tick | No
 def flat_environment(owner: Owner) -> ServedEnvironment:
     """The store as it began, frozen, with vectors of its own."""
     store = owner.initial.copy().freeze()
-    index = index_of(((record.id, record.text) for record in store), owner.embedding.embedder)
-    return ServedEnvironment(store, LiveEngine(index, owner.embedding), ranking=owner.environment.ranking)
+    texts = ((record.id, record.text) for record in store)
+    engine = live_engine(texts, owner.embedding, None, owner.engine.kind, owner.engine.spread)
+    return ServedEnvironment(store, engine, ranking=owner.environment.ranking)
 
 
 async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> tuple[int, int]:

@@ -22,6 +22,7 @@ import msgspec
 from kbgym.canonical import decode, pretty, whole_folder, write_lines
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput, Damaged
+from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
@@ -29,9 +30,10 @@ from kbgym.worlds.world import World
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
-    The last three are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
+    The last five are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
     exams. `levels`: from how many documents on an index is split into parts, 0 for never. `admission`: how many
-    questions are asked again before the edits of a lesson stay, 0 for none.
+    questions are asked again before the edits of a lesson stay, 0 for none. `search`: what a search goes by.
+    `per_source`: how many documents of one page of the source a page of results may have, 0 for any number.
     """
 
     questions: int = 100
@@ -50,6 +52,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ranking: Ranking = "paper"
     levels: int = 0
     admission: int = 0
+    search: SearchKind = "vectors"
+    per_source: int = 0
 
 
 class Run:

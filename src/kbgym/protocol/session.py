@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.registry import make_agent, make_judge
-from kbgym.canonical import read_lines
+from kbgym.canonical import decode, read_lines
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES, Agents
-from kbgym.search.choice import engine_of
-from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
+from kbgym.search.cache import VectorCache, cache_folder
+from kbgym.search.choice import default_search, engine_of, search_named
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, default_embedder
 from kbgym.search.engine import Engine
+from kbgym.search.hybrid import SearchKind
+from kbgym.search.ranking import Spread
+from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
-from kbgym.worlds.world import Question, World
+from kbgym.tools import PAGE_SIZE
+from kbgym.trace.place import Place
+from kbgym.worlds.pages import pages_of
+from kbgym.worlds.world import Document, Question, World
 
 Tick = Callable[[int, int, str], None]
 
 
 def embedder_named(name: str) -> CachedEmbedder:
     """An embedder by the name a trace or a setting gives it."""
-    if name == "hash":
-        return CachedEmbedder(HashEmbedder())
+    kind, _, size = name.partition("-")
+    if kind == "hash" and (size.isdecimal() or not size):
+        return CachedEmbedder(HashEmbedder(int(size or 256)))
     if name in ("", "all-MiniLM-L6-v2"):
         return default_embedder()
-    raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, or hash for tests.")
+    if kind == "wordllama":
+        return CachedEmbedder(WordLlamaEmbedder(), VectorCache(cache_folder()))
+    if name == "none":
+        return CachedEmbedder(NoEmbedder())
+    raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, wordllama, or hash for tests.")
 
 
-def engine_for(store: Store, embedder: CachedEmbedder, tick: Tick | None = None) -> Engine:
+def engine_for(
+    store: Store,
+    embedder: CachedEmbedder,
+    tick: Tick | None = None,
+    search: SearchKind = "vectors",
+    spread: Spread | None = None,
+) -> Engine:
     """A search engine that holds every document of a store."""
-    return engine_of(((record.id, record.text) for record in store), embedder, tick)
+    return engine_of(((record.id, record.text) for record in store), embedder, tick, search, spread)
+
+
+def search_of(place: Place, facts: Mapping[str, Any] | None = None) -> SearchKind:
+    """What a store is searched by: as its trace says, or else as its arm or its world does (`facts`, if given)."""
+    if place.genesis is not None:
+        return search_named(place.genesis.settings.get("search", "vectors"))
+    for name in ("arm.json", "world/world.json", "world.json") if place.folder else ():
+        if place.folder and (file := place.folder / name).is_file():
+            known = decode(file.read_bytes(), dict[str, Any])
+            return search_named(known.get("engine") or "vectors") if name == "arm.json" else default_search(known)
+    return default_search(facts or {})
+
+
+def spread_over(documents: Iterable[Document], per_source: int) -> Spread | None:
+    """At most so many documents of one page of the source on a page of results; none where any number may be."""
+    return Spread(pages_of(documents).get, per_source, PAGE_SIZE) if per_source else None
 
 
 def agents_named(settings: Settings, models: Models | None = None) -> Agents:
@@ -56,6 +91,8 @@ def check(settings: Settings, world: World, models: Models | None = None) -> Non
     embedder_named(settings.embedder)
     if settings.strategy not in STRATEGIES:
         raise BadInput(f"there is no strategy {settings.strategy!r}; use {' or '.join(STRATEGIES)}.")
+    if settings.per_source < 0:
+        raise BadInput("per_source is a number of documents; 0 is any number.")
     if settings.levels and settings.strategy != "class":
         raise BadInput("levels split the indexes of narrower keys, which only the strategy class builds.")
     if min(settings.levels, settings.admission) < 0:

@@ -16,8 +16,8 @@ from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.engine import Engine
 from kbgym.search.graph import INSTALL, installed
-from kbgym.search.hybrid import SEARCHES, Search
-from kbgym.search.index import ExactIndex, KeptIndex
+from kbgym.search.hybrid import SEARCHES, SearchKind
+from kbgym.search.index import ExactIndex, KeptIndex, VectorIndex
 from kbgym.search.live import Embedding, LiveEngine
 from kbgym.search.ranking import Spread
 
@@ -62,14 +62,25 @@ def engine_of(
     items: Iterable[tuple[str, str]],
     embedder: CachedEmbedder,
     tick: Tick | None = None,
-    search: Search = "vectors",
+    search: SearchKind = "vectors",
     spread: Spread | None = None,
 ) -> Engine:
     """An engine that holds every text, on the index that suits their number."""
     pairs = list(items)
-    engine = Engine(embedder, _vectors(pairs, embedder, tick, search), search, spread)
+    return engine_on(_vectors(pairs, embedder, tick, search), pairs, embedder, search, spread)
+
+
+def engine_on(
+    index: VectorIndex,
+    items: Iterable[tuple[str, str]],
+    embedder: CachedEmbedder,
+    search: SearchKind = "vectors",
+    spread: Spread | None = None,
+) -> Engine:
+    """An engine on an index that holds the vectors of every text already."""
+    engine = Engine(embedder, index, search, spread)
     if engine.words is not None:
-        engine.words.load(pairs)
+        engine.words.load(items)
     return engine
 
 
@@ -77,7 +88,7 @@ def live_engine(
     items: Iterable[tuple[str, str]],
     embedding: Embedding,
     tick: Tick | None = None,
-    search: Search = "vectors",
+    search: SearchKind = "vectors",
     spread: Spread | None = None,
 ) -> LiveEngine:
     """The same for a process that serves many."""
@@ -88,16 +99,18 @@ def live_engine(
     return LiveEngine(_vectors(pairs, embedding.embedder, tick, search), embedding, search, words, spread)
 
 
-def _vectors(pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None, search: Search) -> KeptIndex:
+def _vectors(
+    pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None, search: SearchKind
+) -> KeptIndex:
     return index_of(() if search_named(search) == "words" else pairs, embedder, tick)
 
 
-def default_search(facts: Mapping[str, Any]) -> Search:
+def default_search(facts: Mapping[str, Any]) -> SearchKind:
     """What a world is searched by: what its facts say, else both for real text, else vectors, as in the paper."""
     return search_named(facts.get("search") or ("hybrid" if facts.get("kind") in ("corpus", "public") else "vectors"))
 
 
-def search_named(name: object) -> Search:
+def search_named(name: object) -> SearchKind:
     found = next((search for search in SEARCHES if search == name), None)
     if found is None:
         raise BadInput(f"there is no search by {name!r}; use {', '.join(SEARCHES[:-1])} or {SEARCHES[-1]}.")

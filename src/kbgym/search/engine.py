@@ -11,7 +11,7 @@ from functools import partial
 
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick
-from kbgym.search.hybrid import Search, blend
+from kbgym.search.hybrid import SearchKind, blend
 from kbgym.search.index import ExactIndex, Hit, VectorIndex
 from kbgym.search.ranking import Spread
 
@@ -27,7 +27,7 @@ class Engine:
         self,
         embedder: Embedder,
         index: VectorIndex | None = None,
-        kind: Search = "vectors",
+        kind: SearchKind = "vectors",
         spread: Spread | None = None,
     ) -> None:
         self.embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.hybrid import Search, Words, blend
+from kbgym.search.hybrid import SearchKind, Words, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
 from kbgym.search.ranking import Spread
 from kbgym.search.words import WordsBefore
@@ -132,7 +132,7 @@ class Embedding:
 class ServedEngine:
     """What `LiveEngine` and `Overlay` share: a page out of a ranking by vectors and one by words."""
 
-    def __init__(self, embedding: Embedding, kind: Search, spread: Spread | None) -> None:
+    def __init__(self, embedding: Embedding, kind: SearchKind, spread: Spread | None) -> None:
         self.embedding, self.kind, self.spread = embedding, kind, spread
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
@@ -168,7 +168,7 @@ class LiveEngine(ServedEngine):
         self,
         index: KeptIndex,
         embedding: Embedding,
-        kind: Search = "vectors",
+        kind: SearchKind = "vectors",
         words: BM25Index | None = None,
         spread: Spread | None = None,
     ) -> None:

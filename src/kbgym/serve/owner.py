@@ -20,9 +20,10 @@ import msgspec
 from kbgym.actions import Action, Add, Edit, Error, Result, Search
 from kbgym.environment import Environment, Ranking, Step
 from kbgym.errors import BadInput, Failed
-from kbgym.protocol.session import embedder_named
-from kbgym.search.choice import index_of
+from kbgym.protocol.session import embedder_named, search_of, spread_over
+from kbgym.search.choice import live_engine
 from kbgym.search.embed import CachedEmbedder, Tick
+from kbgym.search.hybrid import SearchKind
 from kbgym.search.live import Embedding, LiveEngine, Overlay
 from kbgym.serve.sessions import Session
 from kbgym.serve.turns import Turn
@@ -107,6 +108,8 @@ class Owner:
         tick: Tick | None = None,
         write: bool = True,
         ranking: Ranking = "paper",
+        search: SearchKind | None = None,
+        per_source: int = 0,
     ) -> None:
         """Without `write` it only looks: it keeps nobody from writing, and follows what they write."""
         self.where = str(place)
@@ -131,14 +134,15 @@ class Owner:
         try:
             store = folder.store(watch=self.tell)
             self.iteration, self.position = folder.iteration, folder.position
-            index = index_of(((record.id, record.text) for record in store), embedder, tick)
+            texts = ((record.id, record.text) for record in store)
+            spread = spread_over(folder.originals().values(), per_source) if per_source else None
+            self.embedding = Embedding(embedder)
+            self.engine = live_engine(texts, self.embedding, tick, search or search_of(folder), spread)
         except BaseException:
             if self._writer is not None:
                 self._writer.close()
             raise
         self.initial = folder.initial
-        self.embedding = Embedding(embedder)
-        self.engine = LiveEngine(index, self.embedding)
         self._considered = None if judge is None else Considered(judge)
         self.environment = Environment(store, self.engine, self._considered, ranking)
         folder.close()

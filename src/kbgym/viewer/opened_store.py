@@ -14,7 +14,8 @@ from kbgym.actions import Opened
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import Health, health
 from kbgym.baselines.registry import ARMS, engine_for_arm
-from kbgym.protocol.session import embedder_named
+from kbgym.protocol.session import embedder_named, search_of
+from kbgym.search.choice import default_search
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store
@@ -62,7 +63,9 @@ class Shelf:
     def engine(self) -> environment.Engine:
         """What agents search with. What somebody types is embedded in memory only: the disk cache is for documents."""
         named = embedder(self.embedder)
-        engine = engine_for_arm(self._built if self._built in ARMS else "flat", self.store, named)
+        facts = self.world.facts if self.world else {}
+        how = search_of(self.folder, facts) if self.folder else default_search(facts)
+        engine = engine_for_arm(self._built if self._built in ARMS else "flat", self.store, named, search=how)
         if isinstance(engine, Engine):
             engine.embedder = CachedEmbedder(named.embedder, remember=4_096)
         return engine
