@@ -45,7 +45,8 @@ MODULES = (
 TESTS = """tests/store tests/trace tests/protocol tests/golden tests/corpus tests/analysis/test_stats.py
     tests/test_environment.py tests/test_episode.py tests/test_grade.py tests/test_tools.py tests/test_ranking.py
     tests/test_observations.py
-    tests/serve/test_serve_gate.py tests/serve/test_serve_online.py tests/cli/test_history.py
+    tests/serve/test_serve_acting.py tests/serve/test_serve_gate.py tests/serve/test_serve_online.py
+    tests/cli/test_history.py
     tests/cli/test_no_store.py""".split()
 SECONDS = 20.0  # of tests, at most, for one fault
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "runs", "worlds-out", "__pycache__", ".*_cache", ".hypothesis")
