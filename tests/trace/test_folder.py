@@ -1,4 +1,4 @@
-"""What a folder says of its store, before there is a history and after; and the user's sentences as imports left them."""
+"""What a folder says of its store, before it has a history and after; and the user's sentences as imports left them."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_becoming_the_very_same_store_changes_nothing() -> None:
     journal.clear()
     journal.become(journal.copy())
     assert not journal.whole
-    same_content = Store([record for record in (journal["c"], journal["b"], journal["a"])])
+    same_content = Store((journal["c"], journal["b"], journal["a"]))
     assert same_content.fingerprint == journal.fingerprint
     journal.become(same_content)
     assert journal.whole and [record.id for record in journal] == ["c", "b", "a"], "the order counts"
