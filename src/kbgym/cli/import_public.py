@@ -1,4 +1,4 @@
-"""`kbgym import hotpotqa|2wiki|musique`: public question sets as worlds."""
+"""`kbgym import hotpotqa|2wiki|musique|paper-universe`: public question sets and the paper's universe as worlds."""
 
 from __future__ import annotations
 
@@ -56,3 +56,24 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
 hotpotqa = _command("hotpotqa", "a HotpotQA file (distractor or fullwiki)", "hotpot_dev_distractor_v1.json")
 twowiki = _command("2wiki", "a 2WikiMultihopQA file", "dev.json")
 musique = _command("musique", "a MuSiQue file", "musique_ans_v1.0_dev.jsonl")
+
+
+@click.command("paper-universe")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
+@output_options
+def paper_universe(file: Path, out: Path, as_json: bool, quiet: bool) -> None:
+    """Make a world from the universe FILE that the paper's authors published.
+
+    Every gold is checked against the people the documents describe; writes the whole world or nothing.
+
+    \b
+    Example:
+      kbgym import paper-universe paper-universe.json --out worlds/paper
+    """
+    from kbgym.worlds.paper import read
+
+    world = read(file)
+    world.save(out)
+    counts = f"{len(world.documents)} documents, {len(world.questions)} questions ({splits_text(world)})"
+    emit(world_result(world), as_json, quiet, f"{out}: {counts}.\nhash {world.hash}")

@@ -17,10 +17,10 @@ import msgspec
 
 from kbgym import environment
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import decode
+from kbgym.canonical import decode, read_bytes
 from kbgym.environment import Ranking
 from kbgym.episode import FORWARD_BUDGET
-from kbgym.errors import BadInput, KbgymError
+from kbgym.errors import KbgymError
 from kbgym.experiment.engines import WorkEngine, cut
 from kbgym.llm.client import Budget
 from kbgym.llm.connect import Models, Options, is_model
@@ -59,7 +59,7 @@ class Desk:
         self.budget = budget
         self.options = Options()
         self.recording = b""  # what the models have said already
-        self.played = _bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
+        self.played = read_bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
         self._engine: environment.Engine | None = engine
 
     def __getstate__(self) -> dict[str, Any]:
@@ -74,13 +74,6 @@ class Desk:
             embedder, index = embedder_named(self.embedder), vars(self).pop("_index", None)
             self._engine = Engine(embedder, index) if index is not None else engine_for(self.store, embedder)
         return self._engine
-
-
-def _bytes(cassette: Path) -> bytes:
-    try:
-        return cassette.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {cassette}: {error.strerror}.") from error
 
 
 class Chunk(msgspec.Struct, frozen=True):
