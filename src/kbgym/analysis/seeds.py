@@ -49,10 +49,6 @@ class OverSeeds(msgspec.Struct, frozen=True):
     sd: float | None
     estimates: tuple[float, ...]
 
-    @property
-    def mean(self) -> float:
-        return self.across.value
-
 
 def pooled_over_seeds(
     per_seed: Sequence[tuple[Values, Values]],

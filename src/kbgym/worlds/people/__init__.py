@@ -27,7 +27,6 @@ __all__ = [
     "Template",
     "generate",
     "pool",
-    "pool_size",
     "template_named",
     "training_subset",
 ]
@@ -59,11 +58,6 @@ def pool(world: World | Mapping[str, Any], template: str) -> Iterator[Question]:
     else:
         documents = fact_ids(write(graph.people))
     return (question(graph, documents, chosen, slots, "", "pool") for slots in chosen.instances(graph))
-
-
-def pool_size(graph: Graph, template: str) -> int:
-    """How many instances a template has, without making questions of them."""
-    return sum(1 for _ in template_named(template).instances(graph))
 
 
 def _plain(person: Person) -> dict[str, Any]:

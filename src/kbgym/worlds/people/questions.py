@@ -6,7 +6,9 @@ stretch of it has about the same mix. It knows how to ask but not how a template
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from random import Random
 from typing import TypeVar
 
@@ -109,12 +111,12 @@ def _plan(parts: Sequence[tuple[str, bool, int]], pool: Mapping[str, int]) -> li
 
 def rotation(templates: Sequence[Template]) -> list[str]:
     """The order of the round robin: one template of every class, then the second of each, so classes come first."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     ranked = []
     for template in templates:
-        seen[template.class_] = seen.get(template.class_, 0) + 1
+        seen[template.class_] += 1
         ranked.append((seen[template.class_], template.name))
-    return [name for rank in sorted({rank for rank, _ in ranked}) for r, name in ranked if r == rank]
+    return [name for _, name in sorted(ranked, key=itemgetter(0))]
 
 
 def interleave(lists: Sequence[Sequence[T]]) -> Iterator[T]:
@@ -148,12 +150,12 @@ def _round_robin(questions: Sequence[Question]) -> list[Question]:
     by_template: dict[tuple[str, str], list[Question]] = {}
     for item in questions:
         by_template.setdefault((item.class_, item.template), []).append(item)
-    rank: dict[str, int] = {}
+    rank: Counter[str] = Counter()
     lists = []
     for (class_, _), items in by_template.items():
-        rank[class_] = rank.get(class_, 0) + 1
+        rank[class_] += 1
         lists.append((rank[class_], items))
-    lists.sort(key=lambda pair: pair[0])
+    lists.sort(key=itemgetter(0))
     longest = max((len(items) for _, items in lists), default=0)
     return [items[turn] for turn in range(longest) for _, items in lists if turn < len(items)]
 
