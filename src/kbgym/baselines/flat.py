@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kbgym.baselines.arm import Built, flat_store
 from kbgym.search.bm25 import BM25Index
@@ -22,26 +22,17 @@ def nothing(documents: Sequence[Document]) -> Built:
     return Built(Store(), notes={"left_out": len(documents)})
 
 
-class WordEngine:
+class WordEngine(BM25Index):
     """BM25 where an environment expects an engine, over words as search servers usually prepare them.
 
     Small words are left out, and a plural or a possessive is its singular: "Friends of Ann" finds "Ann is a friend of".
     """
 
-    def __init__(self) -> None:
-        self._index = BM25Index()
-
-    def load(self, items: Iterable[tuple[str, str]]) -> None:
-        self._index.load((id, plain(text)) for id, text in items)
-
     def put(self, id: str, text: str) -> None:
-        self._index.put(id, plain(text))
-
-    def remove(self, id: str) -> None:
-        self._index.remove(id)
+        super().put(id, plain(text))
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
-        return self._index.search(plain(query), offset, limit)
+        return super().search(plain(query), offset, limit)
 
     def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[Hit]:
         """Nothing: a BM25 score is no cosine, so it proposes no near duplicate; equal texts are caught without it."""

@@ -1,8 +1,8 @@
 """LightRAG style: a document for every entity and one for every relation of an entity, linked to their sources.
 
 LightRAG searches a graph's nodes and edges as texts of their own and returns the passages behind them. Here a node is
-the bare entity and an edge the relation seen from one end ("friend of Ann Bly"), as soon as two documents speak of it;
-an edge between two people alone would repeat the one sentence it comes from. Entities also link to their relations.
+the bare entity and an edge the relation seen from one end ("friend of Ann Bly"), as soon as two documents speak of it.
+Entities also link to their relations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def build(documents: Sequence[Document]) -> Built:
         relation_ids.setdefault(entity, []).append(id)
     for entity, places in entities.items():
         store.link(store.add(hub_text(entity)), [*(ids[place] for place in places), *relation_ids.get(entity, ())])
-    return Built(store, notes={"entities": len(entities), "relations": len(relations)})
+    # No document for two entities alone: it would repeat the one sentence it comes from.
+    return Built(store, notes={"entities": len(entities), "relations": len(relations), "pairs": 0})
 
 
 def _relations(read: Sequence[Mention]) -> dict[Relation, list[int]]:

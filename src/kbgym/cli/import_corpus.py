@@ -19,6 +19,9 @@ from kbgym.errors import BadInput
 from kbgym.llm.connect import is_model
 
 SHOWN = 10
+# What the result says of the import under the names it has there.
+OF_CORPUS = ("files", "ignored", "skipped", "code_blocks", "long_sentences", "dead_links")
+OF_QUESTIONS = ("duplicates", "leaks", "unapproved")
 
 
 @click.command("corpus")
@@ -105,30 +108,18 @@ def _result(made: Made, followed: Reimport | None) -> dict[str, Any]:
     world, corpus = made.world, made.corpus
     result: dict[str, Any] = {
         **world_result(world),
-        "files": corpus.files,
-        "ignored": corpus.ignored,
-        "skipped": corpus.skipped,
-        "code_blocks": corpus.code_blocks,
-        "long_sentences": corpus.long_sentences,
+        **{name: getattr(corpus, name) for name in OF_CORPUS},
+        **{name: getattr(made.questions, name) for name in OF_QUESTIONS},
         "repeated": repeated(world.documents),
         "links": sum(len(document.links) for document in world.documents),
-        "dead_links": corpus.dead_links,
-        "duplicates": made.questions.duplicates,
-        "leaks": made.questions.leaks,
-        "unapproved": made.questions.unapproved,
     }
     if corpus.asked:
         result["rewrite"] = _counts(made)
     if made.changed is not None:
         changed = made.changed
-        result["changes"] = {
-            "added": [document.id for document in changed.added],
-            "edited": [document.id for document in changed.edited],
-            "removed": changed.removed,
-            "relinked": [document.id for document in changed.relinked],
-            "moved": len(changed.moved),
-            "lost_supports": made.lost_supports,
-        }
+        ids = {name: [one.id for one in getattr(changed, name)] for name in ("added", "edited", "relinked")}
+        moved = {"moved": len(changed.moved), "lost_supports": made.lost_supports}
+        result["changes"] = {**ids, "removed": changed.removed, **moved}
     if followed is not None:
         result["store"] = msgspec.to_builtins(followed)
     return result

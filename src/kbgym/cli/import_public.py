@@ -24,11 +24,8 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
         world = made.world
         result = {
             **world_result(world),
-            "unanswerable": made.unanswerable,
-            "bad_supports": made.bad_supports,
-            "long_sentences": made.long_sentences,
-            "duplicates": made.questions.duplicates,
-            "leaks": made.questions.leaks,
+            **{name: getattr(made, name) for name in ("unanswerable", "bad_supports", "long_sentences")},
+            **{name: getattr(made.questions, name) for name in ("duplicates", "leaks")},
         }
         lines = [
             f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits_text(world)}).",
