@@ -9,8 +9,8 @@ from playing import Live
 from kbgym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.trajectory import degrees, trajectory
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.store import source
 from kbgym.trace.events import Began

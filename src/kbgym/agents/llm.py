@@ -15,8 +15,8 @@ import msgspec
 from kbgym.actions import Action, Invalid
 from kbgym.agents.prompting import Skill, messages, skill_of, tail
 from kbgym.llm.asking import Asker, Flawed
-from kbgym.llm.client import Client
-from kbgym.llm.connect import Models, Settings, described
+from kbgym.llm.client import ModelClient
+from kbgym.llm.connect import Models, ModelSettings, described
 from kbgym.llm.errors import TooLong
 from kbgym.llm.values import Reply, Request
 from kbgym.policy import AgentFailed, View
@@ -29,7 +29,7 @@ class LLMPolicy(Asker):
     """One pass of one model. `usage` is what this pass has used so far."""
 
     def __init__(
-        self, client: Client, settings: Settings, allowance: int = ALLOWANCE, skill: Skill | None = None
+        self, client: ModelClient, settings: ModelSettings, allowance: int = ALLOWANCE, skill: Skill | None = None
     ) -> None:
         super().__init__(client, settings)
         self._allowance = allowance
@@ -73,7 +73,7 @@ class LLMAgent:
         return described(self.client, self.settings, self.skill.hashes)
 
 
-def request_for(view: View, settings: Settings, skill: Skill | None = None) -> Request:
+def request_for(view: View, settings: ModelSettings, skill: Skill | None = None) -> Request:
     system = (skill or skill_of(view.role)).text
     return settings.request(system, messages(view), openai_tools(view.role), tail(view.remaining))
 

@@ -11,11 +11,11 @@ from statistics import fmean, stdev
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Line, Source, Table, number
+from kbgym.analysis.cells import CellSource, Line, Table, number
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
 
 
-class Point(msgspec.Struct, frozen=True):
+class CurvePoint(msgspec.Struct, frozen=True):
     """Means over the questions of a group (or of all of them), then over seeds; `spread` is the sd over seeds."""
 
     iteration: int
@@ -41,14 +41,14 @@ def arm_at(results: Results, arm: str, iteration: int, last: int) -> str:
     return "flat" if iteration == 0 else arm if iteration == last else f"{arm}@{iteration}"
 
 
-def curve(results: Results, arm: str) -> list[Point]:
-    settings = results.seeds[0].trained[arm].run.settings
+def curve(results: Results, arm: str) -> list[CurvePoint]:
+    settings = results.seeds[0].trained[arm].settings
     last = settings.questions * settings.epochs
     steps = [0, *examined(results.seeds[0], arm, results.groups), last]
     return [_point(results, arm, step, arm_at(results, arm, step, last)) for step in dict.fromkeys(steps)]
 
 
-def _point(results: Results, arm: str, iteration: int, name: str) -> Point:
+def _point(results: Results, arm: str, iteration: int, name: str) -> CurvePoint:
     means: dict[str, dict[str, float]] = {"actions": {}, "f1": {}, "characters": {}}
     spread: dict[str, dict[str, float]] = {"actions": {}, "f1": {}, "characters": {}}
     for group in (*results.groups, POOLED):
@@ -61,7 +61,7 @@ def _point(results: Results, arm: str, iteration: int, name: str) -> Point:
             means[field][group] = fmean(of_seed)
             spread[field][group] = stdev(of_seed) if len(of_seed) > 1 else 0.0
     trained = [seed.trained[arm] for seed in results.seeds]
-    return Point(
+    return CurvePoint(
         iteration=iteration,
         spent=fmean(one.spent[iteration].actions for one in trained),
         coverage=fmean(one.coverage_at(iteration) for one in trained),
@@ -80,7 +80,7 @@ def learning(results: Results, arm: str) -> Table:
     for point in points:
         name = arm_at(results, arm, point.iteration, last)
         what = f"the store after iteration {point.iteration}"
-        traces = [Source(seed.trained[arm].trace, what) for seed in results.seeds]
+        traces = [CellSource(seed.trained[arm].trace, what) for seed in results.seeds]
         id = f"learning/{arm}/{point.iteration}"
         reached = "direct coverage after the iteration, mean over seeds"
         cells = [
@@ -107,8 +107,8 @@ def learning(results: Results, arm: str) -> Table:
     return Table(f"learning-{arm}", title, heads, lines, results.caption(), sentence, "store")
 
 
-def _slope(results: Results, arm: str, points: list[Point]) -> str:
-    questions = results.seeds[0].trained[arm].run.settings.questions
+def _slope(results: Results, arm: str, points: list[CurvePoint]) -> str:
+    questions = results.seeds[0].trained[arm].settings.questions
     inside = [point for point in points if point.iteration == questions]
     if not inside:
         return ""

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kbgym.analysis import published
+from kbgym.analysis.published import F1, RHO
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
 from kbgym.protocol.exam import Row
 
 LABELS = {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither", "unseen": "never asked"}
-
-# The paper's trained store: rho, F1 flat, F1 trained.
-PAPER = (published.RHO["trained-paper"], published.F1["flat"], published.F1["trained-paper"])
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -56,7 +53,7 @@ def compare(arm: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Compariso
 
 
 def table(groups: Mapping[str, Comparison]) -> str:
-    """The gradient on one screen, ours beside the paper's."""
+    """The gradient of a people world on one screen, ours beside the paper's."""
     head = f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}   {'paper: rho, F1':<22}"
     lines = [head]
     for name, result in groups.items():
@@ -64,8 +61,8 @@ def table(groups: Mapping[str, Comparison]) -> str:
         f1 = f"{result.f1_flat:.3f} → {result.f1_arm:.3f}"
         actions = f"{result.actions_flat:.1f} → {result.actions_arm:.1f}"
         paper = ""
-        if all(name in figures for figures in PAPER):
-            theirs, before, after = (figures[name] for figures in PAPER)
-            paper = f"{theirs:.3f}, {before:.3f} → {after:.3f}"
+        if name in RHO["trained-paper"]:
+            before, after = (F1[arm][name] for arm in ("flat", "trained-paper"))
+            paper = f"{RHO['trained-paper'][name]:.3f}, {before:.3f} → {after:.3f}"
         lines.append(f"{LABELS.get(name, name):12}{result.n:>4}  {rho:>22}{f1:>22}{actions:>14}   {paper:<22}")
     return "\n".join(line.rstrip() for line in lines)

@@ -5,6 +5,9 @@ None of them was made here; they are quoted so that a reader can compare.
 
 from __future__ import annotations
 
+# The kind of world these figures are of, and that of the other benchmark, whose figures have its name.
+KIND, OTHER = "people", "phantomwiki"
+
 NOTE = "The paper's rows are gpt-5-mini's (reader and curator), one seed, n = 34 a group."
 
 NAMES = {"flat": "B1 flat", "graphrag": "B2 GraphRAG", "hipporag": "B3 HippoRAG2", "trained-paper": "trained"}

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published, shown
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
 from kbgym.analysis.curves import curve, examined, learning
 from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
@@ -25,7 +25,6 @@ from kbgym.search.embed import Embedder
 from kbgym.worlds.world import SPLITS
 
 Embedders = Callable[[str], Embedder]
-BENCHMARKS = ("people", "phantomwiki")  # the kinds of world the paper has figures for
 
 
 def make_report(place: Path, embedder: Embedders | None = None, beside: Path | None = None) -> Report:
@@ -54,7 +53,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 arms.by_seed(results),
                 groups.non_inferiority(results),
                 groups.budget_split(results),
-                benchmarks(results, other) if results.kind in BENCHMARKS else None,
+                benchmarks(results, other) if results.kind in (paper.KIND, paper.OTHER) else None,
             ],
         ),
         (
@@ -191,7 +190,7 @@ def _network(results: Results, arm: str, embedder: Embedders | None) -> Figure:
     def draw() -> bytes:
         if embedder is None:
             raise Missing("the map was not asked for; `kbgym report` draws it.")
-        return network.panels(trained, network.layout(trained, embedder(trained.run.settings.embedder)))
+        return network.panels(trained, network.layout(trained, embedder(trained.settings.embedder)))
 
     return _figure(f"network-{arm}", f"The network that was built: {results.label(arm)}", caption, sentence, draw)
 
@@ -201,7 +200,7 @@ def worlds(results: Results) -> Table:
     lines = []
     for seed in results.seeds:
         world, id = seed.world, f"worlds/seed-{seed.number}"
-        files = [Source(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
+        files = [CellSource(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
         counts = {"documents": len(world.documents), "questions": len(world.questions)}
         counts |= {name: len(world.split(name)) for name in SPLITS}
         cells = [number(f"{id}/{name}", count, f"number of {name}", files, 0) for name, count in counts.items()]
@@ -209,7 +208,7 @@ def worlds(results: Results) -> Table:
         probe = results.sources("flat", POOLED, "id", seeds=[seed])
         cells.append(number(f"{id}/probe", asked, "questions of all probe groups", probe, 0))
         lines.append(Line(f"seed {seed.number}", cells))
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         theirs = [published(f"worlds/{name}", value, 0) for name, value in paper.WORLD.items()]
         lines.append(Line("paper: KBGym", theirs, paper=True))
     documents = [len(seed.world.documents) for seed in results.seeds]
@@ -227,8 +226,7 @@ def benchmarks(results: Results, other: Results | None) -> Table:
     said = []
     here = [one for one in (results, other) if one is not None]
     for one in here:
-        name = "PhantomWiki" if one.kind == "phantomwiki" else "People universe"
-        table = f"benchmarks/{one.kind}"
+        name, table = one.world_kind.title, f"benchmarks/{one.kind}"
         for arm in one.trainings:
             cells: list[Cell | None] = []
             for group in groups:

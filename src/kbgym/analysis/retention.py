@@ -12,7 +12,7 @@ from statistics import fmean
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LESSONS, Results, Trained
 from kbgym.trace.events import Acted, Began, Ended, Graded
 
@@ -31,7 +31,7 @@ def forward_passes(trained: Trained) -> list[Pass]:
     """Every graded forward pass, in the order of the trace; a pass whose agent failed was never graded."""
     epoch, steps, exhausted = dict[int, int](), dict[int, int](), dict[int, bool]()
     found = []
-    for event in trained.place.events:
+    for event in trained.events:
         match event:
             case Began(iteration, "forward"):
                 epoch[iteration] = event.epoch
@@ -63,7 +63,7 @@ def retention(results: Results, arm: str) -> Table:
     for name in (*classes, "all"):
         inside = [(s, p) for s, p in passes if name in ("all", class_of[s.number, p.question])]
         ids = tuple(dict.fromkeys(p.question for _, p in inside))
-        files = [Source(s.trained[arm].trace, "grade events, f1", ids) for s in results.seeds]
+        files = [CellSource(s.trained[arm].trace, "grade events, f1", ids) for s in results.seeds]
         id = f"retention/{arm}/{name}"
         asked = [p for _, p in inside if p.epoch == epochs[0]]
         n = number(f"{id}/n", len(asked), "training questions of the class, all seeds", files, 0)
@@ -116,7 +116,7 @@ def _theirs(
 
 def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], width: int) -> tuple[list[Line], str]:
     """Steps, exhausted passes, and both again where the question was finished in both epochs."""
-    files = [Source(seed.trained[arm].trace, "act and end events of forward passes") for seed in results.seeds]
+    files = [CellSource(seed.trained[arm].trace, "act and end events of forward passes") for seed in results.seeds]
     by_epoch = [[one for one in passes if one.epoch == epoch] for epoch in epochs]
     # A question of one seed is another question than that of the next, so seeds are kept apart by their order.
     whole = len(epochs) == 2 and len(by_epoch[0]) == len(by_epoch[1])

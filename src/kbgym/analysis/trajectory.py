@@ -17,7 +17,7 @@ from kbgym.actions import Error, Linked, LinkMany
 from kbgym.analysis.coverage import coverage
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
-from kbgym.trace.folder import StoreFolder
+from kbgym.trace.place import Place
 
 # How the edits of an epoch are counted: successful calls.
 EDITS = ("add", "edit", "merge", "delete", "link", "link_many", "unlink")
@@ -71,7 +71,7 @@ class Trajectory(msgspec.Struct, frozen=True):
     degrees: Degrees
 
 
-def trajectory(folder: StoreFolder) -> Trajectory:
+def trajectory(folder: Place) -> Trajectory:
     """Replay a store and watch it grow, up to the iteration the folder was opened at."""
     points: list[Point] = []
     counts: dict[int, Counter[str]] = {}

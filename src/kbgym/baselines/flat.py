@@ -28,6 +28,9 @@ class WordEngine(BM25Index):
     Small words are left out, and a plural or a possessive is its singular: "Friends of Ann" finds "Ann is a friend of".
     """
 
+    async def prepare(self, texts: Iterable[str]) -> None:
+        """Nothing: words need no vectors."""
+
     def put(self, id: str, text: str) -> None:
         super().put(id, plain(text))
 

@@ -77,7 +77,7 @@ def build_arm(name: str, world: World, embedder: Callable[[], Embedder] = defaul
     return arm_named(name).build(Given(world.documents, world.facts, embedder, seed))
 
 
-def engine_for_arm(name: str, store: Store, embedder: Embedder, tick: Tick | None = None) -> environment.Engine:
+def engine_for_arm(name: str, store: Store, embedder: Embedder, tick: Tick | None = None) -> environment.SearchEngine:
     """What an arm's store is searched with, every document of it loaded."""
     texts = ((record.id, record.text) for record in store)
     if arm_named(name).engine == "words":

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from kbgym.cli.common import with_options
 from kbgym.experiment.engines import NAMES, Name, WorkEngine, check, opened
 
-engine_options = with_options(
-    click.option("--engine", type=click.Choice(NAMES), default="local", show_default=True, help="Where to work."),
-    click.option("--workers", type=click.IntRange(min=1), help="Ray's workers.  [default: as many as cores]"),
-    click.option("--address", help="Ray's cluster: auto or ray://HOST:PORT.  [default: one started here]"),
-)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def engine_options(command: F) -> F:
+    """Add the flags of verbs whose work can be spread."""
+    for option in (
+        click.option("--address", help="Ray's cluster: auto or ray://HOST:PORT.  [default: one started here]"),
+        click.option("--workers", type=click.IntRange(min=1), help="Ray's workers.  [default: as many as cores]"),
+        click.option("--engine", type=click.Choice(NAMES), default="local", show_default=True, help="Where to work."),
+    ):
+        command = option(command)
+    return command
 
 
 class Where:

@@ -10,28 +10,20 @@ from pathlib import Path
 import click
 
 from kbgym.canonical import encode
-from kbgym.cli.common import emit, output_options, split_options, splits_text, world_result
+from kbgym.cli.common import Printed, size_options, splits_of, verb, world_values
 from kbgym.errors import BadInput
 
 
-@click.command("generate")
+@verb("generate")
 @click.option("--people", default=500, show_default=True, help="How many people; a tenth more are distractors.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same bytes.")
 @click.option("--jobs", type=int, help="How many jobs they share; few make large indexes.  [default: a tenth of them]")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
-@split_options
-@output_options
+@size_options
 def command(
-    people: int,
-    seed: int,
-    jobs: int | None,
-    out: Path | None,
-    template: str | None,
-    as_json: bool,
-    quiet: bool,
-    **sizes: int,
-) -> None:
+    people: int, seed: int, jobs: int | None, out: Path | None, template: str | None, **sizes: int
+) -> Printed | None:
     """Make a world of fictional people, with questions and exact golds.
 
     Writes documents.jsonl, questions.jsonl and world.json, or nothing at all.
@@ -49,14 +41,13 @@ def command(
         universe.template_named(template)
         world = universe.generate(people, seed, universe.NO_QUESTIONS, jobs)
         _print_lines(universe.pool(world, template))
-        return
+        return None
     if out is None:
         raise BadInput("say where to write the world with --out DIR.")
     world = universe.generate(people, seed, universe.Sizes(**sizes), jobs)
     world.save(out)
     counts = f"{people} people, {len(world.documents)} documents, {len(world.questions)} questions"
-    text = f"{out}: {counts} ({splits_text(world)}).\nhash {world.hash}"
-    emit(world_result(world), as_json, quiet, text)
+    return world_values(world), f"{out}: {counts} ({splits_of(world)}).\nhash {world.hash}"
 
 
 def _print_lines(values: Iterable[object]) -> None:

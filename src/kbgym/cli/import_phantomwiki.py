@@ -6,21 +6,19 @@ import tempfile
 from pathlib import Path
 
 import click
-import msgspec
 
-from kbgym.cli.common import emit, output_options, split_options, splits_text, world_result
+from kbgym.cli.common import Printed, size_options, splits_of, verb, world_values
 from kbgym.errors import BadInput
 
 
-@click.command("phantomwiki")
+@verb("phantomwiki")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
 @click.option("--from", "source", type=click.Path(path_type=Path), help="An output folder of pw-generate, to import.")
 @click.option("--seed", type=int, help="The generator's seed.  [default: 1]")
 @click.option("--trees", type=int, help="How many family trees.  [default: 16]")
 @click.option("--per-type", type=int, help="Questions of each of the 8 types.  [default: 60]")
 @click.option("--disjoint-keys", is_flag=True, help="Draw the splits from the whole pools; no test key is trained on.")
-@split_options
-@output_options
+@size_options
 def command(
     out: Path,
     source: Path | None,
@@ -28,10 +26,8 @@ def command(
     trees: int | None,
     per_type: int | None,
     disjoint_keys: bool,
-    as_json: bool,
-    quiet: bool,
-    **splits: int,
-) -> None:
+    **given: int,
+) -> Printed:
     """Make a world of PhantomWiki: its articles' sentences, its questions, whole pools and supports.
 
     Runs the official generator (phantom-wiki 1.0.3 with SWI-Prolog) at the paper's settings, or imports what it wrote
@@ -43,12 +39,12 @@ def command(
       kbgym import phantomwiki --out worlds/phantomwiki
       kbgym import phantomwiki --from pw-output --disjoint-keys --out worlds/phantomwiki-disjoint
     """
-    from kbgym.worlds.people import Sizes
     from kbgym.worlds.phantomwiki import RESERVED, build, leakage
     from kbgym.worlds.phantomwiki.generate import check, generate
+    from kbgym.worlds.splits import Sizes
 
-    sizes = Sizes(**splits)
-    if any(size < 0 for size in splits.values()):
+    sizes = Sizes(**given)
+    if min(given.values()) < 0:
         raise BadInput("a split cannot have fewer than no questions.")
     if source is not None:
         if (seed, trees, per_type) != (None, None, None):
@@ -63,8 +59,8 @@ def command(
     world.save(out)
     shared = leakage(world)
     result = {
-        **world_result(world),
-        "shipped": msgspec.to_builtins(shipped),
+        **world_values(world),
+        "shipped": shipped,
         "reserved": list(RESERVED),
         "disjoint_keys": disjoint_keys,
         "leakage": {
@@ -77,7 +73,7 @@ def command(
         [
             f"{out}: {shipped.articles} articles, {shipped.sentences:,} documents; {shipped.questions} shipped "
             f"questions ({shipped.distinct} distinct), all answered alike by our pools.",
-            f"{len(world.questions)} questions in the splits ({splits_text(world)}), drawn from "
+            f"{len(world.questions)} questions in the splits ({splits_of(world)}), drawn from "
             f"{'the whole pools' if disjoint_keys else 'the shipped ones'}; {', '.join(RESERVED)} are reserved.",
             f"Left out of every split: tautologies, which ask for the value they name "
             f"({shipped.tautologies} of the shipped questions).",
@@ -86,4 +82,4 @@ def command(
             f"hash {world.hash}",
         ]
     )
-    emit(result, as_json, quiet, text)
+    return result, text

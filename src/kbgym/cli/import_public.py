@@ -6,29 +6,28 @@ from pathlib import Path
 
 import click
 
-from kbgym.cli.common import emit, output_options, splits_text, world_result
+from kbgym.cli.common import Printed, splits_of, verb, world_values
 
 
 def _command(dataset: str, title: str, example: str) -> click.Command:
-    @click.command(dataset)
+    @verb(dataset)
     @click.argument("file", type=click.Path(path_type=Path))
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
     @click.option("--limit", type=click.IntRange(min=1), help="Take this many questions and their paragraphs.")
     @click.option("--seed", default=0, show_default=True, help="Decides which questions, and the splits.")
-    @output_options
-    def command(file: Path, out: Path, limit: int | None, seed: int, as_json: bool, quiet: bool) -> None:
+    def command(file: Path, out: Path, limit: int | None, seed: int) -> Printed:
         from kbgym.corpus.public import read_public
 
         made = read_public(dataset, file, limit, seed)
         made.world.save(out)
         world = made.world
         result = {
-            **world_result(world),
+            **world_values(world),
             **{name: getattr(made, name) for name in ("unanswerable", "bad_supports", "long_sentences")},
             **{name: getattr(made.questions, name) for name in ("duplicates", "leaks")},
         }
         lines = [
-            f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits_text(world)}).",
+            f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits_of(world)}).",
             f"hash {world.hash}",
         ]
         counted = {
@@ -39,7 +38,7 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
         }
         lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
         lines.append("These texts are public: models may know them, so compare with an exam without a store.")
-        emit(result, as_json, quiet, "\n".join(lines))
+        return result, "\n".join(lines)
 
     command.help = f"""Make a world from {title} in its official format, distractor paragraphs included.
 
@@ -55,11 +54,10 @@ twowiki = _command("2wiki", "a 2WikiMultihopQA file", "dev.json")
 musique = _command("musique", "a MuSiQue file", "musique_ans_v1.0_dev.jsonl")
 
 
-@click.command("paper-universe")
+@verb("paper-universe")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
-@output_options
-def paper_universe(file: Path, out: Path, as_json: bool, quiet: bool) -> None:
+def paper_universe(file: Path, out: Path) -> Printed:
     """Make a world from the universe FILE that the paper's authors published.
 
     Every gold is checked against the people the documents describe; writes the whole world or nothing.
@@ -68,9 +66,9 @@ def paper_universe(file: Path, out: Path, as_json: bool, quiet: bool) -> None:
     Example:
       kbgym import paper-universe paper-universe.json --out worlds/paper
     """
-    from kbgym.worlds.paper import read
+    from kbgym.worlds.people.paper import read
 
     world = read(file)
     world.save(out)
-    counts = f"{len(world.documents)} documents, {len(world.questions)} questions ({splits_text(world)})"
-    emit(world_result(world), as_json, quiet, f"{out}: {counts}.\nhash {world.hash}")
+    counts = f"{len(world.documents)} documents, {len(world.questions)} questions"
+    return world_values(world), f"{out}: {counts} ({splits_of(world)}).\nhash {world.hash}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kbgym.cli.main import LazyGroup
+from kbgym.cli.main import Verbs
 
 # source: the module under kbgym.cli that defines its click command, and the line `kbgym import --help` shows
 SOURCES: dict[str, tuple[str, str]] = {
@@ -17,7 +17,13 @@ SOURCES: dict[str, tuple[str, str]] = {
 }
 
 
-@click.group("import", cls=LazyGroup, table=SOURCES, title="Sources")
+class Sources(Verbs):
+    """The sources, loaded as the verbs are."""
+
+    verbs = SOURCES
+
+
+@click.group("import", cls=Sources)
 def command() -> None:
     """Make a world from somebody else's documents or questions.
 

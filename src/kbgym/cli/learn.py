@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
 import msgspec
 
 from kbgym.analysis.stats import ratio_of_means, score_difference
-from kbgym.cli.common import STORE, emit, output_options, progress
-from kbgym.cli.curate import and_close, gate_options
-from kbgym.online.learning import Online, settings_of
-from kbgym.online.setup import Learnt, learn_traffic, open_online, read_traffic
+from kbgym.cli.common import STORE, Printed, Tick, progress, verb
+from kbgym.cli.gating import gate_options, opened_online
+from kbgym.online.asked import Questions
+from kbgym.online.learning import Online
+from kbgym.online.setup import Learnt, learn_traffic, read_traffic
 from kbgym.trace.place import shown
 
 
-@click.command("learn")
+@verb("learn")
 @click.argument("place", metavar="STORE", type=STORE)
 @click.option("--traffic", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Questions, answers.")
 @gate_options
@@ -26,19 +29,7 @@ from kbgym.trace.place import shown
 @click.option("--curator", help="Who edits.  [default: the run's]")
 @click.option("--reader", help="Who answers.  [default: the run's]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
-@output_options
-def command(
-    place: str,
-    traffic: Path,
-    window: int,
-    strategy: str | None,
-    curator: str | None,
-    reader: str | None,
-    embedder: str | None,
-    as_json: bool,
-    quiet: bool,
-    **gating: Any,
-) -> None:
+def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
     """Learn from traffic: answer, see the gold, edit; and compare with the frozen flat store on the same questions.
 
     FILE has a question a line: {"question": "...", "answers": ["..."]}. Run again, it goes on where it stopped.
@@ -48,40 +39,44 @@ def command(
       kbgym learn runs/first --traffic traffic.jsonl --gate 20
     """
     rows = read_traffic(traffic)
-    settings = settings_of(place, strategy=strategy, curator=curator, reader=reader, embedder=embedder)
-    with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, tick=tick, **gating)
-    with progress("learning", quiet or as_json) as tick:
-        learnt = asyncio.run(and_close(online.owner, learn_traffic(online, rows, tick)))
+    with progress("embedding") as tick:
+        online = opened_online(place, flags, tick, Questions(sys.maxsize))
+    with progress("learning") as tick:
+        learnt = asyncio.run(_learn(online, rows, tick))
     result = report(learnt, online, window)
-    emit(result, as_json, quiet, _text(shown(place), result))
+    return result, _text(shown(place), result)
+
+
+async def _learn(online: Online, rows: list[Any], tick: Tick) -> list[Learnt]:
+    try:
+        return await learn_traffic(online, rows, tick)
+    finally:
+        await online.live.close()
 
 
 def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
     """The prequential curve of the online store beside the flat one, and the intervals of the difference."""
-    windows = [learnt[start : start + size] for start in range(0, len(learnt), size)]
     f1, flat = [one.f1 for one in learnt], [one.flat_f1 for one in learnt]
     actions, flat_actions = [float(one.actions) for one in learnt], [float(one.flat_actions) for one in learnt]
+    windows = [(start, learnt[start : start + size]) for start in range(0, len(learnt), size)]
     return {
         "n": len(learnt),
         **_means(learnt),
         "f1_difference": msgspec.to_builtins(score_difference(f1, flat)),
         "rho": msgspec.to_builtins(ratio_of_means(actions, flat_actions)),
-        "windows": [
-            {"first": at * size + 1, "last": at * size + len(some), **_means(some)} for at, some in enumerate(windows)
-        ],
+        "windows": [{"first": at + 1, "last": at + len(some), **_means(some)} for at, some in windows],
         "admitted": online.admitted,
         "rolled_back": online.refused,
         "withdrawn": online.withdrawn,
-        "documents": len(online.owner.store),
-        "links": online.owner.store.links,
-        "iteration": online.owner.iteration,
+        "documents": len(online.live.store),
+        "links": online.live.store.links,
+        "iteration": online.live.iteration,
     }
 
 
 def _means(learnt: list[Learnt]) -> dict[str, float]:
     fields = {"f1": "f1", "f1_flat": "flat_f1", "actions": "actions", "actions_flat": "flat_actions"}
-    return {name: round(sum(getattr(one, field) for one in learnt) / len(learnt), 4) for name, field in fields.items()}
+    return {name: round(fmean(getattr(one, field) for one in learnt), 4) for name, field in fields.items()}
 
 
 def _text(place: str, result: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
 
 import click
 
@@ -21,7 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "questions": ("questions", "Draft questions over your documents with a model, for you to approve."),
     "train": ("train", "Train a store on a world's questions; run again to resume."),
     "exam": ("exam", "Examine a frozen store with an independent reader."),
-    "probe": ("probe", "Draw the gradient's question groups for a trained run."),
+    "probe": ("exam:probe_command", "Draw the gradient's question groups for a trained run."),
     "audit": ("audit", "The health of a store: coverage, index quality, what is broken, what to do next."),
     "baseline": ("baseline", "Build an unsupervised arm's store: flat, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
@@ -42,29 +41,27 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command's module only when that command is called, so that `--help` is instant."""
+class Verbs(click.Group):
+    """A group that imports a verb's module only when that verb is called, so that `--help` is instant."""
 
-    def __init__(self, table: dict[str, tuple[str, str]], title: str, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.table, self.title = table, title
+    verbs = VERBS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.table)
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in self.table:
+        if name not in self.verbs:
             return None
-        module, _, attribute = self.table[name][0].partition(":")
+        module, _, attribute = self.verbs[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section(self.title):
-            formatter.write_dl([(name, line) for name, (_, line) in self.table.items()])
+        with formatter.section(type(self).__name__):
+            formatter.write_dl([(name, line) for name, (_, line) in self.verbs.items()])
 
 
-@click.group(cls=LazyGroup, table=VERBS, title="Verbs", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kbgym")
 def app() -> None:
     """Train a knowledge base the way one trains a model.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import click
 from kbgym.canonical import digest
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
-from kbgym.corpus.build import Options
+from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.drafting import COMPLETION, suggest, written
 from kbgym.corpus.make import make
 from kbgym.errors import BadInput
@@ -67,8 +66,16 @@ def suggest_command(
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if agent.startswith("llm:") else None
     with spending.models([agent], cassette) as models, progress("drafting", quiet or as_json) as tick:
         assert models is not None
-        confirm = partial(spending.confirm_requests, agent, completion=COMPLETION)
-        found = suggest(world, models, agent, count, seed, spending.concurrency, confirm, with_spend(tick, models))
+        found = suggest(
+            world,
+            models,
+            agent,
+            count,
+            seed,
+            spending.concurrency,
+            lambda requests: spending.confirm_requests(agent, requests, COMPLETION),
+            with_spend(tick, models),
+        )
     text = written(found.drafts)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -95,4 +102,4 @@ def _world(places: tuple[Path, ...], language: str) -> World:
     """A world, or the documents that an import of these paths would give."""
     if len(places) == 1 and (places[0] / "documents.jsonl").is_file():
         return World.load(places[0])
-    return make(places, None, Options(language=language)).world
+    return make(places, None, ReadingOptions(language=language)).world

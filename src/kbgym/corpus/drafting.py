@@ -19,7 +19,7 @@ from kbgym.agents.prompting import as_data
 from kbgym.corpus.duplicates import near_duplicates, normalised
 from kbgym.corpus.groups import handfuls
 from kbgym.corpus.sentences import clean
-from kbgym.corpus.writing import Confirm, Tick, Writer
+from kbgym.corpus.writing import Confirm, ModelWriter, Tick
 from kbgym.errors import Failed
 from kbgym.llm.asking import Flawed, read_call
 from kbgym.llm.connect import Models
@@ -81,7 +81,7 @@ def suggest(
     tick: Tick | None = None,
 ) -> Suggestions:
     """Up to `n` drafts; fewer when the documents, or the model, give no more. `confirm` sees the most it may take."""
-    writer = Writer(models, name, concurrency)
+    writer = ModelWriter(models, name, concurrency)
     wanted = -(-n // EACH)
     groups = list(islice(handfuls(world.documents, seed), MOST_ASKED * wanted))
     if confirm is not None:
@@ -177,7 +177,7 @@ def _says(text: str, words: str) -> bool:
     return f" {normalised(words)} " in f" {normalised(text)} "
 
 
-def _request(writer: Writer, group: Sequence[Document]) -> Request:
+def _request(writer: ModelWriter, group: Sequence[Document]) -> Request:
     shown = "\n".join(f"[{document.id}] {document.text}" for document in group)
     return writer.request("suggest", f"Draft up to {EACH} questions from these sentences:\n{as_data(shown)}", _TOOL)
 

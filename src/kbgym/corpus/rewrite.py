@@ -13,7 +13,7 @@ import msgspec
 
 from kbgym.agents.prompting import as_data
 from kbgym.corpus.rewriting import Passage, flaw
-from kbgym.corpus.writing import Confirm, Tick, Writer
+from kbgym.corpus.writing import Confirm, ModelWriter, Tick
 from kbgym.llm.asking import Flawed, ReadReply, read_call
 from kbgym.llm.connect import Models
 from kbgym.llm.values import Reply, tool
@@ -42,7 +42,7 @@ class Rewriter:
         confirm: Confirm | None = None,
         tick: Tick | None = None,
     ) -> None:
-        self._writer = Writer(models, name, concurrency)
+        self._writer = ModelWriter(models, name, concurrency)
         self._confirm = confirm
         self._tick = tick
 

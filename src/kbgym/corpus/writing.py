@@ -26,7 +26,7 @@ Confirm = Callable[[Sequence[Request]], None]
 Job: TypeAlias = tuple[Request, ReadReply[T]]
 
 
-class Writer(Asker):
+class ModelWriter(Asker):
     """One model in the role of a writer."""
 
     def __init__(self, models: Models, name: str, concurrency: int = 16) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from kbgym.canonical import whole_folder, write_whole
 from kbgym.experiment.engines import WorkEngine
-from kbgym.experiment.experiment import Plan, Prepare, Seed, Tick, seed_folder
+from kbgym.experiment.experiment import Plan, Prepare, SeedRun, Tick, seed_folder
 
 Files = Mapping[str, bytes]  # by path below a seed's folder
 NOTHING = ""  # the part that is only the world and the groups
@@ -43,7 +43,7 @@ def run_parts(engine: WorkEngine, folder: Path, plan: Plan, prepare: Prepare, ti
     ground: dict[int, dict[str, bytes]] = {}
     for seed in plan.seeds:
         place = seed_folder(folder, seed)
-        Seed(place, plan, seed, prepare, lambda note: None).run(NOTHING)
+        SeedRun(place, plan, seed, prepare, lambda note: None).run(NOTHING)
         ground[seed] = _read(place, ("world/**/*", "probe/**/*"))
 
     def parts() -> Iterator[Part]:
@@ -64,7 +64,7 @@ def run_part(ground: Ground, part: Part) -> Part:
     with tempfile.TemporaryDirectory(prefix="kbgym-part-") as scratch:
         place = Path(scratch)
         _write(place, before)
-        Seed(place, ground.plan, part.seed, ground.prepare, lambda note: None).run(part.name)
+        SeedRun(place, ground.plan, part.seed, ground.prepare, lambda note: None).run(part.name)
         after = _read(place, ("**/*",))
     changed = {path: data for path, data in after.items() if before.get(path) != data}
     return Part(part.seed, part.name, changed)

@@ -11,8 +11,8 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from kbgym.llm.client import Client
-from kbgym.llm.connect import Settings
+from kbgym.llm.client import ModelClient
+from kbgym.llm.connect import ModelSettings
 from kbgym.llm.values import Message, Reply, Request, Usage
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ ReadReply: TypeAlias = Callable[[Reply], T | Flawed]
 class Asker:
     """One model and what it is asked with. `usage` is what was used through this object."""
 
-    def __init__(self, client: Client, settings: Settings) -> None:
+    def __init__(self, client: ModelClient, settings: ModelSettings) -> None:
         self.usage = Usage()
         self._client = client
         self._settings = settings

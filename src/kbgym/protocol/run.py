@@ -21,6 +21,7 @@ import msgspec
 from kbgym.canonical import decode, pretty, whole_folder, write_lines, write_whole
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput, Damaged
+from kbgym.observations import Observations
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
@@ -49,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ranking: Ranking = "paper"
     levels: int = 0
     admission: int = 0
+    observations: Observations = "paper"
 
 
 class Run:

@@ -132,6 +132,9 @@ class LiveEngine:
         self.embedding = embedding
         self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
 
+    async def prepare(self, texts: Iterable[str]) -> None:
+        await self.embedding.prepare(texts)
+
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         return self.index.search(self.embedding(query), offset, limit) if offset < len(self.index) else []
 
@@ -167,6 +170,9 @@ class Overlay:
         self._apart: set[str] = set()
         self._own = ExactIndex()
         self.embedding = live.embedding
+
+    async def prepare(self, texts: Iterable[str]) -> None:
+        await self.embedding.prepare(texts)
 
     def keep(self, id: str, was: Vector | None) -> None:
         """The live index is about to change an id: keep what it was."""

@@ -235,7 +235,8 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 found |= {"rollback_to": to, "reason": reason}
             case Noted(_, "admission", data):
                 notes.append(str(data.get("verdict")))
-            case Noted(_, kind):
+                found |= {"reason": str(data.get("reason", ""))}
+            case Noted(_, kind) if kind not in ("asked", "refused"):  # a verdict says it for the whole pass
                 notes.append(kind)
     base = Entry(iteration, commit.iteration, commit.position, commit.documents, commit.links, undone=undone)
     done = {f"{name}s": count for name, count in edits.items() if count}

@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 
-def picked(thing: object, *fields: str) -> dict[str, Any]:
-    """Some fields of a thing by name, for the page."""
-    return {name: getattr(thing, name) for name in fields}
+def picked(value: object, *names: str) -> dict[str, Any]:
+    """Some fields of a value, by their names."""
+    return {name: getattr(value, name) for name in names}

@@ -22,12 +22,12 @@ from kbgym.analysis.cells import as_csv
 from kbgym.errors import BadInput, Damaged, KbgymError, Missing
 from kbgym.serve.middleware import LOOPBACK, Guard
 from kbgym.serve.tokens import Client
-from kbgym.viewer import compare, overview, picked, questions, stores
+from kbgym.viewer import compare, overview, questions, stores
 from kbgym.viewer.assets import assets
 from kbgym.viewer.live import Live
 from kbgym.viewer.maps import Map
 from kbgym.viewer.opened_store import Shelf
-from kbgym.viewer.places import Place, Places
+from kbgym.viewer.places import Places, ViewedPlace
 
 PAGES = ("", "store", "map", "questions", "compare", "live")
 POLICY = (
@@ -71,21 +71,22 @@ class Viewer:
             "compare": lambda request: compare.stores(*self._sides(request)),
             "compare-questions": lambda request: compare.exams(*self._sides(request)),
             "live": lambda request: self.live_runs.look(*self._seeded(request)),
-            "table.csv": self.table_csv,
-            "map": self.map,
         }
+        found = [Route(f"/api/{name}", _answered(handler), methods=["GET"]) for name, handler in data.items()]
         return [
-            *(Route(f"/api/{name}", _answered(handler), methods=["GET"]) for name, handler in data.items()),
+            *found,
+            Route("/api/table.csv", _answered(self.table_csv), methods=["GET"]),
+            Route("/api/map", _answered(self.map), methods=["GET"]),
             Route("/assets/{name:path}", asset, methods=["GET"]),
             *(Route(f"/{name}", page, methods=["GET"]) for name in PAGES),
         ]
 
     # -- what a request names -----------------------------------------------------------------------------------------
 
-    def _place(self, request: Request, which: str = "run") -> Place:
+    def _place(self, request: Request, which: str = "run") -> ViewedPlace:
         return self.places.get(request.query_params.get(which))
 
-    def _seeded(self, request: Request) -> tuple[Place, int]:
+    def _seeded(self, request: Request) -> tuple[ViewedPlace, int]:
         place = self._place(request)
         return place, place.seed(request.query_params.get("seed"))
 
@@ -109,7 +110,10 @@ class Viewer:
     # -- answers with more to them than a function's value ------------------------------------------------------------
 
     def all_places(self, request: Request) -> Any:
-        return [{**picked(place, "name", "kind", "seeds"), "folder": str(place.folder)} for place in self.places]
+        return [
+            {"name": place.name, "kind": place.kind, "seeds": place.seeds, "folder": str(place.folder)}
+            for place in self.places
+        ]
 
     def question(self, request: Request) -> Any:
         place, seed = self._seeded(request)
@@ -128,7 +132,7 @@ class Viewer:
     def map(self, request: Request) -> Response:
         shelf = self._shelf(request)
         place, seed = self._seeded(request)
-        drawn = place.keep(("map", seed, shelf.arm, shelf.at), lambda: Map(shelf))
+        drawn = place.keep(("map", seed, shelf.name, shelf.at), lambda: Map(shelf))
         packed = drawn.packed(LAYOUT_WAIT)
         if packed is not None:
             return Response(packed, media_type="application/octet-stream")
@@ -215,9 +219,14 @@ def _answered(handle: Handler) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         try:
             found = handle(request)
+        except Missing as error:
+            return _refused(503, str(error))
+        except Damaged as error:
+            return _refused(500, str(error))
+        except BadInput as error:
+            return _refused(404, str(error))
         except KbgymError as error:
-            asked = isinstance(error, BadInput) and not isinstance(error, Damaged)
-            return _refused(503 if isinstance(error, Missing) else 404 if asked else 500, str(error))
+            return _refused(500, str(error))
         if isinstance(found, Response):
             return found
         headers = {"cache-control": "no-store"}

@@ -7,13 +7,13 @@ give the same places. It knows nothing of links, runs or what a document says.
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.canonical import digest_of, write_whole
+from kbgym.canonical import digest_of
 from kbgym.search.cache import cache_folder
 from kbgym.search.embed import Embedder
 
@@ -37,9 +37,13 @@ def places(texts: Sequence[str], embedder: Embedder) -> Floats:
     except (OSError, ValueError):
         pass
     found = arrange(embedder.embed(texts))
-    # A cache that cannot be written costs the next start its time, nothing else.
-    with contextlib.suppress(OSError), write_whole(file) as scratch:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        scratch = file.with_name(f".{name}.{os.getpid()}.tmp.npy")
         np.save(scratch, found)
+        os.replace(scratch, file)
+    except OSError:
+        pass  # a cache that cannot be written costs the next start its time, nothing else
     return found
 
 

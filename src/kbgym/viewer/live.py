@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from kbgym.actions import EDITS, Error
+from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
-from kbgym.viewer import picked
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
 
 RECENT = 30
 _decoder = msgspec.json.Decoder(Event)
+_EDITS = (Added, Edited, Merged, Deleted, Linked, Unlinked)
 
 
 class Follower:
@@ -80,7 +80,7 @@ class Follower:
                 "f1": grades[0].f1 if grades else None,
                 "outcome": ends[0].outcome if ends else "",
                 "steps": sum(act.phase != "backward" for act in acts),
-                "edits": sum(type(act.result) in EDITS for act in acts),
+                "edits": sum(isinstance(act.result, _EDITS) for act in acts),
                 "errors": sum(isinstance(act.result, Error) for act in acts),
                 "links": commit.links,
                 "documents": commit.documents,
@@ -95,9 +95,12 @@ class Follower:
         thinned = [*self.points[:-1:every], *self.points[-1:]]
         return {
             "bytes": self._offset,
-            **picked(self, "iteration", "position"),
+            "iteration": self.iteration,
+            "position": self.position,
             "total": total,
-            **picked(self, "documents", "links", "actions"),
+            "documents": self.documents,
+            "links": self.links,
+            "actions": self.actions,
             "f1": sum(self._grades) / len(self._grades) if self._grades else None,
             "recent": list(reversed(self.recent)),
             "points": thinned,
@@ -111,11 +114,11 @@ class Live:
         self._followers: dict[Path, Follower] = {}
         self._lock = threading.Lock()
 
-    def look(self, place: Place, seed: int) -> dict[str, Any]:
+    def look(self, place: ViewedPlace, seed: int) -> dict[str, Any]:
         found = []
         for arm, trained in place.trained(seed).items():
-            settings = trained.run.settings
-            found.append(self._one(arm, trained.label, trained.folder, settings.questions * settings.epochs))
+            settings = trained.settings
+            found.append(self._one(arm, trained.label, Path(trained.where), settings.questions * settings.epochs))
         if place.kind == "store" and (place.folder / "trace.jsonl").exists():
             found.append(self._one("store", place.name, place.folder, 0))
         exams = [

@@ -23,27 +23,14 @@ from kbgym.protocol.exam import Row
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
 from kbgym.viewer import picked
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
+from kbgym.worlds.kinds import kind_of
 
 INTERVAL = ("value", "low", "high", "text")
 MOST_POINTS = 400  # of a line: more cannot be told apart
-TABLES: dict[str, Callable[[Results], Table | None]] = {
-    "gradient": arms.gradient,
-    "seeds": arms.by_seed,
-    "arms": stores.arms,
-    "audit": stores.store_audit,
-    "coverage": stores.readings,
-    "spend": training.breaking_even,
-    "timing": training.timing,
-}
-TABLES_OF_ARM: dict[str, Callable[[Results, str], Table | None]] = {
-    "retention": retention,
-    "edits": training.edits,
-    "quality": stores.index_quality,
-}
 
 
-def about(place: Place) -> dict[str, Any]:
+def about(place: ViewedPlace) -> dict[str, Any]:
     """What ran: for the head of the page, and what the pickers offer."""
     seeds = place.seeds
     seed = seeds[0] if seeds else 0
@@ -65,7 +52,7 @@ def about(place: Place) -> dict[str, Any]:
     return found
 
 
-def agent(place: Place, results: Results | None) -> str:
+def agent(place: ViewedPlace, results: Results | None) -> str:
     """Who produced the numbers, in words that cannot be mistaken for a model's."""
     if results is not None:
         return results.agent
@@ -77,17 +64,17 @@ def agent(place: Place, results: Results | None) -> str:
     return f"reader {settings.reader}, curator {settings.curator}"
 
 
-def _reference(place: Place) -> bool:
+def _reference(place: ViewedPlace) -> bool:
     settings = place.settings
     return settings is not None and settings.reader == settings.curator == "reference"
 
 
-def facts(place: Place, seed: int) -> list[dict[str, str]]:
+def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
     """The run in a few numbers, a label and a value each."""
     rows: list[tuple[str, str, str]] = []
     world, settings = place.world(seed), place.settings
     if world is not None:
-        kind = str(world.facts.get("kind", "your documents"))
+        kind = kind_of(world).name or "your documents"
         rows.append(("World", kind, f"{len(world.documents):,} documents, {len(world.questions):,} questions"))
     if settings is not None:
         seeds = ", ".join(str(one) for one in place.seeds)
@@ -108,10 +95,12 @@ def facts(place: Place, seed: int) -> list[dict[str, str]]:
             rows.append(("Training spent", actions, money))
     if place.kind == "store":
         counts = ledger(place.shelf(seed).store)
-        written = f"{counts.authored:,} written on top of the originals"
-        rows.append(("Store", f"{counts.documents:,} documents", written))
-        wrong = f"{counts.orphans:,} orphans, {counts.lost_origins:,} lost originals"
-        rows.append(("Links", f"{counts.links:,}", wrong))
+        rows.append(
+            ("Store", f"{counts.documents:,} documents", f"{counts.authored:,} written on top of the originals")
+        )
+        rows.append(
+            ("Links", f"{counts.links:,}", f"{counts.orphans:,} orphans, {counts.lost_origins:,} lost originals")
+        )
     return [{"label": label, "value": value, "note": note} for label, value, note in rows]
 
 
@@ -122,21 +111,17 @@ def _money(cost: float | None) -> str:
 def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
     """What the training's passes, and these exam rows, cost; `cost` in dollars, None where a price is unknown."""
     last = trained.spent[max(trained.spent)]
-    used = [event.usage for event in trained.place.events if isinstance(event, Ended) and event.usage]
+    used = [event.usage for event in trained.events if isinstance(event, Ended) and event.usage]
     used += [row.usage for row in rows if row.usage]
     costs = [usage.get("cost", 0.0) for usage in used]
-    return {
-        "actions": last.actions,
-        "characters": last.characters,
-        "tokens": last.tokens,
-        "cost": None if any(cost is None for cost in costs) else math.fsum(costs),
-    }
+    cost = None if any(cost is None for cost in costs) else math.fsum(costs)
+    return {**picked(last, "actions", "characters", "tokens"), "cost": cost}
 
 
 # -- tables of the report ---------------------------------------------------------------------------------------------
 
 
-def report_table(place: Place, name: str) -> Table:
+def report_table(place: ViewedPlace, name: str) -> Table:
     """A table of the report by its name."""
     results = place.results
     if results is None:
@@ -146,11 +131,23 @@ def report_table(place: Place, name: str) -> Table:
         kind, _, arm = name.partition(":")
         if arm and arm not in results.trainings:
             raise BadInput(f"{place.name} has no training {arm[:60]!r}.")
-        if arm and kind in TABLES_OF_ARM:
-            return TABLES_OF_ARM[kind](results, arm)
-        if not arm and kind in TABLES:
-            return TABLES[kind](results)
-        raise BadInput(f"there is no table {name[:60]!r}.")
+        plain: dict[str, Callable[[], Table | None]] = {
+            "gradient": lambda: arms.gradient(results),
+            "seeds": lambda: arms.by_seed(results),
+            "arms": lambda: stores.arms(results),
+            "audit": lambda: stores.store_audit(results),
+            "coverage": lambda: stores.readings(results),
+            "spend": lambda: training.breaking_even(results),
+            "timing": lambda: training.timing(results),
+        }
+        of_arm: dict[str, Callable[[], Table | None]] = {
+            "retention": lambda: retention(results, arm),
+            "edits": lambda: training.edits(results, arm),
+            "quality": lambda: stores.index_quality(results, arm),
+        }
+        if (make := of_arm.get(kind) if arm else plain.get(kind)) is None:
+            raise BadInput(f"there is no table {name[:60]!r}.")
+        return make()
 
     table = place.keep(("table", name), made)
     if table is None:
@@ -162,13 +159,13 @@ def table_values(table: Table) -> dict[str, Any]:
     """A table for the page; where each number came from stays with the report."""
 
     def cell(one: Cell | None) -> dict[str, Any] | None:
-        return picked(one, "id", "text", "value", "low", "high", "formula") if one else None
+        return None if one is None else picked(one, "id", "text", "value", "low", "high", "formula")
 
-    lines = [{"head": ln.head, "paper": ln.paper, "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
+    lines = [{**picked(ln, "head", "paper"), "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
     return {**picked(table, "name", "title", "columns", "caption", "sentence", "head"), "lines": lines}
 
 
-def gradient(place: Place) -> dict[str, Any]:
+def gradient(place: ViewedPlace) -> dict[str, Any]:
     """The main result: a point and an interval for every arm and group, and the whole table."""
     results = place.results
     table = report_table(place, "gradient")
@@ -185,7 +182,8 @@ def gradient(place: Place) -> dict[str, Any]:
             groups[group] = {
                 "rho": picked(cells[f"{at}/rho"], *INTERVAL),
                 "difference": picked(cells[f"{at}/difference"], *INTERVAL),
-                **{name: [cells[f"{one}/{name}"].value for one in (flat, at)] for name in ("f1", "actions")},
+                "f1": [cells[f"{flat}/f1"].value, cells[f"{at}/f1"].value],
+                "actions": [cells[f"{flat}/actions"].value, cells[f"{at}/actions"].value],
                 "n": sum(len(pairs) for pairs in results.pairs(arm, group)),
             }
         arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
@@ -212,7 +210,7 @@ def _headline(arms: Sequence[dict[str, Any]]) -> str:
 # -- learning ---------------------------------------------------------------------------------------------------------
 
 
-def learning(place: Place, seed: int) -> dict[str, Any]:
+def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
     """Growth of the store and forward scores along every training; exams of stores on the way, where there are any."""
     results = place.results
     found = []
@@ -235,8 +233,8 @@ def learning(place: Place, seed: int) -> dict[str, Any]:
 
 def epoch_ends(trained: Trained) -> list[int]:
     """The iterations at which an epoch ended, but the last."""
-    size = trained.run.settings.questions
-    ends = {event.position: event.iteration for event in trained.place.events if isinstance(event, Committed)}
+    size = trained.settings.questions
+    ends = {event.position: event.iteration for event in trained.events if isinstance(event, Committed)}
     return [ends[position] for position in range(size, max(ends, default=0), size) if position in ends]
 
 

@@ -101,7 +101,7 @@ def gradient(results: Results) -> Table:
         *means("F1", "f1"),
         *_paper_lines(results, paper.F1, "f1"),
     ]
-    if results.kind == "phantomwiki":
+    if results.world_kind.lists_answers:
         lines += means("F1 over what stands between commas (PhantomWiki's own)", "set_f1")
     lines += [
         *block(results, "F1 minus the flat store's", compared, partial(difference_cell, results, "gradient")),
@@ -133,7 +133,7 @@ def _monotone(results: Results) -> str:
 
 def _paper_lines(results: Results, values: dict[str, dict[str, float]], what: str, digits: int = 3) -> list[Line]:
     """The paper's rows, in the columns that are here; PhantomWiki has its own table."""
-    if results.kind == "phantomwiki":
+    if results.kind == paper.OTHER:
         return []
     found = []
     for arm, of_arm in values.items():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from statistics import fmean
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, estimate, number, published, shown
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number, published, shown
 from kbgym.analysis.gradient import split
 from kbgym.analysis.results import LABELS, POOLED, Pair, Results, Seed
 from kbgym.analysis.stats import Interval, holm, mean_difference, non_inferior, ratio_of_means, sign_flip
@@ -87,7 +87,7 @@ def budget_split(results: Results) -> Table:
                 lines.append(Line(f"{results.label(arm)}, where flat was {stratum}"))
                 rows = zip(("n", "F1 flat", "F1 arm", "rho"), zip(*found.values(), strict=True), strict=True)
                 lines += [Line(f"   {name}", cells) for name, cells in rows]
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         lines.append(Line("paper: trained, where flat ran out of budget"))
         for place, name in enumerate(("F1 flat", "F1 arm")):
             theirs = {group: values[place] for group, values in paper.OUT_OF_BUDGET.items()}
@@ -123,10 +123,10 @@ def _stratum_cells(
     )
 
 
-def _stratum(results: Results, arm: str, group: str, stratum: str) -> tuple[list[Pair], list[Source]]:
+def _stratum(results: Results, arm: str, group: str, stratum: str) -> tuple[list[Pair], list[CellSource]]:
     """The pairs of a stratum, and which rows of which files they are."""
     found: list[Pair] = []
-    files: list[Source] = []
+    files: list[CellSource] = []
     budget = results.settings.forward_budget
     for seed in results.seeds:
         for name in results.groups if group == POOLED else (group,):
@@ -136,7 +136,7 @@ def _stratum(results: Results, arm: str, group: str, stratum: str) -> tuple[list
             found += inside
             if ids:
                 sources = results.sources(arm, name, "f1, actions, outcome", "flat", [seed])
-                files += [Source(one.file, one.field, ids) for one in sources]
+                files += [CellSource(one.file, one.field, ids) for one in sources]
     return found, files
 
 
@@ -167,7 +167,7 @@ def per_point(results: Results) -> Table:
         else:
             cells += [None, None]
         lines.append(Line(results.label(arm), cells))
-    for arm, (share, actions, f1) in paper.PER_POINT.items() if results.kind != "phantomwiki" else ():
+    for arm, (share, actions, f1) in paper.PER_POINT.items() if results.kind != paper.OTHER else ():
         cells = [
             published(f"coverage/{arm}/direct", share, 3, True),
             published(f"coverage/{arm}/actions", paper.ACTIONS.get(arm, {}).get(POOLED), 2),

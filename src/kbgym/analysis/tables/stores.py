@@ -11,7 +11,7 @@ from typing import Any
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.audit import SHAPES, Quality, quality
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import POOLED, Results, Trained
 from kbgym.analysis.tables.arms import flatten, mean_cell
 from kbgym.worlds.truth import GROUPS
@@ -36,16 +36,16 @@ def over_seeds(results: Results, arm: str, value: Callable[[Trained], float]) ->
     return fmean(value(seed.trained[arm]) for seed in results.seeds)
 
 
-def traces(results: Results, arm: str, what: str) -> list[Source]:
-    return [Source(seed.trained[arm].trace, what) for seed in results.seeds]
+def traces(results: Results, arm: str, what: str) -> list[CellSource]:
+    return [CellSource(seed.trained[arm].trace, what) for seed in results.seeds]
 
 
-def store_sources(results: Results, arm: str) -> list[Source]:
+def store_sources(results: Results, arm: str) -> list[CellSource]:
     """Where what is known of an arm's stores stands."""
     if arm in results.trainings:
         return traces(results, arm, LAST)
     files = (seed.folder / "arms" / f"{arm}.json" for seed in results.seeds)
-    return [Source(str(file.relative_to(results.root)), "documents, authored, links, coverage") for file in files]
+    return [CellSource(str(file.relative_to(results.root)), "documents, authored, links, coverage") for file in files]
 
 
 def arms(results: Results) -> Table:
@@ -67,7 +67,7 @@ def arms(results: Results) -> Table:
         for field, digits in (("f1", 3), ("em", 3), ("actions", 2), ("characters", 0)):
             cells.append(mean_cell(results, f"arms/{arm}/{field}", arm, POOLED, field, digits))
         lines.append(Line(results.label(arm), cells))
-    for arm, links in paper.LINKS.items() if results.kind == "people" else ():
+    for arm, links in paper.LINKS.items() if results.kind == paper.KIND else ():
         theirs: dict[str, Cell | None] = {
             "links": published(f"arms/{arm}/links", links, 0),
             "coverage": published(f"arms/{arm}/coverage", paper.PER_POINT[arm][0], 3, True),
@@ -115,7 +115,7 @@ def readings(results: Results) -> Table:
         if arm in results.trainings:
             direct, two_hops, *_ = (cell.text for cell in cells)
             said.append(f"{results.label(arm)} covers {direct} of the originals directly, {two_hops} in two hops.")
-    for arm, values in paper.READINGS.items() if results.kind == "people" else ():
+    for arm, values in paper.READINGS.items() if results.kind == paper.KIND else ():
         row = [published(f"readings/{arm}/{n}", value, 3, True) for n, value in zip(READINGS, values, strict=True)]
         lines.append(Line(f"paper: {paper.NAMES[arm]}", row, paper=True))
     heads = ("direct", "two hops", "confirmed links", "questions in one read")
@@ -133,7 +133,7 @@ def index_quality(results: Results, arm: str) -> Table | None:
     lines: list[Line] = []
     for group in (*GROUPS, "all"):
         found = quality(group, [index for index in scored if group in (index.group, "all")])
-        theirs = paper.QUALITY.get(group) if results.kind == "people" else None
+        theirs = paper.QUALITY.get(group) if results.kind == paper.KIND else None
         if found is None and theirs is None:
             continue  # a kind of key that only another kind of world has
         cells: list[Cell | None] = [None] * len(QUALITIES)
@@ -151,10 +151,10 @@ def index_quality(results: Results, arm: str) -> Table | None:
             ]
         lines.append(Line(group, cells))
     heads: tuple[str, ...] = ("n", "links", "precision", "recall")
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         heads += tuple(f"paper: {head}" for head in heads)
     unscored = sum(audit.count("other") for audit in audits) / len(audits)
-    beside = " (the paper: 94% and 91%)" if results.kind == "people" else ""
+    beside = " (the paper: 94% and 91%)" if results.kind == paper.KIND else ""
     sentence = _quality_sentence(quality("all", scored), len(audits), unscored, beside)
     caption = f"{results.caption(n=False)} {paper.NOTE if beside else ''}".strip()
     title = f"Index quality by kind of key: {results.label(arm)}"
@@ -213,7 +213,7 @@ def store_audit(results: Results) -> Table:
             means[arm, name] = over_seeds(results, arm, value)
             files = traces(results, arm, LAST)
             cells.append(number(f"audit/{arm}/{key}", means[arm, name], f"{formula}, mean over seeds", files, 1))
-        theirs = paper.AUDIT.get(name) if results.kind == "people" else None
+        theirs = paper.AUDIT.get(name) if results.kind == paper.KIND else None
         lines.append(Line(name, [*cells, published(f"audit/{key}", theirs, 1)]))
     sentence = " ".join(
         f"{results.label(arm)}: {means[arm, 'authored']:,.0f} authored documents a seed, {means[arm, 'stub']:.1f} of "

@@ -7,7 +7,7 @@ from functools import partial
 from statistics import fmean
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LABELS, POOLED, Results, Trained, tokens_of
 from kbgym.analysis.retention import forward_passes
 from kbgym.analysis.stats import break_even
@@ -49,7 +49,7 @@ def edits(results: Results, arm: str) -> Table:
             number(f"edits/{arm}/{key}/epoch{epoch}", value, f"{formula}, mean over seeds", files, digits, percent)
             for epoch, value in zip(epochs, values, strict=True)
         ]
-        known = [*(theirs if results.kind == "people" else ()), *([None] * len(epochs))]
+        known = [*(theirs if results.kind == paper.KIND else ()), *([None] * len(epochs))]
         for epoch, figure in zip(epochs, known, strict=False):
             cells.append(published(f"edits/{key}/epoch{epoch}", figure, digits, percent))
         lines.append(Line(name, cells))
@@ -59,7 +59,7 @@ def edits(results: Results, arm: str) -> Table:
         sentence += f" to {share[-1]:.1%}"
     first, second = _halves(results, arm)
     sentence += f". Forward F1 is {first:.2f} over the first half of epoch 1 and {second:.2f} over the second"
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         sentence += f" (the paper: {paper.FORWARD_HALVES[0]:.2f} and {paper.FORWARD_HALVES[1]:.2f})"
     totals = ", ".join(f"{count} {name}" for name, count in paper.EDITS.items())
     caption = f"{results.caption(n=False)} Means over seeds. {paper.NOTE} The paper's totals of calls: {totals}."
@@ -77,7 +77,7 @@ def _spent(unit: str, trained: Trained) -> float:
 
 
 def _coverage(trained: Trained, epoch: int) -> float:
-    return trained.coverage_at(epoch * trained.run.settings.questions)
+    return trained.coverage_at(epoch * trained.settings.questions)
 
 
 def _growth(trained: Trained, epoch: int) -> float:
@@ -116,7 +116,7 @@ def breaking_even(results: Results) -> Table:
                     paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
                     said.append(f"{paid} of the {LABELS[group]} group.")
             lines.append(Line(f"{results.label(arm)}, {unit}", cells))
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         theirs: list[Cell | None] = [
             published("break-even/tokens/training", paper.BREAK_EVEN["training"], 0),
             published("break-even/tokens/trained", paper.BREAK_EVEN["questions"], 0),
@@ -161,7 +161,7 @@ def timing(results: Results) -> Table | None:
                 for seed in results.seeds
             ]
             files = [
-                Source(str((seed.folder / "timing.jsonl").relative_to(results.root)), f"{what} {arm}")
+                CellSource(str((seed.folder / "timing.jsonl").relative_to(results.root)), f"{what} {arm}")
                 for seed in results.seeds
             ]
             value = fmean(of_seed) if any(of_seed) else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kbgym.analysis.cells import Line, Source, Table, number
+from kbgym.analysis.cells import CellSource, Line, Table, number
 from kbgym.analysis.results import POOLED, Results
 from kbgym.llm.values import Usage
 from kbgym.protocol.exam import Row
@@ -33,7 +33,7 @@ def model_usage(results: Results) -> Table | None:
     """A line for the forward and the backward passes of each training and for the exams of each arm."""
     lines: list[Line] = []
     for arm in results.trainings:
-        traces = [Source(seed.trained[arm].trace, "usage of end events") for seed in results.seeds]
+        traces = [CellSource(seed.trained[arm].trace, "usage of end events") for seed in results.seeds]
         ended = [e for seed in results.seeds for e in seed.trained[arm].place.events if isinstance(e, Ended)]
         for phase in ("forward", "backward"):
             passes = [event for event in ended if event.phase == phase]
@@ -53,7 +53,7 @@ def model_usage(results: Results) -> Table | None:
     return Table("usage", "What the models used", HEADS, lines, results.caption(), sentence, "passes")
 
 
-def _line(head: str, id: str, passes: Iterable[Ended | Row], files: list[Source]) -> list[Line]:
+def _line(head: str, id: str, passes: Iterable[Ended | Row], files: list[CellSource]) -> list[Line]:
     """The passes added up; no line where no model was asked."""
     count, failed, usage = 0, 0, Usage()
     for one in passes:

@@ -6,7 +6,7 @@ the head, the trace holds everything; each can be checked against the other. SQL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from kbgym.trace.postgres.tables import CREATE, HEAD, VERSION, Head, head_of, lo
 from kbgym.trace.postgres.url import parse
 from kbgym.trace.postgres.writer import PostgresWriter
 from kbgym.trace.replay import Watcher, replay
-from kbgym.worlds.world import Document, Source
+from kbgym.worlds.world import Document
 
 
 class PostgresStore:
@@ -49,7 +49,7 @@ class PostgresStore:
 
     @property
     def arm(self) -> str:
-        return str(decode(self.meta.arm, dict[str, Any])["arm"]) if self.meta.arm else "flat"
+        return str(decode(self.meta.arm, dict[str, Any])["arm"]) if self.meta.arm else ""
 
     @cached_property
     def initial(self) -> Store:
@@ -141,11 +141,6 @@ class PostgresStore:
         with self.server.said():
             lines = list(initial_lines(self.server.connection))
         return imported((decode(line, Document) for line in lines), self.events)
-
-    def sources(self, origins: Collection[str]) -> dict[str, Source]:
-        if not origins:
-            return {}
-        return {id: d.source for id, d in self.originals().items() if id in origins and d.source is not None}
 
     def close(self) -> None:
         self.server.close()

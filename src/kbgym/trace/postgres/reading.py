@@ -10,7 +10,7 @@ import msgspec
 from kbgym.canonical import decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record, Store
-from kbgym.trace.folder import RECORDS, Sentence
+from kbgym.trace.folder import RECORDS, InitialDocument
 from kbgym.trace.journal import Journal
 from kbgym.trace.log import Reading, reading_of
 from kbgym.trace.postgres.server import Server
@@ -53,7 +53,7 @@ def initial_store(server: Server, kind: str) -> Store:
     try:
         if kind == RECORDS:
             return Store(decode(line, Record) for line in lines)
-        return Store(decode(line, Sentence).record for line in lines)
+        return Store(decode(line, InitialDocument).record for line in lines)
     except msgspec.DecodeError as error:
         raise Damaged(f"{server.address.shown}, initial documents: {error}") from error
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from kbgym.canonical import encode
 from kbgym.errors import BadInput, Failed, KbgymError, Missing
-from kbgym.trace.postgres.url import Address
+from kbgym.trace.postgres.url import DatabaseAddress
 
 if TYPE_CHECKING:
     import psycopg
@@ -70,7 +70,7 @@ class Batch:
 class Server:
     """One connection, made when it is first needed."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: DatabaseAddress) -> None:
         self.address = address
         self._psycopg = driver()
         self.errors: tuple[type[Exception], ...] = (self._psycopg.Error,)
