@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from kbgym.analysis.health import Health, Suspect, advice, health
 from kbgym.cli.common import emit, output_options
 from kbgym.cli.main import VERBS
 from kbgym.errors import BadInput
+from kbgym.trace.folder import imported
 from kbgym.trace.place import Place, open_place, shown
-from kbgym.worlds.world import World
+from kbgym.worlds.world import Document, World
 
 SHOWN = 3
 
@@ -34,13 +36,20 @@ def command(place: str, world_folder: Path | None, as_json: bool, quiet: bool) -
       kbgym audit stores/b3 --world worlds/w0 --json
     """
     folder = open_place(place)
-    world = _world(folder, world_folder)
-    began = {origin: record.text for record in folder.initial for origin in record.origins}
+    began = _originals(folder)
+    world = _world(folder, world_folder, began)
     found = health(folder.store(), world, tuple(began))
     emit(as_values(found, shown(place)), as_json, quiet, "\n".join(_screen(found, shown(place), began)))
 
 
-def _world(folder: Place, given: Path | None) -> World | None:
+def _originals(folder: Place) -> dict[str, str]:
+    """The originals a store stands for: those it began with, as imports changed them. A withdrawn one is not lost."""
+    began = [Document(origin, record.text) for record in folder.initial for origin in record.origins]
+    upto = [event for event in folder.events if folder.at is None or getattr(event, "iteration", 0) <= folder.at]
+    return {id: document.text for id, document in imported(began, upto).items()}
+
+
+def _world(folder: Place, given: Path | None, began: Collection[str]) -> World | None:
     """The world named, else the one in the run, else the folder itself where it is a world."""
     places = [given] if given else [folder.folder / "world", folder.folder] if folder.folder else []
     place = next((one for one in places if given or (one / "documents.jsonl").is_file()), None)
@@ -48,7 +57,8 @@ def _world(folder: Place, given: Path | None) -> World | None:
         return None
     world = World.load(place)
     known = {document.id for document in world.documents}
-    stranger = next((origin for record in folder.initial for origin in record.origins if origin not in known), None)
+    initial = {origin for record in folder.initial for origin in record.origins}
+    stranger = next((origin for origin in began if origin not in known and (given or origin in initial)), None)
     if stranger is not None:
         raise BadInput(f"{place} is not the world of {folder.name}: it has no document {stranger!r}.")
     return world
