@@ -88,8 +88,6 @@ def test_again_changes_nothing(capfdbinary, harbour):
     updated = imported(capfdbinary, harbour, "--questions", harbour / "questions.csv", "--update")
     assert first == again and updated["hash"] == first["hash"]
     assert updated["changes"] == {
-        "doubtful": [],
-        "renamed": {},
         "added": [],
         "edited": [],
         "removed": [],
