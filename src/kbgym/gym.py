@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Answer, Invalid
+from kbgym.canonical import decode
 from kbgym.environment import Engine, Environment
 from kbgym.episode import FORWARD_BUDGET
 from kbgym.errors import BadInput, Missing
@@ -83,9 +84,9 @@ class ReaderEnv(gymnasium.Env[str, str]):
 
     def _call(self, action: str) -> Any:
         try:
-            call = msgspec.json.decode(action, type=dict[str, Any])
+            call = decode(action, dict[str, Any])
             return parse(str(call.pop("tool", "")), call, "reader")
-        except (msgspec.DecodeError, UnicodeEncodeError):
+        except msgspec.DecodeError:
             return Invalid("", 'send one JSON object such as {"tool": "search", "query": "..."}.')
 
     def _see(self, result: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from kbgym.agents.prompting import as_data, prompt, prompt_hash
+from kbgym.canonical import decode
 from kbgym.errors import Failed
 from kbgym.llm.client import Client
 from kbgym.llm.connect import Models, Settings, described
@@ -103,6 +104,6 @@ def _read(reply: Reply) -> bool | None:
     if len(reply.calls) != 1 or reply.calls[0].name != "verdict":
         return None
     try:
-        return msgspec.json.decode(reply.calls[0].arguments, type=_Verdict).duplicate
-    except (msgspec.MsgspecError, UnicodeEncodeError):
+        return decode(reply.calls[0].arguments, _Verdict).duplicate
+    except msgspec.DecodeError:
         return None

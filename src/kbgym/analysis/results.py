@@ -5,7 +5,6 @@ A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,7 +18,7 @@ from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
 from kbgym.analysis.trajectory import Trajectory, trajectory
-from kbgym.canonical import read_lines
+from kbgym.canonical import read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
 from kbgym.protocol.exam import Row
@@ -33,6 +32,11 @@ from kbgym.worlds.world import World
 ORDER = ("trained", "both", "one", "neither", "unseen")
 POOLED = "pooled"
 Pair = tuple[Row, Row]
+
+
+class _Timed(msgspec.Struct, frozen=True):
+    what: str
+    seconds: float
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -133,7 +137,7 @@ class Seed:
         """What is known of every arm, trained ones included, and of those that could not be built."""
         found: dict[str, dict[str, Any]] = {}
         for file in sorted((self.folder / "arms").glob("*.json")):
-            found[file.stem] = json.loads(file.read_bytes())
+            found[file.stem] = read_value(file, dict[str, Any])
         if "flat" not in found:
             found["flat"] = _about(Store(next(iter(self.trained.values())).place.initial))
         for name, trained in self.trained.items():
@@ -146,8 +150,7 @@ class Seed:
         file = self.folder / "timing.jsonl"
         if not file.exists():
             return {}
-        lines = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
-        return {line["what"]: line["seconds"] for line in lines}
+        return {line.what: line.seconds for line in read_lines(file, _Timed)}
 
 
 def _about(store: Store) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def command(place: str, as_json: bool, quiet: bool) -> None:
     store = folder.store(watch=desk)
     items = desk.items(store)
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
-    text = "\n".join(_line(item) for item in items) or f"{shown(place)}: nothing is open."
+    text = [_line(item) for item in items] or [f"{shown(place)}: nothing is open."]
     emit({"items": msgspec.to_builtins(items), "counts": counts}, as_json, quiet, text)
 
 

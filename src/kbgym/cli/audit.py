@@ -37,7 +37,7 @@ def command(place: str, world_folder: Path | None, as_json: bool, quiet: bool) -
     world = _world(folder, world_folder)
     began = {origin: record.text for record in folder.initial for origin in record.origins}
     found = health(folder.store(), world, tuple(began))
-    emit(as_values(found, shown(place)), as_json, quiet, "\n".join(_screen(found, shown(place), began)))
+    emit(as_values(found, shown(place)), as_json, quiet, _screen(found, shown(place), began))
 
 
 def _world(folder: Place, given: Path | None) -> World | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,8 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from kbgym.canonical import encode
+from kbgym.characters import safe_json, safe_text
 from kbgym.errors import BadInput
 from kbgym.protocol.run import Settings
 from kbgym.trace.place import is_url
@@ -41,12 +43,16 @@ def output_options(command: F) -> F:
     return click.option("--quiet", is_flag=True, help="No progress bar and no messages.")(command)
 
 
-def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str) -> None:
-    """Print a verb's result: JSON for machines, or `text` for people."""
+def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str | Sequence[str]) -> None:
+    """Print a verb's result: JSON for machines, or `text` for people.
+
+    Where a stranger's ids and texts stand in it, `text` is a list of lines: what they hold cannot begin another.
+    """
     if as_json:
-        click.echo(msgspec.json.encode(result, order="sorted"))
+        click.echo(safe_json(encode(result)))
     elif not quiet:
-        click.echo(text)
+        lines = text.split("\n") if isinstance(text, str) else text
+        click.echo("\n".join(safe_text(line) for line in lines))
 
 
 @contextlib.contextmanager
@@ -57,9 +63,9 @@ def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
         yield lambda done, total, note: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console, transient=True) as bar:
+    with Progress(*columns, TextColumn("{task.fields[note]}", markup=False), console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, note="")
-        yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
+        yield lambda done, total, note: bar.update(task, completed=done, total=total, note=safe_text(note))
 
 
 def agent_options(command: F) -> F:

@@ -143,7 +143,7 @@ def probe_command(
     groups = {name: len(questions) for name, questions in probe.groups.items()}
     lines = [f"{name:8} {n:4} questions, {probe.overlap[name]} of them trained on" for name, n in groups.items()]
     lines += [f"pool too small for {name}: {took} in every group" for name, took in probe.short.items()]
-    emit({"groups": groups, "overlap": probe.overlap, "quota": probe.quota}, as_json, quiet, "\n".join(lines))
+    emit({"groups": groups, "overlap": probe.overlap, "quota": probe.quota}, as_json, quiet, lines)
 
 
 def probe_run(run: Run, n: int | None, seed: int = 0) -> Probe:

@@ -36,7 +36,7 @@ def log_command(place: str, limit: int | None, as_json: bool, quiet: bool) -> No
         folder.store()  # says so when there is no such iteration
         entries = [entry for entry in entries if entry.iteration <= folder.at]
     listed = entries[-limit:] if limit else entries
-    text = "\n".join(_line(entry) for entry in listed) or f"{shown(place)} has no history yet."
+    text = [_line(entry) for entry in listed] or [f"{shown(place)} has no history yet."]
     emit({"iterations": listed, "total": len(entries)}, as_json, quiet, text)
 
 
@@ -78,7 +78,7 @@ def diff_command(before: str, after: str, as_json: bool, quiet: bool) -> None:
     emit(msgspec.to_builtins(difference), as_json, quiet, _differences(difference, name))
 
 
-def _differences(difference: Difference, name: Callable[[str], str]) -> str:
+def _differences(difference: Difference, name: Callable[[str], str]) -> list[str]:
     lines = [f"+ {_document(record)}" for record in difference.added]
     lines += [f"- {_document(record)}" for record in difference.removed]
     for change in difference.edited:
@@ -88,12 +88,12 @@ def _differences(difference: Difference, name: Callable[[str], str]) -> str:
     lines += [f"~ the links of {name(id)} stand in another order" for id in difference.reordered]
     lines += [f"~ the provenance of {name(id)} differs" for id in difference.provenance]
     if not lines:
-        return "The two stores are the same."
+        return ["The two stores are the same."]
     counts = (
         f"{len(difference.added)} documents added, {len(difference.removed)} removed, {len(difference.edited)} edited;"
         f" {len(difference.links_added)} links added, {len(difference.links_removed)} removed."
     )
-    return "\n".join([*lines, counts])
+    return [*lines, counts]
 
 
 def _document(record: Record) -> str:
@@ -123,7 +123,7 @@ def blame_command(place: str, document: str, as_json: bool, quiet: bool) -> None
     result = {**msgspec.to_builtins(found), "sources": msgspec.to_builtins(spans)}
     lines = _blamed(found)
     lines += [f"  {id} stands in {span.file}, characters {span.start} to {span.end}." for id, span in spans.items()]
-    emit(result, as_json, quiet, "\n".join(lines))
+    emit(result, as_json, quiet, lines)
 
 
 def _blamed(found: Blame) -> list[str]:
@@ -135,7 +135,7 @@ def _blamed(found: Blame) -> list[str]:
         lines.append(f"  {len(found.links)} links:" if found.links else "  It links to nothing.")
     for link in found.links:
         by = f"added by {_author(link.by)}" if link.by else "stood in the initial store"
-        lines.append(f"    -> [{link.target}] {link.text}\n       {by}")
+        lines += [f"    -> [{link.target}] {link.text}", f"       {by}"]
     return lines
 
 

@@ -89,7 +89,7 @@ def command(
     else:
         replace_world(old, made.world, out)
     followed = reimport(store, made.world) if store else None
-    emit(_result(made, followed), as_json, quiet, "\n".join(_text(out, made, store, followed)))
+    emit(_result(made, followed), as_json, quiet, _text(out, made, store, followed))
 
 
 def _rewritten(

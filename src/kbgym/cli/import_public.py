@@ -46,7 +46,7 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
         }
         lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
         lines.append("These texts are public: models may know them, so compare with an exam without a store.")
-        emit(result, as_json, quiet, "\n".join(lines))
+        emit(result, as_json, quiet, lines)
 
     command.help = f"""Make a world from {title} in its official format, distractor paragraphs included.
 

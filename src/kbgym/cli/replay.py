@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from kbgym.canonical import encode
 from kbgym.cli.common import emit, output_options
 from kbgym.errors import BadInput, Damaged
 from kbgym.trace.events import Event
@@ -47,7 +46,7 @@ def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
         folder.verify()
     except Damaged as damage:
         if as_json:
-            click.echo(encode({"identical": False, "events": events, "problem": str(damage)}))
+            emit({"identical": False, "events": events, "problem": str(damage)}, True, quiet, "")
         raise
     seconds = time.perf_counter() - started
     result = {
@@ -67,4 +66,4 @@ def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
     ]
     if folder.reading.dropped:
         lines.append(f"Left out, never committed: {folder.reading.dropped}.")
-    emit(result, as_json, quiet, "\n".join(lines))
+    emit(result, as_json, quiet, lines)

@@ -8,7 +8,7 @@ import click
 
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.report import write_report
-from kbgym.canonical import decode
+from kbgym.canonical import read_value
 from kbgym.cli.common import emit, output_options
 from kbgym.protocol.session import embedder_named
 
@@ -39,16 +39,12 @@ def command(
     if cell is None or not known.exists():
         write_report(place, folder, embedder_named if with_map else None, beside)
     if cell is not None:
-        cells = decode(known.read_bytes(), dict[str, Cell])
-        text = explain(place, cells, cell)
-        emit(
-            {"cell": cell, "value": cells[cell].value, "formula": cells[cell].formula, "text": text},
-            as_json,
-            quiet,
-            text,
-        )
+        cells = read_value(known, dict[str, Cell])
+        lines, found = explain(place, cells, cell), cells[cell]
+        result = {"cell": cell, "value": found.value, "formula": found.formula, "text": "\n".join(lines)}
+        emit(result, as_json, quiet, lines)
         return
-    numbers = len(decode(known.read_bytes(), dict[str, Cell]))
+    numbers = len(read_value(known, dict[str, Cell]))
     page = folder / "report.html"
     result = {"report": str(page), "markdown": str(folder / "report.md"), "cells": numbers}
     text = f"{page}: {numbers:,} numbers, each with an id.\nWhere one came from: kbgym report {place} --explain ID"

@@ -55,7 +55,7 @@ def search_command(place: str, query: str, page: int, as_json: bool, quiet: bool
             engine = engine_of(((record.id, record.text) for record in store), _embedder(folder), tick)
     hits = engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)
     found = [{"id": id, "text": store[id].text, "score": round(float(score), 6)} for id, score in hits]
-    text = "\n".join(f"{score:.3f} [{id}] {store[id].text}" for id, score in hits) or "Nothing found."
+    text = [f"{score:.3f} [{id}] {store[id].text}" for id, score in hits] or ["Nothing found."]
     emit({"page": page, "results": found}, as_json, quiet, text)
 
 
@@ -102,7 +102,7 @@ def read_command(place: str, id: str, with_source: bool, as_json: bool, quiet: b
         lines += [] if spans else ["  no source is known"]
     lines += [f"  -> [{target}] {store[target].text}" for target in record.links]
     lines += [f"  <- [{source}] {store[source].text}" for source in store.inbound(id)]
-    emit(result, as_json, quiet, "\n".join(lines))
+    emit(result, as_json, quiet, lines)
 
 
 _MEANING: dict[str, str] = {
@@ -132,7 +132,7 @@ def stats_command(place: str, as_json: bool, quiet: bool) -> None:
     if opened.folder is not None:
         result["index"] = index = _index(opened, store)
         lines.append(f"{'index':<20} {index['kind']:>9}" + _measured(index))
-    emit(result, as_json, quiet, "\n".join(lines))
+    emit(result, as_json, quiet, lines)
 
 
 def _index(place: Place, store: Store) -> dict[str, Any]:
@@ -160,16 +160,19 @@ def _counts(counts: Ledger) -> list[tuple[str, int]]:
 @click.argument("place", metavar="STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
+@click.option("--formulas", is_flag=True, help="CSV as it is, also what a spreadsheet would carry out.")
 @output_options
-def export_command(place: str, format_: str, out: Path, as_json: bool, quiet: bool) -> None:
+def export_command(place: str, format_: str, out: Path, formulas: bool, as_json: bool, quiet: bool) -> None:
     """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
+
+    In CSV a quote goes before what a spreadsheet would take for a formula, unless --formulas is said.
 
     \b
     Example:
       kbgym store export runs/first --format graphml --out first.graphml
     """
     store = open_place(place).store()
-    export(store, format_, out)
+    export(store, format_, out, formulas)
     result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
     emit(result, as_json, quiet, f"{out}: {len(store):,} documents, {store.links:,} links.")
 

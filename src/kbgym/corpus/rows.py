@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from kbgym.canonical import Decoder
 from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded, row_text
 from kbgym.corpus.files import Found, read_rows
 
@@ -62,7 +63,7 @@ class _Row(msgspec.Struct):
 
 
 def read_jsonl(file: Found) -> Iterator[Page]:
-    decoder = msgspec.json.Decoder(_Row)
+    decoder = Decoder[_Row](_Row)
     for number, (place, line) in enumerate(read_rows(file), 1):
         if not line.strip():
             continue

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from kbgym.characters import made_plain
 from kbgym.errors import Missing
 
 MOST_TEXT = 4_000  # what the `add` and `edit` tools take, too
@@ -122,13 +123,9 @@ def _is_name(word: str) -> bool:
     return word[0].isupper() and word not in ("I", "I'm", "I'll", "I've", "I’m", "I’ll", "I’ve")
 
 
-# Control characters and marks that reorder the text around them: no document has any.
-_UNWANTED = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-
-
 def clean(text: str) -> str:
     """A text on one line, without characters that no agent could send."""
-    return " ".join(_UNWANTED.sub("", text).split())
+    return " ".join(made_plain(text)[0].split())
 
 
 def context(title: str, sections: tuple[str, ...]) -> str:

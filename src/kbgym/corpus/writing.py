@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from kbgym.agents.prompting import prompt
+from kbgym.canonical import decode
 from kbgym.llm.client import Client
 from kbgym.llm.connect import Models, Settings
 from kbgym.llm.errors import TooLong
@@ -116,8 +117,8 @@ def read_call(reply: Reply, name: str, type: type[T]) -> T | Flawed:
         cut = " before it was cut off" if reply.finish == "length" else ""
         return Flawed(f"it was not one call of {name}{cut}.")
     try:
-        return msgspec.json.decode(reply.calls[0].arguments, type=type)
-    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        return decode(reply.calls[0].arguments, type)
+    except msgspec.DecodeError as error:
         return Flawed(f"the arguments of {name} do not fit: {error}.")
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines
+from kbgym.canonical import pretty, read_lines, read_value, whole_folder, write_lines
 from kbgym.environment import RANKINGS, Engine, Ranking
 from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
@@ -90,6 +91,12 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def embedder(self) -> str:
         return self.trainings[0].settings.embedder
+
+
+class _Probed(msgspec.Struct, frozen=True):
+    """What of probe.json is asked for again."""
+
+    order: list[str]
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -159,12 +166,20 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
 
 
 def read_plan(folder: Path) -> Plan:
-    try:
-        return decode((folder / FILE).read_bytes(), Plan)
-    except FileNotFoundError:
-        raise BadInput(f"{folder} is no experiment: it has no {FILE}.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"{folder / FILE}: {error}") from error
+    if not (folder / FILE).exists():
+        raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
+    plan = read_value(folder / FILE, Plan)
+    if not plan.trainings:
+        raise Damaged(f"{folder / FILE}: it has no training.")
+    _check_names(folder / FILE, [*(training.name for training in plan.trainings), *plan.arms])
+    return plan
+
+
+def _check_names(file: Path, names: Sequence[str]) -> None:
+    """Names out of a file become names of files: none may lead out of the folder."""
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}", name):
+            raise Damaged(f"{file}: {name[:60]!r} is no name; letters, digits and -_.@ make one.")
 
 
 def seed_folder(folder: Path, seed: int) -> Path:
@@ -246,7 +261,8 @@ class Seed:
                     write_lines(folder / f"{name}.jsonl", questions)
                 checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
                 (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
-        order = json.loads((place / "probe.json").read_text(encoding="utf-8"))["order"]
+        order = read_value(place / "probe.json", _Probed).order
+        _check_names(place / "probe.json", order)
         return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
 
     def _asked(self, questions: int) -> list[Question]:
@@ -257,7 +273,7 @@ class Seed:
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
         asked = self._with_lessons(groups) if arm == "flat" else groups
         note = self.folder / "arms" / f"{arm}.json"
-        if note.exists() and ("skipped" in json.loads(note.read_bytes()) or not self._missing(arm, asked)):
+        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not self._missing(arm, asked)):
             return
         self.tick(f"{arm}: building")
         started = time.perf_counter()

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.errors import Missing
 from kbgym.llm.errors import RefusedSetting, Rejected, Transient
 from kbgym.llm.faults import Unreadable
@@ -87,7 +88,7 @@ class Anthropic:
 
     def _read(self, text: str, request: Request) -> Reply:
         try:
-            wire = msgspec.json.decode(text, type=_Wire)
+            wire = decode(text, _Wire)
         except msgspec.MsgspecError:
             raise Transient("a reply that is no message") from None
         if wire.content is None:
@@ -140,7 +141,7 @@ def _block(message: Message) -> tuple[dict[str, Any], str]:
     if message.role == "tool":
         return {"type": "tool_result", "tool_use_id": message.id, "content": message.text}, "user"
     if message.call is not None:
-        arguments = msgspec.json.decode(message.call.arguments)
+        arguments = decode(message.call.arguments)
         return {"type": "tool_use", "id": message.call.id, "name": message.call.name, "input": arguments}, "assistant"
     return {"type": "text", "text": message.text}, message.role
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbgym.canonical import digest_of, encode
+from kbgym.canonical import Decoder, digest_of, encode
 from kbgym.errors import BadInput, Damaged
 from kbgym.llm.redact import Redactor
 from kbgym.llm.values import Message, Reply, Request, Usage
@@ -55,7 +55,7 @@ class _Taken(msgspec.Struct, frozen=True, tag_field="kind", tag="reply"):
     tail: str = ""
 
 
-_decoder = msgspec.json.Decoder(_Header | Recorded | _Part | _Taken)
+_decoder: Decoder[_Header | Recorded | _Part | _Taken] = Decoder(_Header | Recorded | _Part | _Taken)
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -219,7 +219,7 @@ class Cassette:
     def _line(self, number: int, line: bytes) -> None:
         try:
             value = _decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except msgspec.DecodeError as error:
             raise Damaged(f"{self.path}, line {number}: {error}") from None
         if (number == 1) != isinstance(value, _Header):
             raise Damaged(f"{self.path}, line {number}: a cassette has one header line, its first.")

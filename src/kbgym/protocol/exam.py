@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action, Result
-from kbgym.canonical import encode, write_lines
+from kbgym.canonical import Decoder, encode, read_file, write_lines
 from kbgym.environment import Engine, Environment, Ranking
 from kbgym.episode import FORWARD_BUDGET, Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
@@ -187,23 +187,30 @@ class _Means:
         return f"F1 {self._f1 / self._scored:.3f}  actions {self._actions / self._rows:.2f}"
 
 
+_decoder: Decoder[Row] = Decoder(Row)
+_BEGINNING = b'{"actions":'
+
+
 def read_rows(path: Path) -> list[Row]:
     """The rows of an earlier, perhaps interrupted exam; a torn last line is cut off."""
     if not path.exists():
         return []
-    data = path.read_bytes()
+    data = read_file(path)
     whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        path.write_bytes(whole)
+    torn = data[len(whole) :]
+    if not _BEGINNING.startswith(torn[: len(_BEGINNING)]):
+        raise Damaged(f"{path}: its last line was never a row of an exam; choose another --out.")
     rows: dict[str, Row] = {}
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            row = msgspec.json.decode(line, type=Row)
+            row = _decoder.decode(line)
         except msgspec.DecodeError as error:
             raise Damaged(f"{path}, line {number}: {error}") from error
         if row.id in rows:
             raise Damaged(f"{path}, line {number}: question {row.id} has two rows.")
         rows[row.id] = row
+    if torn:
+        path.write_bytes(whole)
     return list(rows.values())
 
 

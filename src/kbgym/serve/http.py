@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.actions import Invalid
+from kbgym.canonical import decode
 from kbgym.errors import Failed
 from kbgym.online.learning import Online, Refusal
 from kbgym.online.measures import rolling
@@ -281,8 +282,8 @@ async def _object(request: Request) -> dict[str, Any]:
     if kind != "application/json":
         raise HTTPException(415, "send application/json.")
     try:
-        body = msgspec.json.decode(await request.body())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        body = decode(await request.body())
+    except msgspec.DecodeError:
         raise HTTPException(400, "the body is not JSON.") from None
     if not isinstance(body, dict):
         raise Refusal("invalid", "the body is a JSON object.")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import encode
+from kbgym.canonical import decode, encode
 from kbgym.errors import BadInput
 from kbgym.tools import Role
 
@@ -79,8 +79,8 @@ def read_tokens(path: Path) -> Tokens:
     else:
         for number, line in enumerate(data.splitlines(), 1):
             try:
-                entries.append(msgspec.json.decode(line, type=_Entry))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+                entries.append(decode(line, _Entry))
+            except msgspec.DecodeError:
                 raise BadInput(f"{path}, line {number}: no token; name, role and sha256 are wanted.") from None
     names: set[str] = set()
     checked: list[tuple[Client, str]] = []

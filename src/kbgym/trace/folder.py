@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, read_lines, whole_folder, write_lines
+from kbgym.canonical import read_lines, read_value, whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
@@ -62,7 +62,7 @@ class StoreFolder:
     def arm(self) -> str:
         """A baseline's store says which arm it is, and with that how it is searched."""
         file = self.folder / ARM
-        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else "flat"
+        return str(read_value(file, dict[str, Any]).get("arm", "flat")) if file.is_file() else "flat"
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
         """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import encode
+from kbgym.canonical import Decoder, encode
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 
 _LINK = b',"chain":"'
 _TAIL = len(_LINK) + 64 + len(b'"}')
-_decoder = msgspec.json.Decoder(Event)
+_decoder: Decoder[Event] = Decoder(Event)
 START = "0" * 64
 _BEGINNING = b'{"documents":'
 

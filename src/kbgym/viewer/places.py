@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from kbgym.analysis.results import ORDER, Results, Trained, open_results
 from kbgym.baselines.registry import ARMS, build_arm
-from kbgym.canonical import decode
+from kbgym.canonical import read_value
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, Plan, read_plan, seed_folder
 from kbgym.protocol.exam import Row
@@ -157,7 +157,7 @@ class Place:
         file = self.folder / "arm.json"
         if not file.is_file():
             return {}
-        found = decode(file.read_bytes(), dict[str, Any])
+        found = read_value(file, dict[str, Any])
         return {**found, "label": ARMS[found["arm"]].label} if found.get("arm") in ARMS else found
 
     def world(self, seed: int) -> World | None:

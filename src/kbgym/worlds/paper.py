@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from kbgym.canonical import decode, encode, read_file
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import Graph
 from kbgym.worlds.people.population import Person
@@ -91,10 +92,8 @@ class Universe(msgspec.Struct, frozen=True):
 def read(file: Path) -> World:
     """The world in a file; BadInput says what is wrong with it."""
     try:
-        universe = msgspec.json.decode(file.read_bytes(), type=Universe)
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        universe = decode(read_file(file), Universe)
+    except msgspec.DecodeError as error:
         raise BadInput(f"{file} is not a whole universe file: {error}.") from error
     try:
         return convert(universe)
@@ -117,7 +116,7 @@ def convert(universe: Universe) -> World:
         "seed": universe.meta.seed,
         "people": msgspec.to_builtins(people),
     }
-    return World(documents, _questions(universe, graph), msgspec.json.decode(msgspec.json.encode(facts)))
+    return World(documents, _questions(universe, graph), decode(encode(facts)))
 
 
 def _sentences(nodes: Sequence[Node]) -> dict[str, Sentence]:

@@ -12,8 +12,18 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, digest, digest_of, encode, is_text, pretty, read_lines, whole_folder, write_lines
-from kbgym.errors import BadInput, Damaged
+from kbgym.canonical import (
+    digest,
+    digest_of,
+    encode,
+    is_text,
+    pretty,
+    read_lines,
+    read_value,
+    whole_folder,
+    write_lines,
+)
+from kbgym.errors import BadInput
 
 SPLITS = ("train", "test_in", "test_out", "eval")
 
@@ -114,10 +124,7 @@ class World(msgspec.Struct, frozen=True):
             raise BadInput(f"{folder} is not a world: it has no documents.jsonl.")
         facts: dict[str, Any] = {}
         if (folder / "world.json").is_file():
-            try:
-                facts = decode((folder / "world.json").read_bytes(), dict[str, Any])
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise Damaged(f"{folder / 'world.json'}: {error}") from error
+            facts = read_value(folder / "world.json", dict[str, Any])
         questions = folder / "questions.jsonl"
         return cls(
             documents=tuple(read_lines(folder / "documents.jsonl", Document)),

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode
+from kbgym.canonical import Decoder, decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported
@@ -151,7 +151,7 @@ class PostgresStore:
             return imported((), self.events)
         with self.server.said():
             lines = list(initial_lines(self.server.connection))
-        decoder = msgspec.json.Decoder(Document)
+        decoder = Decoder[Document](Document)
         return imported((decoder.decode(line) for line in lines), self.events)
 
     def sources(self, origins: Collection[str]) -> dict[str, Source]:

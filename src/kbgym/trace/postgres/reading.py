@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kbgym.canonical import Decoder
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record, Store
 from kbgym.trace.folder import RECORDS, Sentence
@@ -51,9 +52,9 @@ def initial_store(server: Server, kind: str) -> Store:
         lines = list(initial_lines(server.connection))
     try:
         if kind == RECORDS:
-            decoder = msgspec.json.Decoder(Record)
+            decoder = Decoder[Record](Record)
             return Store(decoder.decode(line) for line in lines)
-        sentences = msgspec.json.Decoder(Sentence)
+        sentences = Decoder[Sentence](Sentence)
         return Store(sentences.decode(line).record for line in lines)
     except msgspec.DecodeError as error:
         raise Damaged(f"{server.address.shown}, initial documents: {error}") from error

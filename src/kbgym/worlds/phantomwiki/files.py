@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from kbgym.errors import BadInput, Damaged
+from kbgym.canonical import read_value
+from kbgym.errors import Damaged
 from kbgym.worlds.phantomwiki.kinship import STATED
 
 # Its names of attributes, ours, and the words of its sentences and questions.
@@ -97,9 +98,4 @@ def read_questions(folder: Path) -> tuple[Generated, ...]:
 
 
 def _read(path: Path, type: Any) -> Any:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=type)
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"{path}: {error}") from error
+    return read_value(path, type)
