@@ -13,11 +13,12 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from kbgym.agents.trust import allowed
 from kbgym.canonical import encode
 from kbgym.characters import safe_json, safe_text
 from kbgym.errors import BadInput
 from kbgym.protocol.run import Settings
-from kbgym.trace.place import is_url
+from kbgym.trace.place import is_url, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,6 +77,25 @@ def agent_options(command: F) -> F:
     return click.option(
         "--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"
     )(command)
+
+
+def serving_options(command: F) -> F:
+    """Add who plays on a store that exists, and whether what its folder says of that may be believed."""
+    trust = "Let the folder's own agents play, now and later."
+    command = click.option("--trust", is_flag=True, help=trust)(command)
+    command = click.option("--judge", help="Who decides what is a duplicate.  [default: the run's]")(command)
+    command = click.option("--curator", help="Who edits.  [default: the run's]")(command)
+    return click.option("--reader", help="Who answers.  [default: the run's]")(command)
+
+
+def serving_settings(place: str, flags: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
+    """The settings of a store with what the flags say instead, and which of their agents may play."""
+    from kbgym.online.learning import settings_of
+
+    roles = ("reader", "curator", "judge")
+    settings = settings_of(place, **{name: value for name, value in flags.items() if name != "trust"})
+    names = [getattr(settings, role) for role in roles]
+    return settings, allowed(shown(place), names, [flags[role] for role in roles], flags["trust"])
 
 
 def settings_from(config: Path | None, flags: Mapping[str, Any], questions: int | None = None) -> Settings:

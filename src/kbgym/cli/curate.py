@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kbgym.cli.common import STORE, Tick, emit, output_options, progress
+from kbgym.cli.common import STORE, Tick, emit, output_options, progress, serving_options, serving_settings
 from kbgym.errors import BadInput
-from kbgym.online.learning import Online, settings_of
+from kbgym.online.learning import Online
 from kbgym.online.setup import curate_idle, open_online
 from kbgym.protocol.gate import MARGIN
 from kbgym.trace.place import shown
@@ -23,7 +24,7 @@ from kbgym.trace.place import shown
 @click.option("--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate.")
 @click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
-@click.option("--curator", help="Who edits.  [default: the run's]")
+@serving_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
@@ -34,10 +35,10 @@ def command(
     margin: float,
     evidence: int,
     held_out: Path | None,
-    curator: str | None,
     embedder: str | None,
     as_json: bool,
     quiet: bool,
+    **who: Any,
 ) -> None:
     """Curate a STORE while nobody asks: index what its agenda holds, until the budget or the agenda is spent.
 
@@ -47,9 +48,9 @@ def command(
     """
     if not idle:
         raise BadInput("say --idle: there is no other way to curate yet.")
-    settings = settings_of(place, curator=curator, embedder=embedder)
+    settings, trusted = serving_settings(place, {**who, "embedder": embedder})
     with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick, trusted)
     owner = online.owner
     documents, links = len(owner.store), owner.store.links
     with progress("curating", quiet or as_json) as tick:

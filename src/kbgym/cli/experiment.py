@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from kbgym.agents.trust import allowed
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
@@ -19,11 +20,13 @@ from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.engines import Where, engine_options
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import (
+    FILE,
     VALUES,
     Kind,
     Plan,
     Prepared,
     open_experiment,
+    read_plan,
     run_seed,
     seed_folder,
     snapshots,
@@ -62,6 +65,7 @@ def command() -> None:
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
+@click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
 @click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
 @engine_options
 @output_options
@@ -80,6 +84,7 @@ def run_command(
     people: int,
     world_folder: Path | None,
     jobs: int,
+    trust: bool,
     embedder: str,
     as_json: bool,
     quiet: bool,
@@ -123,6 +128,9 @@ def run_command(
         vary=vary if kind == "ablation" else "",
         touched=questions if kind == "ablation" and vary == "questions" else 0,
     )
+    before = read_plan(out).trainings if (out / FILE).exists() else ()
+    names = (name for one in before for name in (one.settings.reader, one.settings.curator, one.settings.judge))
+    allowed(str(out), names, [agent], trust)
     whole = open_experiment(out, plan)
     if world:
         for seed in whole.seeds:

@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
-from kbgym.cli.common import STORE, Tick, emit, output_options, progress
-from kbgym.online.learning import Online, settings_of
+from kbgym.cli.common import STORE, Tick, emit, output_options, progress, serving_options, serving_settings
+from kbgym.online.learning import Online
 from kbgym.online.setup import Learnt, learn_traffic, open_online, read_traffic
 from kbgym.protocol.gate import MARGIN
 from kbgym.trace.place import shown
@@ -26,8 +26,7 @@ from kbgym.trace.place import shown
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions a window.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
-@click.option("--curator", help="Who edits.  [default: the run's]")
-@click.option("--reader", help="Who answers.  [default: the run's]")
+@serving_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
@@ -39,11 +38,10 @@ def command(
     held_out: Path | None,
     window: int,
     strategy: str | None,
-    curator: str | None,
-    reader: str | None,
     embedder: str | None,
     as_json: bool,
     quiet: bool,
+    **who: Any,
 ) -> None:
     """Learn from traffic: answer, see the gold, edit; and compare with the frozen flat store on the same questions.
 
@@ -54,9 +52,9 @@ def command(
       kbgym learn runs/first --traffic traffic.jsonl --gate 20
     """
     rows = read_traffic(traffic)
-    settings = settings_of(place, strategy=strategy, curator=curator, reader=reader, embedder=embedder)
+    settings, trusted = serving_settings(place, {**who, "strategy": strategy, "embedder": embedder})
     with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick, trusted)
     with progress("learning", quiet or as_json) as tick:
         learnt = asyncio.run(_learn(online, rows, tick))
     result = report(learnt, online, window)

@@ -7,11 +7,11 @@ import gc
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kbgym.cli.common import STORE, emit, output_options, progress
+from kbgym.cli.common import STORE, emit, output_options, progress, serving_options, serving_settings
 from kbgym.errors import BadInput, Missing
 from kbgym.tools import Role
 from kbgym.trace.place import is_url
@@ -44,6 +44,7 @@ TOKENS = "tokens.jsonl"
 @click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
+@serving_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
@@ -65,6 +66,7 @@ def command(
     embedder: str | None,
     as_json: bool,
     quiet: bool,
+    **who: Any,
 ) -> None:
     """Serve a STORE to agents, and keep it learning from the golds they give.
 
@@ -93,7 +95,6 @@ def command(
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     _check_installed()
-    from kbgym.online.learning import settings_of
     from kbgym.online.setup import open_online
     from kbgym.protocol.gate import MARGIN
 
@@ -102,10 +103,10 @@ def command(
 
         asyncio.run(_stdio(Owner(place, embedder=_embedder(embedder), write=False), None, role, client, None))
         return
-    settings = settings_of(place, strategy=strategy, embedder=embedder)
+    settings, trusted = serving_settings(place, {**who, "strategy": strategy, "embedder": embedder})
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick, trusted)
     if over_mcp:
         asyncio.run(_stdio(online.owner, online, role, client, question))
     else:

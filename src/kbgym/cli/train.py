@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 import msgspec
 
 from kbgym.agents.judge import LLMJudge
+from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
 from kbgym.cli.common import Tick, agent_options, emit, output_options, progress, settings_from
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -69,6 +71,8 @@ def command(
     check(settings, world)
     run = Run.open_or_create(out, world, settings)
     names = [settings.reader, settings.curator, settings.judge]
+    with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
+        remember(str(out), names)
     with spending.models(names, run.folder / "cassette.jsonl") as models:
         trainer = train_run(run, settings, quiet or as_json, models, spending, url)
     store = trainer.store

@@ -144,7 +144,10 @@ class Models:
         if key not in self._clients:
             provider, _, model = recorded.name.removeprefix("llm:").partition("/")
             self._clients[key] = Client(recorded.name, None, Prices(provider, model), cassette=cassette)
-        return self._clients[key], msgspec.convert(recorded.settings, Settings)
+        try:
+            return self._clients[key], msgspec.convert(recorded.settings, Settings)
+        except msgspec.ValidationError as error:
+            raise BadInput(f"{file}: the settings of its {role} do not fit: {error}.") from None
 
 
 def described(client: Client, settings: Settings, prompts: dict[str, str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -75,18 +75,24 @@ def open_online(
     evidence: int = 0,
     held_out_file: Path | None = None,
     tick: Tick | None = None,
+    trusted: Collection[str] = (),
 ) -> Online:
-    """A store open for questions and edits; whoever opened it closes its owner."""
+    """A store open for questions and edits; whoever opened it closes its owner.
+
+    The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
+    """
     questions, desk = Questions(), Desk()
-    reader = make_agent(settings.reader, "reader")
-    curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
+    reader = make_agent(settings.reader, "reader", trusted=trusted)
+    curator = make_agent(
+        settings.curator, "curator", strategy=settings.strategy, levels=settings.levels, trusted=trusted
+    )
     made = Gate(gate, held_out(place, held_out_file), reader, margin, evidence) if gate else None
     owner = Owner(
         place,
         [questions, desk],
         embedder_named(embedder) if embedder else None,
         msgspec.to_builtins(settings),
-        judge=make_judge(settings.judge),
+        judge=make_judge(settings.judge, trusted=trusted),
         tick=tick,
         ranking=settings.ranking,
     )
