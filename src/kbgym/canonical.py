@@ -129,6 +129,22 @@ def read_lines(path: Path, type: type[T]) -> Iterator[T]:
         raise BadInput(f"cannot read {path}: {error.strerror}.") from error
 
 
+# What is written in a folder of a store, a run or an experiment.
+_WRITTEN = (
+    "trace.jsonl trace.head prequential.jsonl timing.jsonl cassette.jsonl network.json run.json experiment.json "
+    "tokens.jsonl exams snapshots probe report arms"
+).split()
+
+
+def refuse_links(folder: Path) -> None:
+    """Nothing is written through a symbolic link: a folder from elsewhere could have it land anywhere."""
+    for name in _WRITTEN:
+        path = folder / name
+        for one in (path, *(path.glob("*") if path.is_dir() else ())):
+            if one.is_symlink():
+                raise BadInput(f"{one} is a symbolic link; nothing is written through one, put the file itself there.")
+
+
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A scratch folder that becomes `out` if the block succeeds and vanishes if it does not.

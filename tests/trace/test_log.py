@@ -143,6 +143,7 @@ def test_a_file_cut_short_in_its_first_line_is_begun_anew(written: bytes, tmp_pa
             writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
         assert len(read_trace(path).events) == 1
         path.unlink()
+        path.with_suffix(".head").unlink()
 
 
 @pytest.mark.parametrize("content", [b"hello", b"{}\n", b'{"documents":1}\n', b"\n"])

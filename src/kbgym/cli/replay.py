@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from kbgym.cli.common import emit, output_options
 from kbgym.errors import BadInput, Damaged
 from kbgym.trace.events import Event
-from kbgym.trace.place import open_place, shown
+from kbgym.trace.folder import TRACE
+from kbgym.trace.place import is_url, open_place, shown
+from kbgym.trace.recovery import Recovered, recover
 from kbgym.trace.snapshots import SnapshotCheck
 
 
 @click.command("replay")
 @click.argument("place", metavar="STORE")
 @click.option("--at", type=int, metavar="N", help="Stop after iteration N (STORE@N says the same); 0 is the start.")
+@click.option("--recover", "mend", is_flag=True, help="First cut a damaged trace to what is whole, keeping it beside.")
 @output_options
-def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
+def command(place: str, at: int | None, mend: bool, as_json: bool, quiet: bool) -> None:
     """Rebuild a store from its trace and verify every recorded result.
 
-    Nothing is searched, embedded or judged again. Damage is named by line, and the exit code is 2. In a database the
-    tables are compared with what the trace says too.
+    Nothing is searched, embedded or judged again. Damage is named by line, and the exit code is 2; it is 1 where the
+    trace is shorter than what was committed. In a database the tables are compared with what the trace says too.
 
     \b
     Examples:
       kbgym replay runs/first
       kbgym replay runs/first --at 57 --json
+      kbgym replay runs/first --recover
     """
     started = time.perf_counter()
     events = 0
+    mended = _mend(place) if mend else None
     try:
         folder = open_place(place)
+        if folder.reading is None and mended is not None:
+            text = f"{shown(place)}: nothing of its trace was whole; it is as it began. See {mended.damaged}."
+            emit({"identical": True, "events": 0, "recovered": msgspec.to_builtins(mended)}, as_json, quiet, text)
+            return
         if folder.reading is None:
             raise BadInput(f"{shown(place)} has no trace to replay.")
         snapshots = SnapshotCheck(folder.folder)
@@ -64,6 +75,16 @@ def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
         + (f", {snapshots.checked} snapshots too." if snapshots.checked else "."),
         f"{len(store):,} documents, {store.links:,} links, hash {store.fingerprint}",
     ]
+    if mended is not None:
+        result["recovered"] = msgspec.to_builtins(mended)
+        lost = "" if mended.lost is None else f", {mended.lost} iterations were lost"
+        lines.append(f"Kept up to iteration {mended.iteration}{lost}; the damaged files are in {mended.damaged}.")
     if folder.reading.dropped:
         lines.append(f"Left out, never committed: {folder.reading.dropped}.")
     emit(result, as_json, quiet, lines)
+
+
+def _mend(place: str) -> Recovered | None:
+    if is_url(place):
+        raise BadInput("--recover is for folders; a database looks after its own files.")
+    return recover(Path(place) / TRACE)

@@ -8,7 +8,7 @@ import click
 
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.report import write_report
-from kbgym.canonical import read_value
+from kbgym.canonical import read_value, refuse_links
 from kbgym.cli.common import emit, output_options
 from kbgym.protocol.session import embedder_named
 
@@ -37,6 +37,7 @@ def command(
     folder = out or place / "report"
     known = folder / "cells.json"
     if cell is None or not known.exists():
+        refuse_links(place)
         write_report(place, folder, embedder_named if with_map else None, beside)
     if cell is not None:
         cells = read_value(known, dict[str, Cell])

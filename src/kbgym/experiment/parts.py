@@ -103,7 +103,8 @@ def _land(place: Path, name: str, files: Files) -> None:
         with whole_folder(place / name) as scratch:
             _write(scratch, run)
     else:
-        for path, data in run.items():
+        # A trace's head may never say more than the trace that is there.
+        for path, data in sorted(run.items(), key=lambda one: one[0].endswith(".head")):
             _replace(place / name / path, data)
     others = [path for path in files if not path.startswith(inside) and path != TIMING]
     for path in sorted(others, key=lambda path: path.startswith("arms/")):

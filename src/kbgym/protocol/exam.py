@@ -198,8 +198,8 @@ def read_rows(path: Path) -> list[Row]:
     data = read_file(path)
     whole = data[: data.rfind(b"\n") + 1]
     torn = data[len(whole) :]
-    if not _BEGINNING.startswith(torn[: len(_BEGINNING)]):
-        raise Damaged(f"{path}: its last line was never a row of an exam; choose another --out.")
+    if not whole and not _BEGINNING.startswith(torn[: len(_BEGINNING)]):
+        raise Damaged(f"{path} is no exam's file; choose another --out.")
     rows: dict[str, Row] = {}
     for number, line in enumerate(whole.splitlines(), 1):
         try:

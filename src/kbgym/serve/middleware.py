@@ -7,6 +7,7 @@ site can read an answer. The body is read whole, within a limit and a time, befo
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -18,8 +19,6 @@ from kbgym.serve.tokens import Client, Tokens
 
 MOST_BODY = 1 << 20
 BODY_SECONDS = 10.0
-HEAD_SECONDS = 10.0
-MOST_CONNECTIONS = 2_000
 OPEN = ("/health", "/openapi.json")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
@@ -50,7 +49,9 @@ class Guard:
         headers = Headers(scope=scope)
         refusal = self._check_place(headers) or self._check_token(scope, headers)
         if refusal is None:
-            body = await self._body(headers, receive)
+            # Without a token nobody is waited for.
+            known = self.tokens is None or scope["path"] not in OPEN
+            body = await self._body(headers, receive) if known else b""
             if isinstance(body, Response):
                 refusal = body
             else:
@@ -103,9 +104,13 @@ class Guard:
             return refuse(408, f"the body did not arrive within {self.body_seconds:g} seconds.", close)
 
 
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::[0-9]{1,5})?")
+
+
 def _name(host: str) -> str:
-    """A Host header without its port."""
-    return host.rpartition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].lower()
+    """A Host header without its port; empty where it is none."""
+    found = _HOST.fullmatch(host)
+    return found[1].lower() if found else ""
 
 
 def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
@@ -127,34 +132,3 @@ def _user(client: Client) -> Any:
     from mcp.server.auth.provider import AccessToken
 
     return AuthenticatedUser(AccessToken(token="", client_id=client.name, scopes=[client.role]))
-
-
-def patient(seconds: float = HEAD_SECONDS) -> type[asyncio.Protocol]:
-    """uvicorn's HTTP protocol, with a limit on how long a request's head may take and on how many may be connected."""
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
-    class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        _late: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > MOST_CONNECTIONS:
-                transport.close()
-                return
-            self._late = self.loop.call_later(seconds, transport.close)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            busy = self.cycle is not None and not self.cycle.response_complete
-            if busy and self._late is not None:
-                self._late.cancel()
-                self._late = None
-            elif not busy and self._late is None:
-                self._late = self.loop.call_later(seconds, self.transport.close)
-
-        def connection_lost(self, error: Exception | None) -> None:
-            if self._late is not None:
-                self._late.cancel()
-            super().connection_lost(error)
-
-    return Patient

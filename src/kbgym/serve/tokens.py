@@ -106,7 +106,7 @@ def new_token(path: Path, name: str, role: Role) -> str:
     token = PREFIX + secrets.token_urlsafe(32)
     line = encode({"name": name, "role": role, "sha256": _hash(token)}) + b"\n"
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "ab") as file:
             file.write(line)
     except OSError as error:
