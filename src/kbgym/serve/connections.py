@@ -94,7 +94,7 @@ def bounded(limits: Limits) -> type[asyncio.Protocol]:
                 if self.transport.is_closing():
                     return
                 # A body in many small parts has a frame around each.
-                if self._received - self._body > limits.head_bytes + self._body or self._lines > limits.head_lines:
+                if self._refused or self._received - self._body > limits.head_bytes + self._body:
                     self._refuse()
                     return
                 if len(self.pipeline) > limits.pipelined:
@@ -108,6 +108,10 @@ def bounded(limits: Limits) -> type[asyncio.Protocol]:
                 self._wait()
 
         @property
+        def _refused(self) -> bool:
+            return self._lines > limits.head_lines
+
+        @property
         def _busy(self) -> bool:
             return self.cycle is not None and not self.cycle.response_complete
 
@@ -119,13 +123,19 @@ def bounded(limits: Limits) -> type[asyncio.Protocol]:
             self._lines += 1
             super().on_header(name, value)
 
+        def on_headers_complete(self) -> None:
+            if not self._refused:
+                super().on_headers_complete()
+
         def on_body(self, body: bytes) -> None:
             self._body += len(body)
-            super().on_body(body)
+            if not self._refused:
+                super().on_body(body)
 
         def on_message_complete(self) -> None:
             self._received = self._body = 0
-            super().on_message_complete()
+            if not self._refused:
+                super().on_message_complete()
 
         def _refuse(self) -> None:
             if not self._busy:  # else it would stand in the middle of another answer

@@ -7,6 +7,7 @@ site can read an answer. The body is read whole, within a limit and a time, befo
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kbgym.serve.allowances import Rates
 from kbgym.serve.tokens import Client, Tokens
 
 MOST_BODY = 1 << 20
@@ -37,9 +39,10 @@ class Guard:
         anybody: Client,
         hosts: frozenset[str] | None,
         body_seconds: float = BODY_SECONDS,
+        rates: Rates | None = None,
     ) -> None:
         self.app, self.tokens, self.anybody, self.hosts = app, tokens, anybody, hosts
-        self.body_seconds = body_seconds
+        self.body_seconds, self.rates = body_seconds, rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,7 +50,7 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._check_place(headers) or self._check_token(scope, headers)
+        refusal = self._check_place(headers) or self._check_token(scope, headers) or self._check_rate(scope)
         if refusal is None:
             # Without a token nobody is waited for.
             known = self.tokens is None or scope["path"] not in OPEN
@@ -81,6 +84,15 @@ class Guard:
         if scope["path"] == "/mcp":
             scope["user"] = _user(client)
         return None
+
+    def _check_rate(self, scope: Scope) -> Response | None:
+        """What is open to everybody is not counted: it costs next to nothing, and nobody is known by name there."""
+        if self.rates is None or self.tokens is None or scope["path"] in OPEN:
+            return None
+        wait = self.rates.wait(scope["kbgym.client"].name)
+        if not wait:
+            return None
+        return refuse(429, "this token asks too often; wait and ask again.", {"Retry-After": str(math.ceil(wait))})
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | Response:
         close = {"Connection": "close"}
