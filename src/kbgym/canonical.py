@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -143,6 +144,12 @@ def refuse_links(folder: Path) -> None:
         for one in (path, *(path.glob("*") if path.is_dir() else ())):
             if one.is_symlink():
                 raise BadInput(f"{one} is a symbolic link; nothing is written through one, put the file itself there.")
+
+
+def check_name(where: Path, name: str) -> None:
+    """A name out of a file that becomes part of a file's name: none may lead elsewhere."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,199}", name):
+        raise Damaged(f"{where}: {name[:60]!r} is no name; letters, digits and -_.@ make one.")
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
 from kbgym.analysis.trajectory import Trajectory, trajectory
 from kbgym.canonical import read_lines, read_value
+from kbgym.characters import safe_text
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
 from kbgym.protocol.exam import Row
@@ -181,9 +182,9 @@ class Results:
     def label(self, arm: str) -> str:
         for seed in self.seeds:
             if arm in seed.trained:
-                return seed.trained[arm].label
+                return safe_text(seed.trained[arm].label)
             if arm in seed.arms and "label" in seed.arms[arm]:
-                return str(seed.arms[arm]["label"])
+                return safe_text(str(seed.arms[arm]["label"]))
         return {"flat": "B1 flat"}.get(arm, arm)
 
     @property

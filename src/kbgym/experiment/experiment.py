@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import pretty, read_lines, read_value, whole_folder, write_lines
+from kbgym.canonical import check_name, pretty, read_lines, read_value, whole_folder, write_lines
 from kbgym.environment import RANKINGS, Engine, Ranking
 from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
@@ -171,15 +170,9 @@ def read_plan(folder: Path) -> Plan:
     plan = read_value(folder / FILE, Plan)
     if not plan.trainings:
         raise Damaged(f"{folder / FILE}: it has no training.")
-    _check_names(folder / FILE, [*(training.name for training in plan.trainings), *plan.arms])
+    for name in (*(training.name for training in plan.trainings), *plan.arms):
+        check_name(folder / FILE, name)
     return plan
-
-
-def _check_names(file: Path, names: Sequence[str]) -> None:
-    """Names out of a file become names of files: none may lead out of the folder."""
-    for name in names:
-        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}", name):
-            raise Damaged(f"{file}: {name[:60]!r} is no name; letters, digits and -_.@ make one.")
 
 
 def seed_folder(folder: Path, seed: int) -> Path:
@@ -262,7 +255,8 @@ class Seed:
                 checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
                 (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
         order = read_value(place / "probe.json", _Probed).order
-        _check_names(place / "probe.json", order)
+        for name in order:
+            check_name(place / "probe.json", name)
         return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
 
     def _asked(self, questions: int) -> list[Question]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import pretty, read_value, whole_folder, write_lines
+from kbgym.canonical import check_name, pretty, read_value, whole_folder, write_lines
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput
 from kbgym.store import Store
@@ -67,6 +67,7 @@ class Run:
         if not (folder / "run.json").exists():
             raise BadInput(f"{folder} is no run: it has no run.json.")
         header = read_value(folder / "run.json", _Header)
+        check_name(folder / "run.json", header.settings.strategy)  # it names the run's tables and figures
         self.settings, self.world_hash = header.settings, header.world
         self._world: World | None = None
 
