@@ -25,7 +25,7 @@ import msgspec
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
-from kbgym.canonical import pretty, read_lines, read_value, whole_folder, write_lines, write_whole
+from kbgym.canonical import check_name, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import examine
@@ -90,6 +90,12 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def embedder(self) -> str:
         return self.trainings[0].settings.embedder
+
+
+class _Probed(msgspec.Struct, frozen=True):
+    """What of probe.json is asked for again."""
+
+    order: list[str]
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -238,7 +244,9 @@ class SeedRun:
                     write_lines(folder / f"{name}.jsonl", questions)
                 checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
                 (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
-        order = json.loads((place / "probe.json").read_text(encoding="utf-8"))["order"]
+        order = read_value(place / "probe.json", _Probed).order
+        for name in order:
+            check_name(place / "probe.json", name)
         return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
 
     def _asked(self, questions: int) -> list[Question]:
@@ -249,7 +257,7 @@ class SeedRun:
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
         asked = self._with_lessons(groups) if arm == "flat" else groups
         note = self.folder / "arms" / f"{arm}.json"
-        if note.exists() and ("skipped" in json.loads(note.read_bytes()) or not self._missing(arm, asked)):
+        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not self._missing(arm, asked)):
             return
         self.tick(f"{arm}: building")
         started = time.perf_counter()

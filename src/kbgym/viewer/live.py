@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
+from kbgym.canonical import Decoder, open_file
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
 from kbgym.viewer.places import ViewedPlace
 
 RECENT = 30
-_decoder = msgspec.json.Decoder(Event)
+_decoder: Decoder[Event] = Decoder(Event)
 _EDITS = (Added, Edited, Merged, Deleted, Linked, Unlinked)
 
 
@@ -45,14 +46,14 @@ class Follower:
                 self._restart()
             if size == self._offset:
                 return
-            with self.trace.open("rb") as file:
+            with open_file(self.trace) as file:
                 file.seek(self._offset)
                 data = file.read(size - self._offset)
             whole = data[: data.rfind(b"\n") + 1]
             for line in whole.splitlines():
                 try:
                     event = _decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except msgspec.DecodeError:
                     continue  # damage is `kbgym replay`'s to name
                 self._open.append(event)
                 if isinstance(event, Committed):
