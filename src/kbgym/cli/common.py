@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kbgym.errors import BadInput
+from kbgym.search.hybrid import SEARCHES
 from kbgym.trace.place import is_url
 from kbgym.worlds.world import World
 
@@ -122,6 +123,16 @@ def agent_options(command: F) -> F:
     command = click.option("--reader", help="Overrides --agent for the reader.")(command)
     return click.option(
         "--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"
+    )(command)
+
+
+def search_options(command: F) -> F:
+    """Add `--search` and `--per-source`."""
+    command = click.option(
+        "--per-source", type=click.IntRange(min=0), help="Results a page from one page of the source.  [default: any]"
+    )(command)
+    return click.option(
+        "--search", type=click.Choice(SEARCHES), help="[default: as before; new: hybrid for real text, else vectors]"
     )(command)
 
 
