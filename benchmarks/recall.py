@@ -21,7 +21,8 @@ from kbgym.worlds.world import Question, World
 
 def recall(engine: Engine, questions: Sequence[Question], depth: int = 5) -> float:
     shares = [
-        len({id for id, _ in engine.search(question.text, 0, depth)} & set(question.support)) / len(set(question.support))
+        len({id for id, _ in engine.search(question.text, 0, depth)} & set(question.support))
+        / len(set(question.support))
         for question in questions
         if question.support
     ]

@@ -63,6 +63,22 @@ def write_lines(path: Path, values: Iterable[Any]) -> None:
             out.write(b"\n")
 
 
+def read_bytes(path: Path) -> bytes:
+    """A file's bytes; one that cannot be read is bad input."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
+
+
+def read_value(path: Path, type: type[T]) -> T:
+    """The value of a JSON file; one that does not fit is damaged."""
+    try:
+        return decode(read_bytes(path), type)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Damaged(f"{path}: {error}") from error
+
+
 def read_lines(path: Path, type: type[T]) -> Iterator[T]:
     """The values of a JSONL file; a line that does not fit is named by its number."""
     decoder = msgspec.json.Decoder(type)

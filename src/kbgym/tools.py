@@ -116,14 +116,6 @@ def openai_tools(role: Role) -> list[dict[str, Any]]:
     ]
 
 
-def anthropic_tools(role: Role) -> list[dict[str, Any]]:
-    return [{"name": t.name, "description": t.description, "input_schema": t.schema} for t in tools_of(role)]
-
-
-def mcp_tools(role: Role) -> list[dict[str, Any]]:
-    return [{"name": t.name, "description": t.description, "inputSchema": t.schema} for t in tools_of(role)]
-
-
 # -- validation -----------------------------------------------------------------------------------------------------
 
 

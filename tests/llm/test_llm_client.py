@@ -75,9 +75,6 @@ def test_the_forecast_names_its_basis_and_its_table() -> None:
     assert 2 < typical.cost < 20
     assert "genai-prices" in str(typical)
     assert "typical" in str(typical)
-    measured = forecast(prices, {"exam": 10}, {"exam": Usage(requests=5, prompt=900, completion=100)})
-    assert measured.tokens == 10_000
-    assert "measured" in measured.basis
     assert forecast(Prices("local", "x"), {"exam": 10}).cost is None
 
 

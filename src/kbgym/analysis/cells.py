@@ -120,17 +120,12 @@ def _finite(value: float) -> float | None:
 
 def as_csv(table: Table) -> str:
     """The numbers unrounded; columns with intervals have their two ends beside them."""
-    wide = [
-        any(
-            len(line.cells) > at and (cell := line.cells[at]) is not None and cell.low is not None
-            for line in table.lines
-        )
-        for at in range(len(table.columns))
-    ]
+    columns = zip(*(line.cells for line in table.lines if line.cells), strict=True)
+    wide = [any(cell is not None and cell.low is not None for cell in column) for column in columns]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     head = ["block", table.head or "row", "source"]
-    for name, ends in zip(table.columns, wide, strict=True):
+    for name, ends in zip(table.columns, wide or [False] * len(table.columns), strict=True):
         head += [name, f"{name} low", f"{name} high"] if ends else [name]
     writer.writerow(head)
     block = ""
@@ -167,7 +162,7 @@ def explain(root: Path, cells: Mapping[str, Cell], id: str) -> str:
     lines = [f"{cell.id} = {cell.text}", f"value    {cell.value!r}"]
     if cell.low is not None or cell.high is not None:
         lines.append(f"interval {cell.low!r} to {cell.high!r}")
-    lines += [f"formula  {cell.formula}"]
+    lines.append(f"formula  {cell.formula}")
     for source in cell.sources:
         lines.append(f"from     {source.file}: {source.field}")
         lines += _rows(root / source.file, source)

@@ -16,9 +16,6 @@ from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
 
-# Turns the sentences of a group into its summary; None in an arm's signature means the deterministic writer.
-SummaryWriter = Callable[[str], str]
-
 
 class Built(msgspec.Struct, frozen=True):
     """A store, what it cost in tokens, and what is worth knowing about how it came out."""

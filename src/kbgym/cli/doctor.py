@@ -88,20 +88,16 @@ class DoctorCheck(msgspec.Struct, frozen=True):
 class Timed:
     """A provider that notes how long each request took."""
 
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-        self.where = provider.where
-        self.seconds: list[float] = []
+    def __init__(self, provider: Provider, seconds: list[float]) -> None:
+        self.where, self.close = provider.where, provider.close
+        self._provider, self._seconds = provider, seconds
 
     async def send(self, request: Request) -> Reply:
         began = time.perf_counter()
         try:
             return await self._provider.send(request)
         finally:
-            self.seconds.append(time.perf_counter() - began)
-
-    async def close(self) -> None:
-        await self._provider.close()
+            self._seconds.append(time.perf_counter() - began)
 
 
 @click.command("doctor")
@@ -135,7 +131,7 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     checks: list[DoctorCheck] = []
     passes: list[Transcript] = []
     reader: Agent | None = None
-    timed = Timed(_Nowhere())
+    where, seconds = "", list[float]()
     # Enough to get past a hiccup; a model that needs more patience will not be pleasant to run.
     models = Models(options, Retry(attempts=6, total=120.0))
     prices = Prices("local", name)
@@ -144,10 +140,11 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
         if isinstance(reader, LLMAgent):
             prices = reader.client.prices
             if reader.client.provider is not None:
-                reader.client.provider = timed = Timed(reader.client.provider)
+                where = reader.client.provider.where
+                reader.client.provider = Timed(reader.client.provider, seconds)
         with progress("doctor", quiet) as tick:
             passes = await _episodes(reader, curator, tick)
-        checks += [DoctorCheck("reached", True, timed.where)] if timed.where else []
+        checks += [DoctorCheck("reached", True, where)] if where else []
         checks.append(_played(passes))
         if isinstance(reader, LLMAgent):
             checks.append(_well_formed(reader.client.usage))
@@ -161,7 +158,7 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
         "ok": bool(checks) and all(check.ok for check in checks if check.needed),
         "agent": name,
         "malformed_rate": round(usage.malformed_rate, 4),
-        "latency": _latency(timed.seconds),
+        "latency": _latency(seconds),
         "price": _price(prices, models.budget.spent, name),
         "checks": checks,
         "usage": msgspec.to_builtins(usage),
@@ -170,18 +167,6 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
 
 def _agent(models: Models, name: str, role: Role) -> Agent:
     return LLMAgent(models, name, role) if is_model(name) else make_agent(name, role)
-
-
-class _Nowhere:
-    """Stands where an agent has no provider."""
-
-    where = ""
-
-    async def send(self, request: Request) -> Reply:
-        raise AssertionError("there is nobody to ask")
-
-    async def close(self) -> None:
-        return
 
 
 # -- the ten passes -------------------------------------------------------------------------------------------------
@@ -219,10 +204,11 @@ async def _episodes(reader: Agent, curator: Agent, tick: Any) -> list[Transcript
         return [task.result() for task in tasks]
 
     forward = await side_by_side([one(reader, "reader", Forward(question)) for question, _ in _QUESTIONS])
-    tasks = []
-    for number in _CURATED:
-        question, gold = _QUESTIONS[number]
-        tasks.append(Backward(question, forward[number].turns, (gold,), *_graded(forward[number], gold)))
+    tasks = [
+        Backward(question, forward[number].turns, (gold,), *_graded(forward[number], gold))
+        for number in _CURATED
+        for question, gold in [_QUESTIONS[number]]
+    ]
     return forward + await side_by_side([one(curator, "curator", task) for task in tasks])
 
 
@@ -261,13 +247,8 @@ async def _judged(models: Models, name: str, needed: bool) -> DoctorCheck:
 
 
 def _latency(seconds: list[float]) -> dict[str, float]:
-    if not seconds:
-        return {"median": 0.0, "worst": 0.0, "requests": 0}
-    return {
-        "median": round(statistics.median(seconds), 4),
-        "worst": round(max(seconds), 4),
-        "requests": len(seconds),
-    }
+    median, worst = (statistics.median(seconds), max(seconds)) if seconds else (0.0, 0.0)
+    return {"median": round(median, 4), "worst": round(worst, 4), "requests": len(seconds)}
 
 
 def _price(prices: Prices, spent: Usage, name: str) -> dict[str, Any]:
@@ -298,6 +279,3 @@ def _screen(result: dict[str, Any]) -> str:
         f"{money(price['exam_100'])}, 100 training questions about {money(price['train_100'])} ({price['basis']})"
     )
     return "\n".join(lines)
-
-
-__all__ = ["command", "examine_agent", "small_store"]

@@ -1,4 +1,4 @@
-"""`kbgym import hotpotqa|2wiki|musique`: public question sets as worlds."""
+"""`kbgym import hotpotqa|2wiki|musique|paper-universe`: public question sets and the paper's universe as worlds."""
 
 from __future__ import annotations
 
@@ -23,11 +23,8 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
         world = made.world
         result = {
             **world_values(world),
-            "unanswerable": made.unanswerable,
-            "bad_supports": made.bad_supports,
-            "long_sentences": made.long_sentences,
-            "duplicates": made.questions.duplicates,
-            "leaks": made.questions.leaks,
+            **{name: getattr(made, name) for name in ("unanswerable", "bad_supports", "long_sentences")},
+            **{name: getattr(made.questions, name) for name in ("duplicates", "leaks")},
         }
         lines = [
             f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits_of(world)}).",
@@ -55,3 +52,23 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
 hotpotqa = _command("hotpotqa", "a HotpotQA file (distractor or fullwiki)", "hotpot_dev_distractor_v1.json")
 twowiki = _command("2wiki", "a 2WikiMultihopQA file", "dev.json")
 musique = _command("musique", "a MuSiQue file", "musique_ans_v1.0_dev.jsonl")
+
+
+@verb("paper-universe")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
+def paper_universe(file: Path, out: Path) -> Printed:
+    """Make a world from the universe FILE that the paper's authors published.
+
+    Every gold is checked against the people the documents describe; writes the whole world or nothing.
+
+    \b
+    Example:
+      kbgym import paper-universe paper-universe.json --out worlds/paper
+    """
+    from kbgym.worlds.people.paper import read
+
+    world = read(file)
+    world.save(out)
+    counts = f"{len(world.documents)} documents, {len(world.questions)} questions"
+    return world_values(world), f"{out}: {counts} ({splits_of(world)}).\nhash {world.hash}"

@@ -8,7 +8,7 @@ from kbgym.cli.main import Verbs
 
 # source: the module under kbgym.cli that defines its click command, and the line `kbgym import --help` shows
 SOURCES: dict[str, tuple[str, str]] = {
-    "paper-universe": ("import_paper", "The universe of the paper, as its authors published it."),
+    "paper-universe": ("import_public:paper_universe", "The universe of the paper, as its authors published it."),
     "phantomwiki": ("import_phantomwiki", "PhantomWiki, by its own generator or from its output folder."),
     "corpus": ("import_corpus", "Your own documents: Markdown, text, HTML, JSONL, CSV, and a file of questions."),
     "hotpotqa": ("import_public:hotpotqa", "HotpotQA, distractor or fullwiki, in its official format."),

@@ -18,8 +18,8 @@ from kbgym import environment
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import Artefact, Exam
 from kbgym.artefact.parts import embedder_named, engine_for
-from kbgym.canonical import decode
-from kbgym.errors import BadInput, KbgymError
+from kbgym.canonical import decode, read_bytes
+from kbgym.errors import KbgymError
 from kbgym.experiment.engines import WorkEngine, cut
 from kbgym.llm.client import Budget
 from kbgym.llm.connect import Models, Options, is_model
@@ -53,7 +53,7 @@ class ExamSetup:
         self.agent = agent
         self.options = Options()
         self.recording = b""  # what the models have said already
-        self.played = _bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
+        self.played = read_bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
         self._engine: environment.SearchEngine | None = engine
 
     def __getstate__(self) -> dict[str, Any]:
@@ -74,13 +74,6 @@ class ExamSetup:
                 engine_on(index, texts, embedder, *how) if on_index else engine_of(texts, embedder, None, *how)
             )
         return self._engine
-
-
-def _bytes(cassette: Path) -> bytes:
-    try:
-        return cassette.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {cassette}: {error.strerror}.") from error
 
 
 class Chunk(msgspec.Struct, frozen=True):

@@ -25,9 +25,9 @@ import msgspec
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
-from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines, write_whole
+from kbgym.canonical import pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
-from kbgym.errors import BadInput, Damaged
+from kbgym.errors import BadInput
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
@@ -155,12 +155,9 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
 
 
 def read_plan(folder: Path) -> Plan:
-    try:
-        return decode((folder / FILE).read_bytes(), Plan)
-    except FileNotFoundError:
-        raise BadInput(f"{folder} is no experiment: it has no {FILE}.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"{folder / FILE}: {error}") from error
+    if not (folder / FILE).exists():
+        raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
+    return read_value(folder / FILE, Plan)
 
 
 def seed_folder(folder: Path, seed: int) -> Path:

@@ -31,15 +31,7 @@ class Ground(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One arm or training of one seed, and what there is of it."""
-
-    seed: int
-    name: str
-    files: dict[str, bytes]
-
-
-class PartResult(msgspec.Struct, frozen=True):
-    """The files a part wrote or changed."""
+    """One arm or training of one seed, and files of it: on the way there what there is, on the way back what is new."""
 
     seed: int
     name: str
@@ -66,7 +58,7 @@ def run_parts(engine: WorkEngine, folder: Path, plan: Plan, prepare: Prepare, ti
             tick(f"seed {done.seed}: {done.name}")
 
 
-def run_part(ground: Ground, part: Part) -> PartResult:
+def run_part(ground: Ground, part: Part) -> Part:
     """One part, in whatever process this is."""
     before = {**ground.seeds[part.seed], **part.files}
     with tempfile.TemporaryDirectory(prefix="kbgym-part-") as scratch:
@@ -75,7 +67,7 @@ def run_part(ground: Ground, part: Part) -> PartResult:
         SeedRun(place, ground.plan, part.seed, ground.prepare, lambda note: None).run(part.name)
         after = _read(place, ("**/*",))
     changed = {path: data for path, data in after.items() if before.get(path) != data}
-    return PartResult(part.seed, part.name, changed)
+    return Part(part.seed, part.name, changed)
 
 
 def _patterns(name: str) -> tuple[str, ...]:

@@ -260,7 +260,7 @@ class LinkChange(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """From one store to another. It is empty exactly when the two stores hold the same records.
+    """From one store to another. It is `Difference()` exactly when the two stores hold the same records.
 
     `reordered`: documents with the same links in another order. `provenance`: documents that agents cannot tell apart,
     but whose origin, flag or absorbed origins differ.
@@ -273,9 +273,6 @@ class Difference(msgspec.Struct, frozen=True):
     links_removed: tuple[LinkChange, ...] = ()
     reordered: tuple[str, ...] = ()
     provenance: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return any(getattr(self, name) for name in self.__struct_fields__)
 
 
 def diff(before: Store, after: Store) -> Difference:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import encode
+from kbgym.canonical import encode, read_bytes
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 
@@ -67,11 +67,7 @@ def has_begun(path: Path) -> bool:
 
 def read_trace(path: Path) -> Reading:
     """Every committed event, verified."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
-    return reading_of(data, path)
+    return reading_of(read_bytes(path), path)
 
 
 def reading_of(data: bytes, path: Path | str) -> Reading:

@@ -12,8 +12,18 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, digest, digest_of, encode, is_text, pretty, read_lines, whole_folder, write_lines
-from kbgym.errors import BadInput, Damaged
+from kbgym.canonical import (
+    digest,
+    digest_of,
+    encode,
+    is_text,
+    pretty,
+    read_lines,
+    read_value,
+    whole_folder,
+    write_lines,
+)
+from kbgym.errors import BadInput
 
 SPLITS = ("train", "test_in", "test_out", "eval")
 
@@ -141,17 +151,11 @@ class World(msgspec.Struct, frozen=True):
     def load(cls, folder: Path) -> World:
         if not (folder / "documents.jsonl").is_file():
             raise BadInput(f"{folder} is not a world: it has no documents.jsonl.")
-        facts: dict[str, Any] = {}
-        if (folder / "world.json").is_file():
-            try:
-                facts = decode((folder / "world.json").read_bytes(), dict[str, Any])
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise Damaged(f"{folder / 'world.json'}: {error}") from error
-        questions = folder / "questions.jsonl"
+        questions, facts = folder / "questions.jsonl", folder / "world.json"
         return cls(
             documents=tuple(read_lines(folder / "documents.jsonl", Document)),
             questions=tuple(read_lines(questions, Question)) if questions.is_file() else (),
-            facts=facts,
+            facts=read_value(facts, dict[str, Any]) if facts.is_file() else {},
         )
 
 

@@ -27,7 +27,6 @@ __all__ = [
     "Template",
     "generate",
     "pool",
-    "pool_size",
     "template_named",
 ]
 
@@ -48,11 +47,6 @@ def pool(world: World, template: str) -> Iterator[Question]:
     chosen = template_named(template)
     graph, documents = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     return (question(graph, documents, chosen, slots, "", "pool") for slots in chosen.instances(graph))
-
-
-def pool_size(graph: PeopleGraph, template: str) -> int:
-    """How many instances a template has, without making questions of them."""
-    return sum(1 for _ in template_named(template).instances(graph))
 
 
 def _plain(person: Person) -> dict[str, Any]:

@@ -6,6 +6,7 @@ one person of the whole world, distractors included, and never for a distractor.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from kbgym.worlds.people.chains import Solution, Solve, number
@@ -65,14 +66,8 @@ def spouse_of_job(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
 def each_common_friend(graph: PeopleGraph) -> Iterator[Slots]:
     """Unordered pairs with one or two friends in common."""
     for place, person in enumerate(graph.asked):
-        common: dict[str, int] = {}
-        for friend in person.friends:
-            for other in graph.person[friend].friends:
-                if graph.place[other] > place:
-                    common[other] = common.get(other, 0) + 1
-        for other, count in common.items():
-            if count <= 2:
-                yield person.id, other
+        common = Counter(other for friend in person.friends for other in graph.person[friend].friends)
+        yield from ((person.id, other) for other, n in common.items() if n <= 2 and graph.place[other] > place)
 
 
 def common_friend(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
@@ -90,13 +85,8 @@ def common_friend(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
 
 def each_child_and_friend(graph: PeopleGraph) -> Iterator[Slots]:
     for person in graph.asked:
-        befriended: dict[str, int] = {}
-        for child in person.children:
-            for friend in graph.person[child].friends:
-                befriended[friend] = befriended.get(friend, 0) + 1
-        for friend, count in befriended.items():
-            if count == 1 and friend != person.id:
-                yield person.id, friend
+        befriended = Counter(friend for child in person.children for friend in graph.person[child].friends)
+        yield from ((person.id, friend) for friend, n in befriended.items() if n == 1 and friend != person.id)
 
 
 def child_and_friend(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from kbgym.canonical import read_bytes
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.population import Person
@@ -91,9 +92,7 @@ class Universe(msgspec.Struct, frozen=True):
 def read(file: Path) -> World:
     """The world in a file; BadInput says what is wrong with it."""
     try:
-        universe = msgspec.json.decode(file.read_bytes(), type=Universe)
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror}.") from error
+        universe = msgspec.json.decode(read_bytes(file), type=Universe)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{file} is not a whole universe file: {error}.") from error
     try:

@@ -6,7 +6,9 @@ stretch of it has about the same mix. It knows how to ask but not how a template
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from random import Random
 
 import msgspec
@@ -90,9 +92,9 @@ def _plan(parts: Sequence[tuple[str, bool, int]], pool: Mapping[str, int]) -> li
 
 def rotation(templates: Sequence[Template]) -> list[str]:
     """The order of the round robin: one template of every class, then the second of each, so classes come first."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     ranked = []
     for template in templates:
-        seen[template.class_] = seen.get(template.class_, 0) + 1
+        seen[template.class_] += 1
         ranked.append((seen[template.class_], template.name))
-    return [name for rank in sorted({rank for rank, _ in ranked}) for r, name in ranked if r == rank]
+    return [name for _, name in sorted(ranked, key=itemgetter(0))]

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from kbgym.errors import BadInput, Damaged
+from kbgym.canonical import read_value
+from kbgym.errors import Damaged
 from kbgym.worlds.phantomwiki.kinship import STATED
 
 # Its names of attributes, ours, and the words of its sentences and questions.
@@ -68,12 +68,11 @@ class Generated(msgspec.Struct, frozen=True):
     question: str
     answer: tuple[str, ...]
     type: int
-    difficulty: int = 0
 
 
 def read_articles(folder: Path) -> tuple[Article, ...]:
     """The articles by title; every person named has a page, and only one."""
-    articles: list[Article] = sorted(_read(folder / "articles.json", list[Article]), key=lambda one: one.title)
+    articles: list[Article] = sorted(read_value(folder / "articles.json", list[Article]), key=lambda one: one.title)
     if not articles:
         raise Damaged(f"{folder / 'articles.json'} has no article.")
     titles = [article.title for article in articles]
@@ -91,15 +90,6 @@ def read_articles(folder: Path) -> tuple[Article, ...]:
 
 def read_questions(folder: Path) -> tuple[Generated, ...]:
     """The questions by type and text; the answers sorted."""
-    questions: Sequence[Generated] = _read(folder / "questions.json", list[Generated])
+    questions: Sequence[Generated] = read_value(folder / "questions.json", list[Generated])
     tidy = [msgspec.structs.replace(one, answer=tuple(sorted(set(one.answer)))) for one in questions]
     return tuple(sorted(tidy, key=lambda one: (one.type, one.question, one.answer)))
-
-
-def _read(path: Path, type: Any) -> Any:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=type)
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"{path}: {error}") from error
