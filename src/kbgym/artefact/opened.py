@@ -45,7 +45,7 @@ from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Event, Genesis
-from kbgym.trace.folder import ARM, TRACE, folder_and_iteration, initial_file
+from kbgym.trace.folder import ARM, TRACE, arm_of, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
@@ -126,7 +126,7 @@ class Artefact:
     @cached_property
     def arm(self) -> str:
         """Which arm made the store, and with that how it is searched; `flat` where nothing says so."""
-        return self.place.arm or "flat"
+        return (self.place.arm if self.folder is None else arm_of(self.folder)) or "flat"
 
     @property
     def iteration(self) -> int:
@@ -187,7 +187,7 @@ class Artefact:
     @cached_property
     def store(self) -> Store:
         """The store at this iteration, frozen; `store.copy()` can be edited, and is nobody's but the caller's."""
-        return self.place.store().freeze()
+        return self.place.store(self.at).freeze()
 
     def with_store(self, store: Store, arm: str = "flat") -> Self:
         """The same place with another store in it, without a history: to search and examine what was made by hand."""
