@@ -32,11 +32,12 @@ from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings
-from kbgym.search.choice import default_search
+from kbgym.search.choice import search_named
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
+from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import Question, World
 
 Kind = Literal["paper", "ablation"]
@@ -195,7 +196,7 @@ class SeedRun:
         self.embedder = embedder_named(plan.embedder)
         self.reader = make_agent(plan.reader, "reader")
         self.world = self._world()
-        self.search = default_search(self.world.facts)
+        self.search = search_named(search_of(self.world))
 
     def run(self, only: str | None = None) -> None:
         """Everything, or what concerns one arm or training; whatever that is, the world and the groups come first."""

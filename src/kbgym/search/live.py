@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.hybrid import SearchKind, Words, blend
+from kbgym.search.hybrid import SearchKind, WordRanking, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
 from kbgym.search.ranking import Spread
 from kbgym.search.words import WordsBefore
@@ -214,7 +214,7 @@ class ServedEngine:
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         raise NotImplementedError
 
-    def _words(self) -> Words:
+    def _words(self) -> WordRanking:
         raise NotImplementedError
 
 
@@ -240,7 +240,7 @@ class LiveEngine(ServedEngine):
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         return self.index.search(self.embedding(text), offset, limit) if offset < len(self.index) else []
 
-    def _words(self) -> Words:
+    def _words(self) -> WordRanking:
         return self.words
 
     def put(self, id: str, text: str) -> None:
@@ -312,5 +312,5 @@ class Overlay(ServedEngine):
         hits = [hit for hit in index.search(vector, 0, end + hidden) if hit[0] not in apart] if len(index) else []
         return page_of([*hits[:end], *(self._own.search(vector, 0, end) if len(self._own) else ())], offset, limit)
 
-    def _words(self) -> Words:
+    def _words(self) -> WordRanking:
         return WordsBefore(self._live.words, self._apart, self._own_words)
