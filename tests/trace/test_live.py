@@ -26,7 +26,7 @@ from kbgym.trace.events import Acted, Began, Committed, Event, Genesis, RolledBa
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
 from kbgym.trace.log import Writer
-from kbgym.trace.replay import committed, rolled_back
+from kbgym.trace.replay import rolled_back
 
 
 class Ear:
