@@ -6,15 +6,19 @@ import asyncio
 
 import pytest
 
-from kbgym.actions import Add, Answer, Invalid, Search
+from kbgym.actions import Add, Answer, Answered, Error, Invalid, Search
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact.parts import embedder_named, engine_for
-from kbgym.canonical import read_lines
+from kbgym.canonical import encode, read_lines
+from kbgym.environment import Step
+from kbgym.episode import Transcript
 from kbgym.errors import BadInput, Damaged
 from kbgym.policy import AgentFailed
-from kbgym.protocol.exam import Row, examine, read_rows, summarise
+from kbgym.protocol.exam import Row, Sheet, Shot, Summary, examine, read_rows, row_of, summarise
+from kbgym.protocol.no_store import examine_without, is_public, no_store_file
 from kbgym.protocol.run import Settings
 from kbgym.store import Store, source
+from kbgym.worlds.world import Question, World
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +151,157 @@ def test_an_outage_stops_the_exam_and_keeps_the_rows(examined, tmp_path):
     assert len(kept) == 4
     asyncio.run(examine(store.copy(), engine, questions, ReferenceReader, tmp_path / "rows"))
     assert len(list(read_lines(tmp_path / "rows", Row))) == len(questions)
+
+
+QUESTION = Question("q1", "test_in", "QC1", "job-of", "Who?", ("Ann Ash, Bob Oak", "Cy Elm"))
+SEARCHED = Step(Search("x"), Error("nothing"), "Error: nothing")
+
+
+def passed(outcome, answer=None, failure=None, usage=None):
+    steps = (SEARCHED, Step(Answer(answer), Answered(), "Answer submitted.")) if answer is not None else (SEARCHED,) * 3
+    return Transcript("reader", outcome, steps, answer, failure, usage)
+
+
+@pytest.mark.parametrize(
+    ("transcript", "question", "f1", "em", "set_f1"),
+    [
+        (passed("answered", "Bob Oak, Ann Ash"), QUESTION, 1.0, 0.0, 1.0),
+        (passed("answered", "Cy Elm"), QUESTION, 1.0, 1.0, 1.0),
+        (passed("answered", "Cy Fir"), QUESTION, 0.5, 0.0, 0.0),
+        (passed("answered", "Ann Ash"), QUESTION, 2 / 3, 0.0, 2 / 3),
+        (passed("answered", ""), QUESTION, 0.0, 0.0, 0.0),
+        (passed("out_of_budget"), QUESTION, 0.0, 0.0, 0.0),
+        (passed("agent_failed", failure="gave up"), QUESTION, None, None, None),
+        (passed("answered", "It is unknown"), Question("q", "s", "c", "t", "?", ("unknown",), (), (), True), 1, 1, 1),
+        (passed("answered", "unknown baker"), Question("q", "s", "c", "t", "?", ("unknown",), (), (), True), 0, 0, 0),
+    ],
+)
+def test_a_row_says_how_the_pass_went(transcript, question, f1, em, set_f1):
+    row = row_of(question, transcript)
+    assert (row.f1, row.em, row.set_f1) == (f1 and pytest.approx(f1), em, set_f1 and pytest.approx(set_f1))
+    assert (row.id, row.class_, row.template) == (question.id, question.class_, question.template)
+    assert (row.question, row.golds) == (question.text, question.golds)
+    assert (row.answer, row.outcome, row.failure) == (transcript.answer, transcript.outcome, transcript.failure)
+    assert (row.actions, row.characters) == (len(transcript.steps), transcript.characters)
+    assert row.shots == tuple(Shot(step.action, step.result) for step in transcript.steps)
+
+
+def test_a_row_keeps_what_was_used_and_how_it_was_ranked_only_where_that_is_not_the_papers():
+    plain = row_of(QUESTION, passed("answered", "Cy Elm"), "".join(("pa", "per")))
+    assert b"ranking" not in encode(plain) and b"usage" not in encode(plain)
+    other = row_of(QUESTION, passed("answered", "Cy Elm", usage={"tokens": 3}), "apart")
+    assert (other.ranking, other.usage) == ("apart", {"tokens": 3}) and b'"ranking":"apart"' in encode(other)
+
+
+def rows(*outcomes):
+    """Rows of questions a, b, ... : a score, or None where the agent failed; the n-th took n actions."""
+    made = []
+    for n, f1 in enumerate(outcomes, 1):
+        answer = {1.0: "Cy Elm", 0.5: "Cy Fir", 0.0: "nobody"}.get(f1)
+        question = Question("abcdef"[n - 1], "s", "c", "t", "?", ("Cy Elm",))
+        last = () if answer is None else (Step(Answer(answer), Answered(), "12345"),)
+        steps = (SEARCHED,) * (n - len(last)) + last
+        outcome = "agent_failed" if f1 is None else "answered"
+        made.append(row_of(question, Transcript("reader", outcome, steps, answer)))
+    return made
+
+
+def test_a_summary_is_of_questions_with_a_score():
+    assert summarise(rows(1.0, None, 0.5, 0.0)) == Summary(
+        n=4,
+        f1=0.5,
+        em=pytest.approx(1 / 3),
+        set_f1=pytest.approx(1 / 3),
+        actions=pytest.approx((1 + 3 + 4) / 3),
+        characters=pytest.approx((5 + 5 + 2 * 14 + 5 + 3 * 14) / 3),
+        outcomes={"agent_failed": 1, "answered": 3},
+    )
+    nothing = summarise(rows(None, None))
+    assert (nothing.n, nothing.f1, nothing.actions, nothing.outcomes) == (2, 0.0, 0.0, {"agent_failed": 2})
+
+
+def test_whoever_watches_is_told_the_means_so_far(tmp_path):
+    made = rows(None, 1.0, 0.5, 0.0)
+    questions = [Question(row.id, "s", "c", "t", "?", ("Cy Elm",)) for row in made]
+    said = []
+    (tmp_path / "rows").write_bytes(b"".join(encode(row) + b"\n" for row in made[:1]))
+    with Sheet(questions, tmp_path / "rows", lambda *words: said.append(words)) as sheet:
+        assert [question.id for question in sheet.missing] == ["b", "c", "d"]
+        for row in made[1:]:
+            sheet.add(row)
+            assert encode(row) in (tmp_path / "rows").read_bytes(), "on file as it comes"
+    assert said == [
+        (2, 4, "F1 1.000  actions 1.50"),
+        (3, 4, "F1 0.750  actions 2.00"),
+        (4, 4, "F1 0.500  actions 2.50"),
+    ]
+    assert sheet.rows == made == read_rows(tmp_path / "rows")
+    alone = []
+    with Sheet(questions[:1], None, lambda *words: alone.append(words)) as sheet:
+        sheet.add(made[0])
+    assert alone == [(1, 1, "")], "no score, no mean"
+
+
+def test_a_sheet_that_was_broken_off_keeps_the_order_in_which_rows_came(tmp_path):
+    made = rows(1.0, 0.5, 0.0)
+    questions = [Question(row.id, "s", "c", "t", "?", ("Cy Elm",)) for row in made]
+    with pytest.raises(KeyboardInterrupt), Sheet(questions, tmp_path / "rows") as sheet:
+        sheet.add(made[2])
+        sheet.add(made[0])
+        raise KeyboardInterrupt
+    assert read_rows(tmp_path / "rows") == [made[2], made[0]]
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+
+
+def test_rows_ranked_in_another_way_are_of_another_exam(tmp_path):
+    (row,) = rows(1.0)
+    question = Question(row.id, "s", "c", "t", "?", ("Cy Elm",))
+    (tmp_path / "rows").write_bytes(encode(row) + b"\n")
+    with pytest.raises(BadInput, match="ranking paper, not apart"):
+        Sheet([question], tmp_path / "rows", ranking="apart")
+
+
+def test_broken_rows_are_named_and_what_cannot_be_read_is_said(tmp_path):
+    (row,) = rows(1.0)
+    for broken in (b"{}", b"\xff"):
+        (tmp_path / "rows").write_bytes(encode(row) + b"\n" + broken + b"\n")
+        with pytest.raises(Damaged, match="rows, line 2"):
+            read_rows(tmp_path / "rows")
+    with pytest.raises(BadInput, match="cannot read"):
+        read_rows(tmp_path)
+
+
+def test_at_most_so_many_are_asked_at_once(examined):
+    store, engine, questions = examined
+    under_way, most = set(), []
+
+    class Slow:
+        async def act(self, view):
+            under_way.add(view.task.question)
+            most.append(len(under_way))
+            await asyncio.sleep(0)
+            under_way.discard(view.task.question)
+            return Answer("x")
+
+    for given, expected in (({}, 16), ({"concurrency": 3}, 3)):
+        most.clear()
+        asyncio.run(examine(store, engine, questions[:20], Slow, **given))
+        assert max(most) == expected and not under_way
+
+
+def test_without_a_store_the_same_reader_is_asked_beside_the_exam(tmp_path):
+    seen = []
+
+    class Searcher:
+        async def act(self, view):
+            seen.append(view.history[-1].observation if view.history else "")
+            return Answer("Cy Elm") if view.history else Search("anything")
+
+    file = no_store_file(tmp_path / "flat.jsonl")
+    assert file == tmp_path / "flat.nostore.jsonl"
+    settings = Settings(ranking="apart", forward_budget=2)
+    found = asyncio.run(examine_without([QUESTION], Searcher, tmp_path / "flat.jsonl", settings))
+    assert seen == ["", "Nothing found."] and found == read_rows(file) and found[0].ranking == "paper"
+    assert asyncio.run(examine_without([QUESTION], Searcher, None, settings)) == found
+    for facts, public in (({}, False), ({"public_text": False}, False), ({"public_text": True}, True)):
+        assert is_public(World((), (), facts)) is public

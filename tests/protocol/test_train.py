@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -70,6 +71,44 @@ def test_the_trace_tells_the_whole_protocol(tmp_path, start):
             by_iteration.setdefault(event.iteration, []).append(event.phase)
     assert all(phases == ["forward", "forward", "backward", "backward"] for phases in by_iteration.values())
     assert StoreFolder(tmp_path / "run").store().fingerprint == trainer.store.fingerprint
+
+
+def test_whoever_watches_is_told_how_far_it_is_and_how_it_goes(tmp_path, start):
+    said = []
+    trainer = start(tmp_path / "run", Settings(questions=12, epochs=2, embedder="hash", eval=False))
+    asyncio.run(trainer.train(lambda *words: said.append(words)))
+    folder = StoreFolder(tmp_path / "run")
+    grades = [event.f1 for event in folder.events if isinstance(event, Graded)]
+    assert [(done, total) for done, total, _ in said] == [(n, 24) for n in range(1, 25)]
+    for done, _, note in said:
+        store, recent = folder.store(done), grades[max(0, done - 20) : done]
+        f1 = sum(recent) / len(recent)
+        assert note == f"forward F1 {f1:.2f}  documents {len(store):,}  links {store.links:,}"
+    timed = [json.loads(line) for line in (tmp_path / "run" / "timing.jsonl").read_text().splitlines()]
+    assert [(line["what"], line["iteration"]) for line in timed] == [("iteration", n) for n in range(1, 25)]
+    assert all(0 < line["seconds"] < 100 for line in timed)
+    assert sorted(path.name for path in (tmp_path / "run/snapshots").iterdir()) == ["12.jsonl", "24.jsonl"]
+
+
+def test_a_model_is_called_what_it_is_and_the_first_line_remembers_it(tmp_path, start, small_world):
+    """Whatever name it was given on the command line; a role without a model has the name of the setting."""
+    settings = Settings(questions=10, epochs=1, embedder="hash", eval=False)
+    run = Run.open_or_create(tmp_path / "run", small_world, settings)
+    agents = agents_named(settings)
+    described = {"reader": {"agent": "llm:a-model"}}
+    store = StoreFolder(tmp_path / "run").store()
+    trainer = Trainer(
+        run, Agents(agents.reader, agents.curator, None, described), engine_for(store, embedder_named("hash"))
+    )
+    asyncio.run(trainer.train())
+    folder = StoreFolder(tmp_path / "run")
+    assert {(e.phase, e.agent) for e in folder.events if isinstance(e, Began)} == {
+        ("forward", "llm:a-model"),
+        ("backward", "reference"),
+    }
+    assert folder.genesis.settings == {**msgspec.to_builtins(settings), "agents": described}
+    asyncio.run(start(tmp_path / "plain", settings).train())
+    assert StoreFolder(tmp_path / "plain").genesis.settings == msgspec.to_builtins(settings)
 
 
 def test_stopping_anywhere_and_resuming_gives_the_same_bytes(tmp_path, start):
