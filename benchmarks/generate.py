@@ -18,12 +18,12 @@ from pathlib import Path
 
 
 def measure(people: int) -> dict[str, float]:
-    from kbgym.worlds.people import TEMPLATES, Graph, generate, pool_size
+    from kbgym.worlds.people import TEMPLATES, PeopleGraph, generate, pool_size
 
     start = time.perf_counter()
     world = generate(people, 0)
     made = time.perf_counter()
-    graph = Graph.from_facts(world.facts)
+    graph = PeopleGraph.from_facts(world.facts)
     instances = sum(pool_size(graph, template) for template in TEMPLATES)
     counted = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

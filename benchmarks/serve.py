@@ -30,8 +30,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kbgym.artefact.parts import embedder_named
 from kbgym.canonical import write_lines
-from kbgym.protocol.session import embedder_named
 from kbgym.serve.tokens import new_token
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import NO_QUESTIONS, generate

@@ -36,7 +36,8 @@ from kbgym.actions import (
     Unlinked,
 )
 from kbgym.canonical import encode, is_text
-from kbgym.tools import MOST_TARGETS, MOST_TEXT, ROLES, TOOLS, check, parse, render
+from kbgym.observations import render
+from kbgym.tools import MOST_TARGETS, MOST_TEXT, ROLES, TOOLS, check, parse
 
 ROLE_TOOLS = {
     "reader": ["search", "read", "answer"],

@@ -78,6 +78,18 @@ def read_lines(path: Path, type: type[T]) -> Iterator[T]:
 
 
 @contextmanager
+def write_whole(path: Path) -> Iterator[Path]:
+    """A scratch file that becomes `path`, in the place of what is there, if the block succeeds, and vanishes if not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{os.getpid()}-{path.name}")  # two processes may write the same file at once
+    try:
+        yield scratch
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+@contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A scratch folder that becomes `out` if the block succeeds and vanishes if it does not.
 

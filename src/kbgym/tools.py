@@ -1,14 +1,14 @@
-"""The ten tools: their names, roles, schemas, validation, and how their results read as text.
+"""The ten tools: their names, roles, schemas and validation.
 
 A role is a tool set: a reader is never shown an editing tool. `parse` turns what an agent sent into an action and never
-fails: what cannot be understood becomes `Invalid`, whose observation says why. Nothing here knows the store; results
-are ids, and `render` asks for texts through a function.
+fails: what cannot be understood becomes `Invalid`, whose observation says why. Nothing here knows the store, or how
+results read as text (`observations.py`).
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -16,28 +16,16 @@ import msgspec
 from kbgym.actions import (
     Action,
     Add,
-    Added,
     Answer,
-    Answered,
     Delete,
-    Deleted,
     Done,
     Edit,
-    Edited,
-    Error,
-    Finished,
-    Found,
     Invalid,
     Link,
-    Linked,
     LinkMany,
-    Merged,
-    Opened,
     Read,
-    Result,
     Search,
     Unlink,
-    Unlinked,
 )
 
 Role = Literal["reader", "curator"]
@@ -109,6 +97,12 @@ ROLES: dict[Role, tuple[str, ...]] = {
     "reader": ("search", "read", "answer"),
     "curator": ("search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "done"),
 }
+_EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"}
+
+
+def is_editing(action: Action) -> bool:
+    """Whether an action may change a store."""
+    return action.__struct_config__.tag in _EDITING
 
 
 def tools_of(role: Role) -> tuple[Tool, ...]:
@@ -209,47 +203,3 @@ def _number(value: int) -> str:
 def _plain(sentence: str) -> str:
     """Somebody else's message as one short line."""
     return "".join(c for c in sentence[:400].replace("`", "'").replace(" - at '$.", " in '") if c.isprintable())[:200]
-
-
-# -- rendering ------------------------------------------------------------------------------------------------------
-
-
-def render(result: Result, text_of: Callable[[str], str]) -> str:
-    """What the agent reads. `text_of` gives a document's text at the time of the action."""
-
-    def line(id: str) -> str:
-        return f"[{id}] {text_of(id)}"
-
-    match result:
-        case Found(ids, _):
-            return "\n".join(line(id) for id in ids) or "Nothing found."
-        case Opened(id, links):
-            if not links:
-                return f"{line(id)}\nIt links to nothing."
-            return "\n".join([line(id), f"It links to {len(links)}:", *(line(target) for target in links)])
-        case Answered():
-            return "Answer submitted."
-        case Added(id):
-            return f"Added.\n{line(id)}"
-        case Merged(into, gone):
-            folded = f", and [{gone}] was folded into it" if gone else ""
-            return f"The store already says this{folded}.\n{line(into)}"
-        case Edited(id):
-            return f"Edited.\n{line(id)}"
-        case Deleted(id):
-            return f"Deleted [{id}] and every link to it."
-        case Linked(source, linked, unknown, already, itself):
-            parts = [f"Linked [{source}] to {len(linked)} document{'' if len(linked) == 1 else 's'}."]
-            if already:
-                parts.append(f"Already linked: {', '.join(already)}.")
-            if unknown:
-                parts.append(f"No such document, skipped: {', '.join(unknown)}.")
-            if itself:
-                parts.append("A document cannot link to itself: skipped.")
-            return " ".join(parts)
-        case Unlinked(source, target):
-            return f"Removed the link from [{source}] to [{target}]."
-        case Finished():
-            return "Done."
-        case Error(message):
-            return f"Error: {message}"

@@ -1,4 +1,4 @@
-"""Questions: read exactly, split by group, duplicates found."""
+"""MadeQuestions: read exactly, split by group, duplicates found."""
 
 from collections import Counter
 from pathlib import Path

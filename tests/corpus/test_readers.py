@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.corpus.blocks import Broken
-from kbgym.corpus.build import Options, read_corpus
+from kbgym.corpus.build import ReadingOptions, read_corpus
 from kbgym.corpus.hypertext import read_html
 from kbgym.corpus.markdown import read_markdown
 
@@ -54,7 +54,7 @@ It is green.
 
 
 def texts(folder: Path, **options) -> list[str]:
-    return [document.text for document in read_corpus([folder], Options(**options)).documents]
+    return [document.text for document in read_corpus([folder], ReadingOptions(**options)).documents]
 
 
 def of(tmp_path: Path, name: str, content: str, **options) -> list[str]:
@@ -64,27 +64,30 @@ def of(tmp_path: Path, name: str, content: str, **options) -> list[str]:
 
 def test_markdown(tmp_path):
     assert of(tmp_path, "notes.md", MARKDOWN) == [
-        "Eight boats fish from Marrow Quay.",
-        "Harbour notes: They are old.",
-        "The Kestrel was built by Dunmore Yard in 1987.",
-        "Harbour notes > Kestrel & crew: *She* is 18.5 m long.",
+        "Harbour notes: tags: a",
+        "Harbour notes: tags: b",
+        "Harbour notes: Eight boats fish from Marrow Quay.",
+        "Harbour notes: Eight boats fish from Marrow Quay. They are old.",
+        "Harbour notes > Kestrel & crew: The Kestrel was built by Dunmore Yard in 1987.",
+        "Harbour notes > Kestrel & crew: The Kestrel was built by Dunmore Yard in 1987. *She* is 18.5 m long.",
         "Harbour notes > Kestrel & crew: The crew are: Jonas Vael, skipper",
         "Harbour notes > Kestrel & crew: The crew are: Petra Lind: mate",
         "Harbour notes > Kestrel & crew: The crew are: Petra Lind: cook",
         "Harbour notes > Kestrel & crew: The crew are: It leaks.",
-        "Harbour notes > Kestrel & crew: The crew are: Karl knows.",
-        "Quoted by Amos Teller in 2020.",
+        "Harbour notes > Kestrel & crew: The crew are: It leaks. Karl knows.",
+        "Harbour notes > Kestrel & crew: Quoted by Amos Teller in 2020.",
         "Harbour notes > Kestrel & crew: Boat: Dipper; Built: 2015",
         "Harbour notes > Kestrel & crew: Boat: the Brent",
+        "Harbour notes > Kestrel & crew: x = 1.0 # no sentence. At all.",
         "Harbour notes > Setext heading: It is green.",
-        "Raw HTML about Ruth Calloway.",
+        "Harbour notes > Setext heading: Raw HTML about Ruth Calloway.",
     ]
 
 
-def test_code_blocks_are_counted_and_kept_on_request(tmp_path):
+def test_code_blocks_are_counted_and_left_out_on_request(tmp_path):
     (tmp_path / "notes.md").write_text(MARKDOWN)
-    skipped = read_corpus([tmp_path], Options())
-    kept = read_corpus([tmp_path], Options(code="keep"))
+    skipped = read_corpus([tmp_path], ReadingOptions(code="skip"))
+    kept = read_corpus([tmp_path], ReadingOptions())
     assert skipped.code_blocks == kept.code_blocks == 1
     assert [d.text for d in kept.documents if d.kind == "code"] == [
         "Harbour notes > Kestrel & crew: x = 1.0 # no sentence. At all."
@@ -95,7 +98,7 @@ def test_code_blocks_are_counted_and_kept_on_request(tmp_path):
 def test_every_document_knows_its_place(tmp_path):
     for name, content in (("notes.md", MARKDOWN), ("crlf.md", MARKDOWN.replace("\n", "\r\n")), ("page.html", HTML)):
         (tmp_path / name).write_bytes(content.encode())
-    for document in read_corpus([tmp_path], Options()).documents:
+    for document in read_corpus([tmp_path], ReadingOptions(code="skip")).documents:
         source = document.source
         there = (tmp_path / source.file).read_text(encoding="utf-8")[source.start : source.end]
         words = unescape(there).translate(dict.fromkeys(map(ord, "*`|[]\\"), " "))
@@ -116,16 +119,35 @@ It has a dock.<br>The dock is dry.</p>
 
 def test_html(tmp_path):
     assert of(tmp_path, "page.html", HTML) == [
-        "Dunmore Yard was founded by Elias Dunmore <1921>.",
-        "Yards: It has a dock.",
+        "Yards: Dunmore Yard was founded by Elias Dunmore <1921>.",
+        "Yards: Dunmore Yard was founded by Elias Dunmore <1921>. It has a dock.",
         "Yards: The dock is dry.",
         "Yards > Boats: Kestrel",
-        "Petrel, built by Finn Hallow.",
+        "Yards > Boats: Petrel, built by Finn Hallow.",
         "Yards > Boats: They mend: winches",
         "Yards > Boats: They mend: rudders",
         "Yards > Boats: Boat: Brent; Cost: 5 < 6",
         "Yards > Boats: Boat: Dipper; Cost: 7",
+        "Yards > Boats: code. Here.",
         "Yards > Boats: a < b and Osric knows.",
+    ]
+
+
+def test_html_tables_definitions_and_images(tmp_path):
+    assert of(
+        tmp_path,
+        "page.html",
+        "<h1>Yards</h1><table><tr><th>Boat<th>Crew<th>Cost</tr><tr><td>Brent</td><td></td><td>7</td></tr></table>"
+        "<p>Prices:</p><table><tr><th>Owner</th><td>Ruth</td></tr></table>"
+        "<dl><dt>Slip</dt><dd>A slope. Boats use it.</dd><dt>Berth</dt><dd>A place.</dd></dl>"
+        '<p>See <code>panic!, assert!</code> and <img src="a.png" alt="a red boat"> here.</p>',
+    ) == [
+        "Yards: Boat: Brent; Cost: 7",
+        "Yards: Prices: Owner: Ruth",
+        "Yards: Slip: A slope.",
+        "Yards: Slip: Boats use it.",
+        "Yards: Berth: A place.",
+        "Yards: See panic!, assert! and a red boat here.",
     ]
 
 
@@ -179,27 +201,31 @@ def test_plain_text(tmp_path):
     )
     assert of(tmp_path, "notices.txt", content) == [
         "Notices of the office: The ice house is closed.",
-        "Dag Halvorsen knows.",
+        "Notices of the office: Dag Halvorsen knows.",
         "Notices of the office: Bring: ice",
-        "Bring: Nell's salt.",
+        "Notices of the office: Bring: Nell's salt.",
     ]
 
 
 def test_jsonl(tmp_path):
     content = '{"title": "Kestrel", "text": "She is old. Jonas Vael sails her."}\n\n{"text": "Ruth is here."}\n'
     (tmp_path / "docs.jsonl").write_text(content)
-    documents = read_corpus([tmp_path], Options()).documents
-    assert [d.text for d in documents] == ["Kestrel: She is old.", "Jonas Vael sails her.", "docs: Ruth is here."]
+    documents = read_corpus([tmp_path], ReadingOptions()).documents
+    assert [d.text for d in documents] == [
+        "Kestrel: She is old.",
+        "Kestrel: Jonas Vael sails her.",
+        "docs: Ruth is here.",
+    ]
     assert [content[d.source.start : d.source.end] for d in documents] == [content.splitlines()[n] for n in (0, 0, 2)]
 
 
 def test_csv_with_and_without_a_text_column(tmp_path):
     (tmp_path / "a.csv").write_text('title,text\nPetrel,"She is ""green"".\nAmos Teller owns her."\n')
     (tmp_path / "b.tsv").write_text("Boat\tBuilt\nBrent\t1998\n\t\nDipper\t\n")
-    documents = read_corpus([tmp_path], Options()).documents
+    documents = read_corpus([tmp_path], ReadingOptions()).documents
     assert [d.text for d in documents] == [
         'Petrel: She is "green".',
-        "Amos Teller owns her.",
+        "Petrel: Amos Teller owns her.",
         "b: Boat: Brent; Built: 1998",
         "b: Boat: Dipper",
     ]
@@ -209,7 +235,7 @@ def test_csv_with_and_without_a_text_column(tmp_path):
 
 def test_a_sentence_that_is_too_long_is_cut_and_counted(tmp_path):
     (tmp_path / "long.md").write_text("The Kestrel " + "sails, " * 2_000 + "and rests.")
-    corpus = read_corpus([tmp_path], Options())
+    corpus = read_corpus([tmp_path], ReadingOptions())
     assert corpus.long_sentences == 1 and len(corpus.documents) > 3
     assert all(len(document.text) <= 4_000 for document in corpus.documents)
 
@@ -223,9 +249,9 @@ def test_links_between_pages(tmp_path):
     (tmp_path / "sub" / "b.md").write_text(
         "# Beta Page\n\nBack to [a](../a.md) with Karl. Then to [[a|Alpha]] and Ruth.\n"
     )
-    linked = read_corpus([tmp_path], Options(links=True))
+    linked = read_corpus([tmp_path], ReadingOptions(links=True))
     a, b = linked.documents[0], linked.documents[3]
     assert a.links == (b.id,) and b.links == (a.id,)
     assert linked.documents[4].links == (a.id,)
     assert linked.dead_links == 1
-    assert not any(document.links for document in read_corpus([tmp_path], Options()).documents)
+    assert not any(document.links for document in read_corpus([tmp_path], ReadingOptions()).documents)

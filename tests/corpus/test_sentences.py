@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym import tools
-from kbgym.corpus.sentences import MOST_TEXT, clean, context, dangles, pieces, split
+from kbgym.corpus.sentences import MOST_TEXT, WINDOW, clean, pieces, split
 
 # Every line is one paragraph, given as its sentences.
 NASTY = [
@@ -62,38 +62,6 @@ def test_splitting_loses_nothing_but_white_space(text):
     assert all(a < b <= c < d for (a, b), (c, d) in pairwise(spans))
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "She was built in 1923 by Olsen.",
-        "It's older than the Petrel.",
-        "The boat was sold to Ingrid Falk.",
-        "This is the oldest yard in Marrow Quay.",
-        "Prices are in crowns.",
-        "there is no berth.",
-        "However, Jonas Vael left.",
-        "I do not know what I want.",
-        "...",
-    ],
-)
-def test_these_dangle(sentence):
-    assert dangles(sentence)
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    ["The Kestrel is a trawler.", "Jonas Vael left.", "Berth 2 is the Kestrel's.", "NASA pays.", "In May, Ruth sails."],
-)
-def test_these_stand_alone(sentence):
-    assert not dangles(sentence)
-
-
-def test_context_is_title_and_sections_and_never_long():
-    assert context("Boats", ("Kestrel", "Engine")) == "Boats > Kestrel > Engine: "
-    assert context("", ()) == ""
-    assert len(context("T" * 200, ("S" * 200, "R" * 500))) < 310
-
-
 def test_the_longest_document_is_the_longest_text_an_agent_may_send():
     assert MOST_TEXT == tools.MOST_TEXT
 
@@ -104,6 +72,37 @@ def test_a_long_stretch_is_cut_into_pieces_that_fit(text, most):
     found = list(pieces(text, start, end, most)) if start < end else []
     assert all(0 < b - a <= most for a, b in found)
     assert "".join("".join(text[a:b].split()) for a, b in found) == "".join(text.split())
+
+
+def test_nothing_ends_inside_a_code_span():
+    text = "Use panic!, assert! and assert_eq! here. Bar! is one. It works."
+    spans = [
+        (text.index(word), text.index(word) + len(word)) for word in ("panic!, assert! and assert_eq!", "Bar! is one")
+    ]
+    assert [text[start:end] for start, end in split(text, solid=spans)] == [
+        "Use panic!, assert! and assert_eq! here.",
+        "Bar! is one.",
+        "It works.",
+    ]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Ruth is here. ", "It is old. ", "'a' ", "word ", '"Where?" ', "z. B. ", "x" * 300]),
+        max_size=80,
+    )
+)
+def test_a_long_text_is_split_in_windows_like_a_short_one(parts):
+    """Every end of a sentence that is far from the end of a window is found."""
+    text = "".join(parts) * (1 + WINDOW // max(1, len("".join(parts)))) if parts else ""
+    spans = split(text)
+    assert "".join("".join(text[start:end] for start, end in spans).split()) == "".join(text.split())
+    assert all(a < b <= c < d for (a, b), (c, d) in pairwise(spans))
+
+
+def test_windows_do_not_cut_sentences():
+    sentence = "The Kestrel, which Jonas Vael sails, was built in 1987 at the old yard. "
+    assert len(split(sentence * 500)) == 500
 
 
 def test_it_is_cut_at_clauses_where_there_are_any():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.corpus.build import Options
+from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.make import Made, load_old, make, replace_world
 from kbgym.corpus.update import changes, keep_ids
 from kbgym.errors import BadInput
@@ -32,7 +32,7 @@ def notes(tmp_path):
 
 
 def again(folder, old: World, questions=None, **options) -> Made:
-    return make([folder], questions, Options(**options), old=old)
+    return make([folder], questions, ReadingOptions(**options), old=old)
 
 
 def by_text(world: World) -> dict[str, str]:
@@ -40,7 +40,7 @@ def by_text(world: World) -> dict[str, str]:
 
 
 def test_nothing_changed(notes, tmp_path):
-    old = make([notes], None, Options()).world
+    old = make([notes], None, ReadingOptions()).world
     old.save(tmp_path / "w")
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "w").iterdir()}
     made = again(notes, load_old(tmp_path / "w"))
@@ -54,24 +54,28 @@ def test_a_copy_elsewhere_is_the_same_world(notes, tmp_path):
     other.mkdir()
     for path in notes.iterdir():
         (other / path.name).write_bytes(path.read_bytes())
-    assert make([other], None, Options()).world.hash == make([notes], None, Options()).world.hash
+    assert make([other], None, ReadingOptions()).world.hash == make([notes], None, ReadingOptions()).world.hash
 
 
 def test_only_what_changed_changes(notes):
-    old = make([notes], None, Options()).world
+    old = make([notes], None, ReadingOptions()).world
     text = BOATS.replace("She is old and slow.", "She is old and fast.").replace(" She is green.", "")
     (notes / "boats.md").write_text(text + "\nRuth Calloway sails the Whimbrel.\n")
     made = again(notes, old)
     before, after = by_text(old), by_text(made.world)
-    assert [d.text for d in made.changed.edited] == ["Boats > Kestrel: She is old and fast."]
-    assert [d.text for d in made.changed.added] == ["Ruth Calloway sails the Whimbrel."]
-    assert made.changed.removed == (before["Boats > Petrel: She is green."],)
-    assert after["Boats > Kestrel: She is old and fast."] == before["Boats > Kestrel: She is old and slow."]
+    slow, fast = (
+        f"Boats > Kestrel: The Kestrel was built by Dunmore Yard. She is old and {how}." for how in ("slow", "fast")
+    )
+    assert [d.text for d in made.changed.edited] == [fast]
+    assert [d.text for d in made.changed.added] == ["Boats > Petrel: Ruth Calloway sails the Whimbrel."]
+    green = "Boats > Petrel: The Petrel was built by Finn Hallow. She is green."
+    assert made.changed.removed == (before[green],)
+    assert after[fast] == before[slow]
     assert all(after[text] == id for text, id in before.items() if text in after)
 
 
 def test_an_update_of_an_update_changes_nothing(notes, tmp_path):
-    first = make([notes], None, Options()).world
+    first = make([notes], None, ReadingOptions()).world
     first.save(tmp_path / "w")
     (notes / "boats.md").write_text(BOATS.replace("old and slow", "new and slow"))
     second = again(notes, first).world
@@ -82,7 +86,7 @@ def test_an_update_of_an_update_changes_nothing(notes, tmp_path):
 
 
 def test_the_old_sentence_comes_back_under_the_same_id(notes):
-    first = make([notes], None, Options()).world
+    first = make([notes], None, ReadingOptions()).world
     (notes / "boats.md").write_text(BOATS.replace("old and slow", "new and slow"))
     second = again(notes, first).world
     (notes / "boats.md").write_text(BOATS)
@@ -90,20 +94,19 @@ def test_the_old_sentence_comes_back_under_the_same_id(notes):
 
 
 def test_moved_renamed_and_reheaded_sentences_keep_their_ids(notes):
-    old = make([notes], None, Options()).world
+    old = make([notes], None, ReadingOptions()).world
     head, kestrel, petrel = BOATS.partition("\n## Kestrel")[0], *BOATS.split("## ")[1:]
     (notes / "boats.md").write_text(f"{head}\n## {petrel}\n## {kestrel.replace('Kestrel', 'The Kestrel', 1)}")
     (notes / "crews.md").rename(notes / "people.md")
     made = again(notes, old)
     assert {d.id for d in made.world.documents} == {d.id for d in old.documents}
-    assert {d.text for d in made.changed.edited} == {
-        "Boats > The Kestrel: She is old and slow.",
-    }
+    assert {d.text.partition(": ")[0] for d in made.changed.edited} == {"Boats > The Kestrel"}
     assert len(made.changed.moved) >= 4 and not made.changed.added and not made.changed.removed
+    assert made.renamed == {"crews.md": "people.md"}
 
 
 def test_a_new_sentence_in_an_old_place_is_not_an_edit(notes):
-    old = make([notes], None, Options()).world
+    old = make([notes], None, ReadingOptions()).world
     (notes / "crews.md").write_text("# Crews\n\nJonas Vael sails the Kestrel. Nobody knows where Sam Okoro went.\n")
     changed = again(notes, old).changed
     assert (len(changed.added), len(changed.edited), len(changed.removed)) == (1, 0, 1)
@@ -114,7 +117,7 @@ def test_questions_follow(notes, tmp_path):
     qa.write_text(
         "question,answer,support\nWho owns the Petrel?,Amos Teller,Amos Teller owns her\nWho cooks?,Petra,cooks\n"
     )
-    old = make([notes], qa, Options()).world
+    old = make([notes], qa, ReadingOptions()).world
     (notes / "crews.md").write_text("# Crews\n\nJonas Vael sails the Kestrel.\n")
     made = again(notes, old)
     assert made.lost_supports == 1 and [len(q.support) for q in made.world.questions] == [1, 0]
@@ -124,7 +127,7 @@ def test_questions_follow(notes, tmp_path):
 
 
 def test_an_interrupted_replacement_is_put_back(notes, tmp_path):
-    make([notes], None, Options()).world.save(tmp_path / "w")
+    make([notes], None, ReadingOptions()).world.save(tmp_path / "w")
     (tmp_path / "w").rename(tmp_path / ".w.old")
     assert load_old(tmp_path / "w").documents
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "w"]
@@ -137,13 +140,55 @@ def test_only_a_corpus_is_updated(tmp_path):
 
 
 def test_other_files_in_the_folder_are_not_lost(notes, tmp_path):
-    old = make([notes], None, Options()).world
+    old = make([notes], None, ReadingOptions()).world
     old.save(tmp_path / "w")
     (tmp_path / "w" / "precious.txt").write_text("mine")
     (notes / "crews.md").unlink()
     with pytest.raises(BadInput, match="precious"):
         replace_world(old, again(notes, old).world, tmp_path / "w")
     assert (tmp_path / "w" / "precious.txt").read_text() == "mine" and World.load(tmp_path / "w").hash == old.hash
+
+
+def test_a_renamed_file_keeps_its_ids_whatever_its_title_becomes(tmp_path):
+    """Without a heading the file's name is the title, so every text changes; and something was edited as well."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    text = "Jonas Vael sails. Petra Lind cooks for the crew. No.\n\nThe third is Sam Okoro, deckhand."
+    (folder / "crews.md").write_text(text)
+    (folder / "a.md").write_text("# A\n\nSee [the crews](crews.md) for Ruth.\n")
+    old = make([folder], None, ReadingOptions(links=True)).world
+    (folder / "crews.md").unlink()
+    (folder / "people.md").write_text(text.replace("for the crew", "for the whole crew"))
+    made = again(folder, old, links=True)
+    assert made.renamed == {"crews.md": "people.md"}
+    assert {d.id for d in made.world.documents} == {d.id for d in old.documents}
+    assert not made.changed.added and not made.changed.removed
+    assert all(d.text.startswith("people: ") for d in made.world.documents if d.source.file == "people.md")
+    linking = next(d for d in made.world.documents if d.links)
+    assert linking.source.file == "a.md" and made.corpus.dead_links == 0, "a.md still says crews.md"
+    third = again(folder, made.world, links=True)
+    assert third.world.hash == made.world.hash and not third.renamed
+
+
+def test_questions_whose_support_changed_are_named(notes, tmp_path):
+    qa = tmp_path / "qa.csv"
+    qa.write_text(
+        "question,answer,support\nWho owns the Petrel?,Amos Teller,Amos Teller owns her\n"
+        "Who cooks?,Petra Lind,Petra Lind cooks\nWho built the Kestrel?,Dunmore Yard,by Dunmore Yard\n"
+        "Who owns the Kestrel?,Ingrid Falk,Ingrid Falk owns\n"
+    )
+    old = make([notes], qa, ReadingOptions()).world
+    (notes / "boats.md").write_text(
+        BOATS.replace("Amos Teller owns her", "Nell Osgood owns her").replace(
+            "by Dunmore Yard.", "by Dunmore Yard in May."
+        )
+    )
+    (notes / "crews.md").write_text("# Crews\n\nJonas Vael sails the Kestrel.\n")
+    doubts = {one.text: one for one in again(notes, old).doubtful}
+    assert set(doubts) == {"Who owns the Petrel?", "Who cooks?", "Who built the Kestrel?"}
+    assert not doubts["Who owns the Petrel?"].said and len(doubts["Who owns the Petrel?"].edited) == 1
+    assert not doubts["Who cooks?"].said and len(doubts["Who cooks?"].removed) == 1
+    assert doubts["Who built the Kestrel?"].said, "the answer is still there"
 
 
 SENTENCES = st.lists(st.sampled_from(["a b c.", "a b d.", "x y z.", "x y w.", "p.", "q.", "r."]), max_size=12)
@@ -161,13 +206,13 @@ def drafted(sentences: list[str], file: str) -> list[Document]:
 @given(SENTENCES, SENTENCES, SENTENCES)
 def test_ids_are_unique_and_changes_lead_from_old_to_new(one, other, third):
     old = drafted(one, "f")
-    new = keep_ids(old, drafted(other, "f"))
+    new = keep_ids(old, drafted(other, "f")).documents
     assert [d.text for d in new] == other and len({d.id for d in new}) == len(new)
-    newer = keep_ids(new, drafted(third, "f"))
+    newer = keep_ids(new, drafted(third, "f")).documents
     found = changes(new, newer)
     state = {d.id: d.text for d in new if d.id not in found.removed}
     state |= {d.id: d.text for d in (*found.edited, *found.added)}
     assert state == {d.id: d.text for d in newer}
-    assert keep_ids(newer, drafted(third, "f")) == newer
+    assert keep_ids(newer, drafted(third, "f")).documents == newer
     kept = {d.text for d in new} & {d.text for d in newer}
     assert not any(d.text in kept and one.count(d.text) == 1 for d in found.added if third.count(d.text) == 1)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kbgym.search.chroma import ChromaIndex
 
 from kbgym.errors import BadInput, Missing
 from kbgym.search import chroma
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.chroma import ChromaIndex
 from kbgym.search.embed import HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex, TextIndex

@@ -22,7 +22,7 @@ from kbgym.errors import BadInput
 SHOWN = 400  # rows printed for one cell
 
 
-class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+class CellSource(msgspec.Struct, frozen=True, omit_defaults=True):
     """Lines of a file. `field` says what of them was used; no ids means all of them."""
 
     file: str
@@ -37,7 +37,7 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     value: float | str | None
     formula: str
-    sources: tuple[Source, ...] = ()
+    sources: tuple[CellSource, ...] = ()
     low: float | None = None
     high: float | None = None
 
@@ -46,7 +46,7 @@ class Line(msgspec.Struct, frozen=True):
     """A row of a table; `paper` marks a row of the paper's own figures, no cells a heading."""
 
     head: str
-    cells: tuple[Cell | None, ...] = ()
+    cells: Sequence[Cell | None] = ()
     paper: bool = False
 
 
@@ -55,8 +55,8 @@ class Table(msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    columns: Sequence[str]
+    lines: Sequence[Line]
     caption: str
     sentence: str
     head: str = ""
@@ -67,13 +67,23 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def number(
-    id: str, value: float | None, formula: str, sources: Sequence[Source] = (), digits: int = 3, percent: bool = False
+    id: str,
+    value: float | None,
+    formula: str,
+    sources: Sequence[CellSource] = (),
+    digits: int = 3,
+    percent: bool = False,
 ) -> Cell:
     return Cell(id, shown(value, digits, percent), value, formula, tuple(sources))
 
 
 def estimate(
-    id: str, found: Interval, formula: str, sources: Sequence[Source] = (), digits: int = 3, mark: float | None = None
+    id: str,
+    found: Interval,
+    formula: str,
+    sources: Sequence[CellSource] = (),
+    digits: int = 3,
+    mark: float | None = None,
 ) -> Cell:
     """A value with its interval; a star where the interval excludes `mark`."""
     star = "*" if mark is not None and not found.low <= mark <= found.high else ""
@@ -164,7 +174,7 @@ def explain(root: Path, cells: Mapping[str, Cell], id: str) -> str:
     return "\n".join(lines)
 
 
-def _rows(file: Path, source: Source) -> list[str]:
+def _rows(file: Path, source: CellSource) -> list[str]:
     """The lines of an exam, with the fields that were used; of other files the ids alone."""
     if file.suffix != ".jsonl" or file.parent.name != "exams":
         return [f"           {id}" for id in source.ids[:SHOWN]]

@@ -11,11 +11,11 @@ from statistics import fmean, stdev
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
 
 
-class Point(msgspec.Struct, frozen=True):
+class CurvePoint(msgspec.Struct, frozen=True):
     """Means over the questions of a group (or of all of them), then over seeds; `spread` is the sd over seeds."""
 
     iteration: int
@@ -41,14 +41,14 @@ def arm_at(results: Results, arm: str, iteration: int, last: int) -> str:
     return "flat" if iteration == 0 else arm if iteration == last else f"{arm}@{iteration}"
 
 
-def curve(results: Results, arm: str) -> list[Point]:
-    settings = results.seeds[0].trained[arm].run.settings
+def curve(results: Results, arm: str) -> list[CurvePoint]:
+    settings = results.seeds[0].trained[arm].settings
     last = settings.questions * settings.epochs
     steps = [0, *examined(results.seeds[0], arm, results.groups), last]
     return [_point(results, arm, step, arm_at(results, arm, step, last)) for step in dict.fromkeys(steps)]
 
 
-def _point(results: Results, arm: str, iteration: int, name: str) -> Point:
+def _point(results: Results, arm: str, iteration: int, name: str) -> CurvePoint:
     means: dict[str, dict[str, float]] = {"actions": {}, "f1": {}, "characters": {}}
     spread: dict[str, dict[str, float]] = {"actions": {}, "f1": {}}
     for group in (*results.groups, POOLED):
@@ -62,7 +62,7 @@ def _point(results: Results, arm: str, iteration: int, name: str) -> Point:
             if field in spread:
                 spread[field][group] = stdev(of_seed) if len(of_seed) > 1 else 0.0
     trained = [seed.trained[arm] for seed in results.seeds]
-    return Point(
+    return CurvePoint(
         iteration=iteration,
         spent=fmean(one.spent[iteration].actions for one in trained),
         coverage=fmean(one.coverage_at(iteration) for one in trained),
@@ -83,7 +83,8 @@ def learning(results: Results, arm: str) -> Table:
     for point in points:
         name = arm_at(results, arm, point.iteration, last)
         traces = [
-            Source(seed.trained[arm].trace, f"the store after iteration {point.iteration}") for seed in results.seeds
+            CellSource(seed.trained[arm].trace, f"the store after iteration {point.iteration}")
+            for seed in results.seeds
         ]
         id = f"learning/{arm}/{point.iteration}"
         cells: list[Cell | None] = [
@@ -135,8 +136,8 @@ def learning(results: Results, arm: str) -> Table:
     )
 
 
-def _slope(results: Results, arm: str, points: list[Point]) -> str:
-    questions = results.seeds[0].trained[arm].run.settings.questions
+def _slope(results: Results, arm: str, points: list[CurvePoint]) -> str:
+    questions = results.seeds[0].trained[arm].settings.questions
     inside = [point for point in points if point.iteration == questions]
     if not inside:
         return ""

@@ -11,7 +11,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from kbgym.analysis.curves import Point, curve
+from kbgym.analysis.curves import CurvePoint, curve
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.tables.arms import f1_difference, rho
 from kbgym.errors import Missing
@@ -124,7 +124,7 @@ def learning_panels(results: Results, arm: str) -> str:
         axis.errorbar(shares, values, yerr=spread, color=colour, marker="o", ms=4.5, lw=1.4, elinewidth=0.8)
         _name_points(axis, shares, values, steps)
         axis.set_xlabel("coverage, % of the originals (numbers: iteration)")
-    questions = results.seeds[0].trained[arm].run.settings.questions
+    questions = results.seeds[0].trained[arm].settings.questions
     for axis in axes[0]:
         axis.axvline(questions, color="#666666", lw=0.9, ls="--")
         axis.set_xlabel("training iteration (dashed: epoch 2 begins)")
@@ -173,7 +173,7 @@ def growth(results: Results, arm: str) -> str:
         documents.plot(steps, added, color=BLUE, lw=1.2, ls="--", label=names[1])
         links.plot(steps, [p.links for p in points], color=GREEN, lw=1.5)
     for axis, name, letter in ((documents, "documents", "a"), (links, "links", "b")):
-        axis.axvline(results.seeds[0].trained[arm].run.settings.questions, color="#666666", lw=0.9, ls="--")
+        axis.axvline(results.seeds[0].trained[arm].settings.questions, color="#666666", lw=0.9, ls="--")
         axis.set_xlabel("training iteration (dashed: epoch 2)")
         axis.set_ylabel(name)
         axis.set_title(f"({letter})", loc="left", fontsize=10)
@@ -205,7 +205,7 @@ def ablation_curves(results: Results) -> str:
         (axes[1][1], "characters a question, pooled", lambda p: p.characters[POOLED]),
     )
     for place, arm in enumerate(results.trainings):
-        points: list[Point] = curve(results, arm)
+        points: list[CurvePoint] = curve(results, arm)
         colour, marker = ARM_COLOURS[place % len(ARM_COLOURS)], "os^Dvp*X"[place % 8]
         for axis, name, value in panels:
             spent = [point.spent for point in points]

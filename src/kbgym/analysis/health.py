@@ -17,7 +17,7 @@ from kbgym.analysis.coverage import Coverage, coverage
 from kbgym.analysis.keys import telling_words
 from kbgym.store import Ledger, Record, Store, ledger
 from kbgym.store.store import normalised
-from kbgym.worlds.truth import truth_of
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
 
@@ -65,7 +65,7 @@ class Health(msgspec.Struct, frozen=True):
 
 def health(store: Store, world: World | None = None, origins: Sequence[str] = ()) -> Health:
     """Examine a store; `origins` are the originals it began with, of which those no document carries are lost."""
-    truth = truth_of(world) if world else None
+    truth = kind_of(world).truth(world) if world else None
     auditor = Auditor(store, truth)
     audit = auditor.audit()
     authored = [record for record in store if record.flag == "authored"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def layout(trained: Trained, embedder: Embedder) -> Layout:
     """Where each document of the last store lies; from the run folder if it was worked out for this very store."""
     store = trained.store
     key = digest_of([store.fingerprint, embedder.name])
-    file = trained.folder / FILE
+    file = Path(trained.where) / FILE
     if file.exists():
         kept = decode(file.read_bytes(), dict[str, Any])
         if kept.get("store") == key:
@@ -56,7 +57,7 @@ def layout(trained: Trained, embedder: Embedder) -> Layout:
 def panels(trained: Trained, places: Layout) -> bytes:
     """The store at the beginning, after the first epoch and at the end, four sound indexes named in the last."""
     plt = plotting()
-    settings = trained.run.settings
+    settings = trained.settings
     last = settings.questions * settings.epochs
     steps = list(dict.fromkeys((0, settings.questions, last)))
     widths = {"width_ratios": [*([1.0] * (len(steps) - 1)), 1 + ROOM]}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published, shown
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
 from kbgym.analysis.curves import curve, examined, learning
 from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
@@ -22,7 +22,6 @@ from kbgym.errors import Missing
 from kbgym.search.embed import Embedder
 
 Embedders = Callable[[str], Embedder]
-BENCHMARKS = ("people", "phantomwiki")  # the kinds of world the paper has figures for
 
 
 def make_report(place: Path, embedder: Embedders | None = None, beside: Path | None = None) -> Report:
@@ -57,7 +56,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 arms.by_seed(results),
                 groups.non_inferiority(results),
                 groups.budget_split(results),
-                benchmarks(results, other) if results.kind in BENCHMARKS else None,
+                benchmarks(results, other) if results.kind in (paper.KIND, paper.OTHER) else None,
             ],
         ),
         (
@@ -213,7 +212,7 @@ def _network(results: Results, arm: str, embedder: Embedders | None) -> Figure:
     def draw() -> bytes:
         if embedder is None:
             raise Missing("the map was not asked for; `kbgym report` draws it.")
-        return network.panels(trained, network.layout(trained, embedder(trained.run.settings.embedder)))
+        return network.panels(trained, network.layout(trained, embedder(trained.settings.embedder)))
 
     return _figure(f"network-{arm}", f"The network that was built: {results.label(arm)}", caption, sentence, draw)
 
@@ -223,7 +222,7 @@ def worlds(results: Results) -> Table:
     lines = []
     for seed in results.seeds:
         world = seed.world
-        files = [Source(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
+        files = [CellSource(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
         values = [len(world.documents), len(world.questions), *(len(world.split(s)) for s in SPLITS)]
         names = ("documents", "questions", *SPLITS)
         cells = [
@@ -234,7 +233,7 @@ def worlds(results: Results) -> Table:
         probe = results.sources("flat", POOLED, "id", seeds=[seed])
         cells.append(number(f"worlds/seed-{seed.number}/probe", asked, "questions of all probe groups", probe, 0))
         lines.append(Line(f"seed {seed.number}", tuple(cells)))
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         theirs: list[Cell | None] = [
             published(f"worlds/{name}", value, 0)
             for name, value in zip(
@@ -261,7 +260,7 @@ def benchmarks(results: Results, other: Results | None) -> Table:
     for one in (results, other):
         if one is None:
             continue
-        name = "PhantomWiki" if one.kind == "phantomwiki" else "People universe"
+        name = one.world_kind.title
         for arm in one.trainings:
             cells: list[Cell | None] = []
             for group in groups:

@@ -14,20 +14,20 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.cells import Source
+from kbgym.analysis.cells import CellSource
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
 from kbgym.analysis.trajectory import Trajectory, trajectory
-from kbgym.canonical import read_lines
+from kbgym.artefact import Artefact
 from kbgym.errors import BadInput
-from kbgym.experiment.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
-from kbgym.protocol.exam import Row
+from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
+from kbgym.observations import render
+from kbgym.protocol.exam import Row, read_rows
 from kbgym.protocol.run import Run
 from kbgym.store import Store
-from kbgym.tools import render
-from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
-from kbgym.trace.folder import StoreFolder
+from kbgym.trace.events import Acted, Committed, Ended, Event
+from kbgym.worlds.kinds import WorldKind, kind_of
 from kbgym.worlds.world import World
 
 ORDER = ("trained", "both", "one", "neither", "unseen")
@@ -49,23 +49,14 @@ def tokens_of(event: Ended | Row) -> int:
     return int(usage.get("prompt", 0)) + int(usage.get("completion", 0))
 
 
-class Trained:
+class Trained(Artefact):
     """One training of one seed; everything about its store comes from its trace."""
 
     def __init__(self, folder: Path, root: Path, name: str, label: str) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.name = name
         self.label = label
         self.trace = str((folder / "trace.jsonl").relative_to(root))
-        self.run = Run(folder)
-
-    @cached_property
-    def place(self) -> StoreFolder:
-        return StoreFolder(self.folder)
-
-    @cached_property
-    def store(self) -> Store:
-        return self.place.store()
 
     @cached_property
     def trajectory(self) -> Trajectory:
@@ -73,8 +64,7 @@ class Trained:
 
     @cached_property
     def health(self) -> Health:
-        origins = tuple(origin for record in self.place.initial for origin in record.origins)
-        return health(self.store, self.run.world, origins)
+        return health(self.store, self.world, self.origins)
 
     @cached_property
     def spent(self) -> dict[int, Spent]:
@@ -106,7 +96,8 @@ class Seed:
         self.number = number
         self.folder = folder
         self.root = root
-        self.trained = {name: Trained(place, root, name, label) for name, label, place in trainings}
+        begun = [one for one in trainings if (one[2] / "run.json").exists()]
+        self.trained = {name: Trained(place, root, name, label) for name, label, place in begun}
         self._rows: dict[tuple[str, str], tuple[Row, ...]] = {}
 
     @cached_property
@@ -116,7 +107,7 @@ class Seed:
     def file(self, arm: str, group: str) -> Path:
         """A run calls its only trained store `trained`."""
         path = self.folder / "exams" / f"{arm}-{group}.jsonl"
-        if not path.exists() and arm in self.trained and self.trained[arm].folder == self.folder:
+        if not path.exists() and arm in self.trained and self.trained[arm].where == str(self.folder):
             return self.folder / "exams" / f"trained-{group}.jsonl"
         return path
 
@@ -125,7 +116,7 @@ class Seed:
 
     def rows(self, arm: str, group: str) -> tuple[Row, ...]:
         if (arm, group) not in self._rows:
-            self._rows[arm, group] = tuple(read_lines(self.file(arm, group), Row))
+            self._rows[arm, group] = tuple(read_rows(self.file(arm, group)))
         return self._rows[arm, group]
 
     @cached_property
@@ -164,6 +155,10 @@ class Results:
         self.base = root  # what files are named from; a report's own root when these results stand beside its own
         self.plan = plan
         self.seeds = tuple(seeds)
+        begun = {(one.number, name) for one in seeds for name in one.trained}
+        wanted = [(seed, one.name) for seed in plan.seeds for one in plan.trainings] if plan else []
+        if late := [f"seed-{seed}/{name}" for seed, name in wanted if (seed, name) not in begun]:
+            raise BadInput(f"{root} has no {late[0]} yet; run the experiment first.")
         first = self.seeds[0]
         self.trainings = tuple(first.trained)
         known = [*(plan.arms if plan else ("flat",)), *self.trainings]
@@ -173,7 +168,7 @@ class Results:
         whole = [arm for arm in known if all(seed.has(arm, group) for seed in self.seeds for group in self.groups)]
         self.arms = tuple(whole)
         self.missing = tuple(arm for arm in known if arm not in whole)
-        self.settings = first.trained[self.trainings[0]].run.settings
+        self.settings = first.trained[self.trainings[0]].settings
 
     def label(self, arm: str) -> str:
         for seed in self.seeds:
@@ -183,10 +178,14 @@ class Results:
                 return str(seed.arms[arm]["label"])
         return {"flat": "B1 flat"}.get(arm, arm)
 
+    @cached_property
+    def world_kind(self) -> WorldKind:
+        return kind_of(self.seeds[0].world)
+
     @property
     def kind(self) -> str:
-        """The kind of world: people, phantomwiki, or whatever it says."""
-        return str(self.seeds[0].world.facts.get("kind", "corpus"))
+        """The name of the kind of world: people, phantomwiki, or whatever it says."""
+        return self.world_kind.name or "corpus"
 
     @property
     def reference(self) -> bool:
@@ -198,8 +197,8 @@ class Results:
         if self.reference:
             return "the reference agents (deterministic rules, no language model)"
         # A cassette is called what was recorded in it.
-        genesis = self.seeds[0].trained[self.trainings[0]].place.events[0]
-        known = genesis.settings.get("agents", {}) if isinstance(genesis, Genesis) else {}
+        genesis = self.seeds[0].trained[self.trainings[0]].place.genesis
+        known = genesis.settings.get("agents", {}) if genesis else {}
         reader, curator = (
             known.get(role, {}).get("agent", getattr(self.settings, role)) for role in ("reader", "curator")
         )
@@ -235,10 +234,10 @@ class Results:
 
     def sources(
         self, arm: str, group: str, field: str, base: str | None = None, seeds: Sequence[Seed] | None = None
-    ) -> list[Source]:
+    ) -> list[CellSource]:
         names = self.groups if group == POOLED else (group,)
         return [
-            Source(os.path.relpath(seed.file(one, name), self.base), field)
+            CellSource(os.path.relpath(seed.file(one, name), self.base), field)
             for seed in (self.seeds if seeds is None else seeds)
             for name in names
             for one in (arm, base)
@@ -246,25 +245,25 @@ class Results:
         ]
 
 
-def open_results(place: Path) -> Results:
-    """An experiment folder, or a run folder with exams."""
+def open_seeds(place: Path) -> tuple[Plan | None, list[Seed]]:
+    """The seeds of an experiment that have begun, each with its trainings that have; a run is one seed of no plan."""
     if (place / FILE).exists():
         plan = read_plan(place)
-        return Results(place, plan, [_seed(place, plan.trainings, number) for number in plan.seeds])
-    if (place / "run.json").exists():
-        run = Run(place)
-        name = f"trained-{run.settings.strategy}"
-        return Results(
-            place, None, [Seed(run.settings.seed, place, place, [(name, f"Trained ({run.settings.strategy})", place)])]
-        )
-    raise BadInput(f"{place} is neither an experiment nor a run: it has no {FILE} and no run.json.")
+        begun = [(number, folder) for number in plan.seeds if (folder := seed_folder(place, number)).is_dir()]
+        return plan, [
+            Seed(number, folder, place, [(one.name, one.label, folder / one.name) for one in plan.trainings])
+            for number, folder in begun
+        ]
+    if not (place / "run.json").exists():
+        raise BadInput(f"{place} is neither an experiment nor a run: it has no {FILE} and no run.json.")
+    settings = Run(place).settings
+    trained = (f"trained-{settings.strategy}", f"Trained ({settings.strategy})", place)
+    return None, [Seed(settings.seed, place, place, [trained])]
 
 
-def _seed(root: Path, trainings: Sequence[Training], number: int) -> Seed:
-    folder = seed_folder(root, number)
-    if not folder.is_dir():
-        raise BadInput(f"{root} has no {folder.name} yet; run the experiment first.")
-    return Seed(number, folder, root, [(one.name, one.label, folder / one.name) for one in trainings])
+def open_results(place: Path) -> Results:
+    """An experiment folder, or a run folder with exams."""
+    return Results(place, *open_seeds(place))
 
 
 __all__ = ["LABELS", "LESSONS", "ORDER", "POOLED", "Pair", "Results", "Seed", "Spent", "Trained", "open_results"]

@@ -12,7 +12,7 @@ from statistics import fmean
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LESSONS, Results, Trained
 from kbgym.trace.events import Acted, Began, Ended, Graded
 
@@ -33,7 +33,7 @@ def forward_passes(trained: Trained) -> list[Pass]:
     steps: dict[int, int] = {}
     exhausted: dict[int, bool] = {}
     found = []
-    for event in trained.place.events:
+    for event in trained.events:
         match event:
             case Began(iteration, "forward"):
                 epoch[iteration] = event.epoch
@@ -65,7 +65,7 @@ def retention(results: Results, arm: str) -> Table:
     for name in (*classes, "all"):
         inside = [(s, p) for s, p in passes if name == "all" or class_of[s.number, p.question] == name]
         ids = tuple(dict.fromkeys(p.question for _, p in inside))
-        files = [Source(s.trained[arm].trace, "grade events, f1", ids) for s in results.seeds]
+        files = [CellSource(s.trained[arm].trace, "grade events, f1", ids) for s in results.seeds]
         id = f"retention/{arm}/{name}"
         asked = [p for _, p in inside if p.epoch == epochs[0]]
         cells: list[Cell | None] = [
@@ -89,7 +89,7 @@ def retention(results: Results, arm: str) -> Table:
             what = "the flat store" if store == "flat" else "the final store"
             mean = _mean(row.f1 or 0.0 for row in rows)
             cells.append(number(f"{id}/exam_{store}", mean, f"mean F1 of the same questions examined on {what}", exams))
-        theirs = paper.RETENTION.get(name) if results.kind == "people" else None
+        theirs = paper.RETENTION.get(name) if results.kind == paper.KIND else None
         for place in range(len(epochs)):
             cells.append(published(f"retention/{name}/epoch{place + 1}", theirs[place] if theirs else None, 2))
         lines.append(Line(name, tuple(cells)))
@@ -121,7 +121,7 @@ def retention(results: Results, arm: str) -> Table:
 
 def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], width: int) -> tuple[list[Line], str]:
     """Steps, exhausted passes, and both again where the question was finished in both epochs."""
-    files = [Source(seed.trained[arm].trace, "act and end events of forward passes") for seed in results.seeds]
+    files = [CellSource(seed.trained[arm].trace, "act and end events of forward passes") for seed in results.seeds]
     by_epoch = [[one for one in passes if one.epoch == epoch] for epoch in epochs]
     # A question of one seed is another question than that of the next, so seeds are kept apart by their order.
     whole = len(epochs) == 2 and len(by_epoch[0]) == len(by_epoch[1])
@@ -147,7 +147,7 @@ def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], wid
             for e, v in zip(epochs, values, strict=True)
         ]
         cells += [None] * (width - len(cells) - len(epochs))
-        ours = theirs if results.kind == "people" else None
+        ours = theirs if results.kind == paper.KIND else None
         cells += [
             published(f"retention/{name}/epoch{place + 1}", float(ours[place]) if ours else None, 1)
             for place in range(len(epochs))

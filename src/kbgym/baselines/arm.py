@@ -17,7 +17,7 @@ from kbgym.store import Store, source
 from kbgym.worlds.world import Document
 
 # Turns the sentences of a group into its summary; None in an arm's signature means the deterministic writer.
-Writer = Callable[[str], str]
+SummaryWriter = Callable[[str], str]
 
 
 class Built(msgspec.Struct, frozen=True):

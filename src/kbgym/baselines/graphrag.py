@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from kbgym.baselines.arm import Built, Writer, flat_store
+from kbgym.baselines.arm import Built, SummaryWriter, flat_store
 from kbgym.baselines.entities import Entity, by_entity, mentions
 from kbgym.baselines.summary import central, prompt, sentence
 from kbgym.errors import BadInput, Missing
@@ -27,7 +27,7 @@ SIZE = 10
 Pair = tuple[int, int]
 
 
-def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, write: Writer | None = None) -> Built:
+def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, write: SummaryWriter | None = None) -> Built:
     """Summarise a corpus by community; `write` turns member sentences into a summary (by default a rule does)."""
     read = mentions([document.text for document in documents])
     named = {entity: places for entity, places in by_entity(read).items() if len(places) > 1}

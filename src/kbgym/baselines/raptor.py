@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kbgym.baselines.arm import Built, Writer, flat_store
+from kbgym.baselines.arm import Built, SummaryWriter, flat_store
 from kbgym.baselines.clusters import Vectors, clusters
 from kbgym.baselines.entities import mentions
 from kbgym.baselines.summary import central, prompt, sentence
@@ -23,7 +23,9 @@ from kbgym.worlds.world import Document
 SIZE = 10
 
 
-def build(documents: Sequence[Document], embedder: Embedder, size: int = SIZE, write: Writer | None = None) -> Built:
+def build(
+    documents: Sequence[Document], embedder: Embedder, size: int = SIZE, write: SummaryWriter | None = None
+) -> Built:
     """Build the tree bottom-up until a level has no more than `size` nodes."""
     if size < 2:
         raise BadInput(f"a summary has at least two documents under it, not {size}.")

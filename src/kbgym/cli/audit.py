@@ -6,24 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.health import Health, Suspect, advice, health
-from kbgym.cli.common import emit, output_options
+from kbgym.artefact import open
+from kbgym.cli.common import Printed, verb
 from kbgym.cli.main import VERBS
 from kbgym.errors import BadInput
-from kbgym.trace.place import Place, open_place, shown
-from kbgym.worlds.world import World
 
 SHOWN = 3
 
 
-@click.command("audit")
+@verb("audit")
 @click.argument("place", metavar="STORE")
-@click.option("--world", "world_folder", type=click.Path(path_type=Path), help="The world of the store.  [a run's own]")
-@output_options
-def command(place: str, world_folder: Path | None, as_json: bool, quiet: bool) -> None:
+@click.option("--world", type=click.Path(path_type=Path), help="The world of the store.  [a run's own]")
+def command(place: str, world: Path | None) -> Printed:
     """Say how healthy a STORE is: coverage, what its indexes are worth, what is broken, what to do next.
 
     Indexes are scored where the world knows its facts; elsewhere links are only suspected, and the text says so.
@@ -33,33 +30,26 @@ def command(place: str, world_folder: Path | None, as_json: bool, quiet: bool) -
       kbgym audit runs/first
       kbgym audit stores/b3 --world worlds/w0 --json
     """
-    folder = open_place(place)
-    world = _world(folder, world_folder)
-    began = {origin: record.text for record in folder.initial for origin in record.origins}
-    found = health(folder.store(), world, tuple(began))
-    emit(as_values(found, shown(place)), as_json, quiet, "\n".join(_screen(found, shown(place), began)))
+    with open(place, world) as opened:
+        began = {origin: record.text for record in opened.place.initial for origin in record.origins}
+        if opened.world is not None:
+            known = {document.id for document in opened.world.documents}
+            if (stranger := next((origin for origin in began if origin not in known), None)) is not None:
+                folder = world or opened.folder
+                raise BadInput(f"{folder} is not the world of {opened.name}: it has no document {stranger!r}.")
+        found = health(opened.store, opened.world, tuple(began))
+    proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advice(found, opened.name)]
+    return as_values(found, proposals), "\n".join(_screen(found, opened.name, began, proposals))
 
 
-def _world(folder: Place, given: Path | None) -> World | None:
-    """The world named, else the one in the run, else the folder itself where it is a world."""
-    places = [given] if given else [folder.folder / "world", folder.folder] if folder.folder else []
-    place = next((one for one in places if given or (one / "documents.jsonl").is_file()), None)
-    if place is None:
-        return None
-    world = World.load(place)
-    known = {document.id for document in world.documents}
-    stranger = next((origin for record in folder.initial for origin in record.origins if origin not in known), None)
-    if stranger is not None:
-        raise BadInput(f"{place} is not the world of {folder.name}: it has no document {stranger!r}.")
-    return world
-
-
-def as_values(found: Health, place: str) -> dict[str, Any]:
-    """The result as plain JSON values; `precision` and `recall` are null where the world has no facts."""
+def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
+    """The result as JSON has it; `precision` and `recall` are null where the world has no facts."""
     audit, total = found.audit, found.audit.total
+    same = ("links", "duplicates", "same_texts", "same_keys", "lost", "incomplete", "biggest", "ledger")
     return {
+        **{name: getattr(found, name) for name in same},
         "coverage": found.coverage.direct,
-        "readings": msgspec.to_builtins(found.coverage),
+        "readings": found.coverage,
         "resolved": audit.resolved,
         "genuine": audit.count("genuine"),
         "stubs": audit.count("stub"),
@@ -67,28 +57,15 @@ def as_values(found: Health, place: str) -> dict[str, Any]:
         "other": audit.count("other"),
         "precision": total.precision if total else None,
         "recall": total.recall if total else None,
-        "kinds": [msgspec.to_builtins(row) for row in audit.table],
-        "links": found.links,
-        "suspected_links": [msgspec.to_builtins(suspect) for suspect in found.suspects],
+        "kinds": audit.table,
+        "suspected_links": found.suspects,
         "orphans": found.ledger.orphans,
-        "duplicates": found.duplicates,
-        "same_texts": [list(group) for group in found.same_texts],
-        "same_keys": [list(group) for group in found.same_keys],
         "lost_origins": found.ledger.lost_origins,
-        "lost": list(found.lost),
-        "incomplete": [_plain(index) for index in found.incomplete],
-        "biggest": [_plain(index) for index in found.biggest],
-        "ledger": msgspec.to_builtins(found.ledger),
-        "next": [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advice(found, place)],
+        "next": proposals,
     }
 
 
-def _plain(index: Index) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(index)
-    return plain
-
-
-def _screen(found: Health, place: str, began: dict[str, str]) -> list[str]:
+def _screen(found: Health, place: str, began: dict[str, str], proposals: list[str]) -> list[str]:
     counts, audit = found.ledger, found.audit
     lines = [
         f"{place}: {counts.documents:,} documents ({counts.authored:,} authored, {counts.edited:,} edited), "
@@ -107,7 +84,6 @@ def _screen(found: Health, place: str, began: dict[str, str]) -> list[str]:
     lines += ["", *_quality(audit)]
     lines += _links("wrong links" if audit.resolved else "suspected links", found.suspects)
     lines += _incomplete(found.incomplete, began)
-    proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advice(found, place)]
     return [*lines, "", "What to do next:", *(f"- {line}" for line in proposals or ["Nothing: all is in order."])]
 
 

@@ -1,8 +1,12 @@
-"""What every verb shares: `--json`, `--quiet`, a progress bar, and how a result is printed."""
+"""What every verb shares: `--json`, `--quiet`, a progress bar, and how a result is printed.
+
+A verb parses, calls, and gives what is to be printed: its result for machines and a text for people.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,11 +18,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kbgym.errors import BadInput
-from kbgym.protocol.run import Settings
-from kbgym.search.hybrid import SEARCHES, SearchKind
+from kbgym.search.hybrid import SEARCHES
 from kbgym.trace.place import is_url
+from kbgym.worlds.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
+Printed = tuple[dict[str, Any], str]  # for machines, for people
+Verb = Callable[..., Printed | None]
 
 # Tick(done, total, note): what long work calls as it goes; the note is shown behind the bar.
 Tick = Callable[[int, int, str], None]
@@ -42,6 +48,37 @@ def output_options(command: F) -> F:
     return click.option("--quiet", is_flag=True, help="No progress bar and no messages.")(command)
 
 
+def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[Verb], click.Command]:
+    """A command with `--json` and `--quiet`, made of a function that gives its result and its text."""
+
+    def made(work: Verb) -> click.Command:
+        flags = work.__dict__.pop("__click_params__", [])
+
+        @functools.wraps(work)
+        def command(as_json: bool, quiet: bool, **given: Any) -> None:
+            if printed := work(**given):
+                emit(printed[0], as_json, quiet, printed[1])
+
+        flagged = output_options(command)
+        flagged.__click_params__ += flags  # type: ignore[attr-defined]
+        return (under or click).command(name, **more)(flagged)
+
+    return made
+
+
+def size_options(command: F) -> F:
+    """Add how many questions each split of a made world has."""
+    for name, default, what in (
+        ("--eval-out", 10, "Evaluation questions of the reserved templates."),
+        ("--eval-in", 20, "Evaluation questions of the trained templates."),
+        ("--test-out", 50, "Test questions of the reserved templates."),
+        ("--test-in", 100, "Test questions of the trained templates."),
+        ("--train", 150, "Training questions."),
+    ):
+        command = click.option(name, default=default, show_default=True, help=what)(command)
+    return command
+
+
 def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str) -> None:
     """Print a verb's result: JSON for machines, or `text` for people."""
     if as_json:
@@ -50,11 +87,27 @@ def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str) -> No
         click.echo(text)
 
 
+def is_silent() -> bool:
+    """Whether the verb under way was asked for its result only."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("quiet") or context.params.get("as_json"))
+
+
+def world_values(world: World) -> dict[str, Any]:
+    """What every verb that makes a world says of it."""
+    counts = {"documents": len(world.documents), "questions": len(world.questions)}
+    return {**counts, "splits": world.splits, "hash": world.hash}
+
+
+def splits_of(world: World) -> str:
+    return ", ".join(f"{name} {count}" for name, count in world.splits.items())
+
+
 @contextlib.contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
-    """A bar on stderr; with `quiet`, or where stderr is no terminal, a function that does nothing."""
+    """A bar on stderr; where that was not wanted, or stderr is no terminal, a function that does nothing."""
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet or is_silent() or not console.is_terminal:
         yield lambda done, total, note: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -83,26 +136,14 @@ def search_options(command: F) -> F:
     )(command)
 
 
-def settings_from(
-    config: Path | None, flags: Mapping[str, Any], questions: int | None = None, search: SearchKind = "vectors"
-) -> Settings:
-    """Defaults, then the TOML file, then the flags that were given; never more questions than there are by default."""
+def settings_given(config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The TOML file's settings, then the flags that were given; `agent` stands for the reader and the curator."""
     chosen: dict[str, Any] = {}
     if config is not None:
         try:
             chosen = tomllib.loads(config.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadInput(f"{config} is not TOML: {error}.") from error
-    if questions is not None:
-        chosen = {"questions": min(Settings().questions, questions), **chosen}
     given = {name: value for name, value in flags.items() if value is not None}
-    chosen = {"search": search, **chosen}
-    if given.get("search", chosen["search"]) == "words":
-        chosen = {"embedder": "none", **chosen}
     agent = given.pop("agent", chosen.pop("agent", None))
-    if agent is not None:
-        chosen = {"reader": agent, "curator": agent, **chosen}
-    try:
-        return msgspec.convert({**chosen, **given}, Settings, strict=True)
-    except msgspec.ValidationError as error:
-        raise BadInput(f"bad settings: {error}.") from error
+    return {**({"reader": agent, "curator": agent} if agent is not None else {}), **chosen, **given}

@@ -76,7 +76,7 @@ _QUESTIONS = (
 _CURATED = (1, 6)
 
 
-class Check(msgspec.Struct, frozen=True):
+class DoctorCheck(msgspec.Struct, frozen=True):
     """One thing looked at. Only a `needed` one decides whether the agent can play."""
 
     name: str
@@ -115,17 +115,7 @@ class Timed:
 @click.option("--max-cost", type=float, help="Stop at this many dollars.")
 @click.option("--max-tokens", default=400_000, show_default=True, help="Stop at this many tokens.")
 @output_options
-def command(
-    agent: str,
-    judge: str | None,
-    base_url: str | None,
-    concurrency: int,
-    timeout: float,
-    max_cost: float | None,
-    max_tokens: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def command(agent: str, judge: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Check an agent: key, endpoint, ten short passes, malformed calls, latency, price, judge.
 
     \b
@@ -133,10 +123,7 @@ def command(
       kbgym doctor --agent llm:openai/gpt-5-mini-2025-08-07
       kbgym doctor --agent llm:local/qwen3 --base-url http://127.0.0.1:8080/v1
     """
-    options = Options(
-        base_url=base_url, concurrency=concurrency, timeout=timeout, max_cost=max_cost, max_tokens=max_tokens
-    )
-    result = asyncio.run(examine_agent(agent, judge, options, quiet or as_json))
+    result = asyncio.run(examine_agent(agent, judge, Options(**options), quiet or as_json))
     emit(result, as_json, quiet, _screen(result))
     if not result["ok"]:
         failed = ", ".join(check.name for check in result["checks"] if check.needed and not check.ok)
@@ -145,7 +132,7 @@ def command(
 
 async def examine_agent(name: str, judge: str | None, options: Options, quiet: bool) -> dict[str, Any]:
     """Everything `doctor` finds out, as its JSON says it."""
-    checks: list[Check] = []
+    checks: list[DoctorCheck] = []
     passes: list[Transcript] = []
     reader: Agent | None = None
     timed = Timed(_Nowhere())
@@ -160,13 +147,13 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
                 reader.client.provider = timed = Timed(reader.client.provider)
         with progress("doctor", quiet) as tick:
             passes = await _episodes(reader, curator, tick)
-        checks += [Check("reached", True, timed.where)] if timed.where else []
+        checks += [DoctorCheck("reached", True, timed.where)] if timed.where else []
         checks.append(_played(passes))
         if isinstance(reader, LLMAgent):
             checks.append(_well_formed(reader.client.usage))
             checks.append(await _judged(models, judge or name, needed=judge is not None))
     except KbgymError as error:
-        checks.append(Check("reached", False, str(error)))
+        checks.append(DoctorCheck("reached", False, str(error)))
     finally:
         await models.close()
     usage = reader.client.usage if isinstance(reader, LLMAgent) else Usage()
@@ -249,28 +236,28 @@ def _graded(forward: Transcript, gold: str) -> tuple[float, Any]:
 # -- what they show -------------------------------------------------------------------------------------------------
 
 
-def _played(passes: list[Transcript]) -> Check:
+def _played(passes: list[Transcript]) -> DoctorCheck:
     failures = [transcript.failure for transcript in passes if transcript.outcome == "agent_failed"]
     answers = zip(passes, _QUESTIONS, strict=False)
     right = sum(_graded(transcript, gold)[0] == 1.0 for transcript, (_, gold) in answers)
     detail = f"{len(passes) - len(failures)} of {len(passes)} played to their end, {right} of {len(_QUESTIONS)} right"
-    return Check("passes", len(failures) <= WORST_FAILED, f"{detail}; {failures[0]}" if failures else detail)
+    return DoctorCheck("passes", len(failures) <= WORST_FAILED, f"{detail}; {failures[0]}" if failures else detail)
 
 
-def _well_formed(usage: Usage) -> Check:
+def _well_formed(usage: Usage) -> DoctorCheck:
     ways = ", ".join(dict.fromkeys(sent.way for sent in usage.sent))
     refused = ", ".join(dict.fromkeys(name for sent in usage.sent for name in sent.refused))
     detail = f"{usage.malformed} of {usage.requests} replies malformed (asked for by {ways or 'nothing'}"
     detail += f"; refused settings: {refused})" if refused else ")"
-    return Check("tool calls", usage.malformed_rate <= WORST_RATE, detail)
+    return DoctorCheck("tool calls", usage.malformed_rate <= WORST_RATE, detail)
 
 
-async def _judged(models: Models, name: str, needed: bool) -> Check:
+async def _judged(models: Models, name: str, needed: bool) -> DoctorCheck:
     try:
         await LLMJudge(models, name).self_test()
     except KbgymError as error:
-        return Check("judge", False, str(error), needed)
-    return Check("judge", True, "tells a duplicate from a difference", needed)
+        return DoctorCheck("judge", False, str(error), needed)
+    return DoctorCheck("judge", True, "tells a duplicate from a difference", needed)
 
 
 def _latency(seconds: list[float]) -> dict[str, float]:

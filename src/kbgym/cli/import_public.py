@@ -6,36 +6,31 @@ from pathlib import Path
 
 import click
 
-from kbgym.cli.common import emit, output_options
+from kbgym.cli.common import Printed, splits_of, verb, world_values
 
 
 def _command(dataset: str, title: str, example: str) -> click.Command:
-    @click.command(dataset)
+    @verb(dataset)
     @click.argument("file", type=click.Path(path_type=Path))
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
     @click.option("--limit", type=click.IntRange(min=1), help="Take this many questions and their paragraphs.")
     @click.option("--seed", default=0, show_default=True, help="Decides which questions, and the splits.")
-    @output_options
-    def command(file: Path, out: Path, limit: int | None, seed: int, as_json: bool, quiet: bool) -> None:
+    def command(file: Path, out: Path, limit: int | None, seed: int) -> Printed:
         from kbgym.corpus.public import read_public
 
         made = read_public(dataset, file, limit, seed)
         made.world.save(out)
         world = made.world
         result = {
-            "documents": len(world.documents),
-            "questions": len(world.questions),
-            "splits": world.splits,
-            "hash": world.hash,
+            **world_values(world),
             "unanswerable": made.unanswerable,
             "bad_supports": made.bad_supports,
             "long_sentences": made.long_sentences,
             "duplicates": made.questions.duplicates,
             "leaks": made.questions.leaks,
         }
-        splits = ", ".join(f"{name} {count}" for name, count in world.splits.items())
         lines = [
-            f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits}).",
+            f"{out}: {len(world.documents):,} documents, {len(world.questions):,} questions ({splits_of(world)}).",
             f"hash {world.hash}",
         ]
         counted = {
@@ -46,7 +41,7 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
         }
         lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
         lines.append("These texts are public: models may know them, so compare with an exam without a store.")
-        emit(result, as_json, quiet, "\n".join(lines))
+        return result, "\n".join(lines)
 
     command.help = f"""Make a world from {title} in its official format, distractor paragraphs included.
 

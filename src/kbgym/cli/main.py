@@ -20,7 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "questions": ("questions", "Draft questions over your documents with a model, for you to approve."),
     "train": ("train", "Train a store on a world's questions; run again to resume."),
     "exam": ("exam", "Examine a frozen store with an independent reader."),
-    "probe": ("probe", "Draw the gradient's question groups for a trained run."),
+    "probe": ("exam:probe_command", "Draw the gradient's question groups for a trained run."),
     "audit": ("audit", "The health of a store: coverage, index quality, what is broken, what to do next."),
     "baseline": ("baseline", "Build an unsupervised arm's store: flat, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
@@ -44,19 +44,21 @@ VERBS: dict[str, tuple[str, str]] = {
 class Verbs(click.Group):
     """A group that imports a verb's module only when that verb is called, so that `--help` is instant."""
 
+    verbs = VERBS
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in VERBS:
+        if name not in self.verbs:
             return None
-        module, _, attribute = VERBS[name][0].partition(":")
+        module, _, attribute = self.verbs[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+        with formatter.section(type(self).__name__):
+            formatter.write_dl([(name, line) for name, (_, line) in self.verbs.items()])
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

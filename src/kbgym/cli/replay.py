@@ -7,19 +7,18 @@ from typing import Any
 
 import click
 
+from kbgym.artefact import open
 from kbgym.canonical import encode
-from kbgym.cli.common import emit, output_options
+from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput, Damaged
 from kbgym.trace.events import Event
-from kbgym.trace.place import open_place, shown
 from kbgym.trace.snapshots import SnapshotCheck
 
 
-@click.command("replay")
+@verb("replay")
 @click.argument("place", metavar="STORE")
 @click.option("--at", type=int, metavar="N", help="Stop after iteration N (STORE@N says the same); 0 is the start.")
-@output_options
-def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
+def command(place: str, at: int | None) -> Printed:
     """Rebuild a store from its trace and verify every recorded result.
 
     Nothing is searched, embedded or judged again. Damage is named by line, and the exit code is 2. In a database the
@@ -33,20 +32,20 @@ def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
     started = time.perf_counter()
     events = 0
     try:
-        folder = open_place(place)
-        if folder.reading is None:
-            raise BadInput(f"{shown(place)} has no trace to replay.")
-        snapshots = SnapshotCheck(folder.folder)
+        with open(place) as opened:
+            if (reading := opened.place.reading) is None:
+                raise BadInput(f"{opened.name} has no trace to replay.")
+            snapshots = SnapshotCheck(opened.folder)
 
-        def watch(event: Event, store: Any) -> None:
-            nonlocal events
-            events += 1
-            snapshots(event, store)
+            def watch(event: Event, store: Any) -> None:
+                nonlocal events
+                events += 1
+                snapshots(event, store)
 
-        store = folder.store(at, watch)
-        folder.verify()
+            store = opened.place.store(at, watch)
+            opened.place.verify()
     except Damaged as damage:
-        if as_json:
+        if click.get_current_context().params["as_json"]:
             click.echo(encode({"identical": False, "events": events, "problem": str(damage)}))
         raise
     seconds = time.perf_counter() - started
@@ -58,13 +57,13 @@ def command(place: str, at: int | None, as_json: bool, quiet: bool) -> None:
         "documents": len(store),
         "links": store.links,
         "snapshots": snapshots.checked,
-        "dropped": folder.reading.dropped,
+        "dropped": reading.dropped,
     }
     lines = [
-        f"{shown(place)}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical"
+        f"{opened.name}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical"
         + (f", {snapshots.checked} snapshots too." if snapshots.checked else "."),
         f"{len(store):,} documents, {store.links:,} links, hash {store.fingerprint}",
     ]
-    if folder.reading.dropped:
-        lines.append(f"Left out, never committed: {folder.reading.dropped}.")
-    emit(result, as_json, quiet, "\n".join(lines))
+    if reading.dropped:
+        lines.append(f"Left out, never committed: {reading.dropped}.")
+    return result, "\n".join(lines)

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kbgym.cli.common import STORE, emit, output_options, progress, search_options
+from kbgym.cli.common import STORE, emit, output_options, progress
 from kbgym.errors import BadInput, Missing
-from kbgym.search.hybrid import SearchKind
 from kbgym.tools import Role
 from kbgym.trace.place import is_url
 
 if TYPE_CHECKING:
     from kbgym.online.learning import Online
-    from kbgym.search.embed import CachedEmbedder
-    from kbgym.serve.owner import Owner
+    from kbgym.trace.live import LiveStore
 
 TOKENS = "tokens.jsonl"
 
@@ -45,8 +43,7 @@ TOKENS = "tokens.jsonl"
 @click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
-@click.option("--embedder", help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: the store's]")
-@search_options
+@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
     place: str,
@@ -65,8 +62,6 @@ def command(
     held_out: Path | None,
     strategy: str | None,
     embedder: str | None,
-    search: SearchKind | None,
-    per_source: int | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -97,30 +92,24 @@ def command(
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     _check_installed()
-    from kbgym.online.learning import settings_of
-    from kbgym.online.setup import open_online
+    from kbgym.artefact import open
+    from kbgym.online.setup import open_live, open_online
     from kbgym.protocol.gate import MARGIN
 
+    with open(place, strategy=strategy, embedder=embedder) as opened:
+        settings = opened.settings
     if over_mcp and role == "reader" and question is None:
-        from kbgym.serve.owner import Owner
-
-        owner = Owner(place, embedder=_embedder(embedder), write=False, search=search, per_source=per_source or 0)
-        asyncio.run(_stdio(owner, None, role, client, None))
+        asyncio.run(
+            _stdio(open_live(place, settings=settings, embedder=embedder, write=False), None, role, client, None)
+        )
         return
-    settings = settings_of(place, strategy=strategy, embedder=embedder, search=search, per_source=per_source)
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
         online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
     if over_mcp:
-        asyncio.run(_stdio(online.owner, online, role, client, question))
+        asyncio.run(_stdio(online.live, online, role, client, question))
     else:
         _http(online, host, port, None if no_auth else file, role, with_view, as_json, quiet)
-
-
-def _embedder(name: str | None) -> CachedEmbedder | None:
-    from kbgym.protocol.session import embedder_named
-
-    return embedder_named(name) if name else None
 
 
 def _check_installed() -> None:
@@ -152,7 +141,7 @@ def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
         )
 
 
-async def _stdio(owner: Owner, online: Online | None, role: Role, client: str, question: str | None) -> None:
+async def _stdio(live: LiveStore, online: Online | None, role: Role, client: str, question: str | None) -> None:
     from kbgym.serve.mcp import Caller, make_server, serve_stdio
     from kbgym.serve.sessions import Session
 
@@ -161,12 +150,12 @@ async def _stdio(owner: Owner, online: Online | None, role: Role, client: str, q
     if question is not None and online is not None:
         if role != "reader":
             raise BadInput("a question is answered by a reader; use --role reader.")
-        opened, _ = await online.open(question, client)
+        opened = (await online.open(question, client)).id
     caller = Caller(role, session, opened)
     try:
-        await serve_stdio(make_server(owner, online, lambda _: caller, version("kbgym")))
+        await serve_stdio(make_server(live, online, lambda _: caller, version("kbgym")))
     finally:
-        await owner.close()
+        await live.close()
 
 
 def _http(
@@ -188,13 +177,13 @@ def _http(
 
     known = read_tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
-    view = make_viewer(Places([online.owner.place])) if with_view else None
-    app = make_app(online.owner, online, known, version("kbgym"), Client("local", role), hosts, view)
+    view = make_viewer(Places([Path(online.live.where)])) if with_view else None
+    app = make_app(online.live, online, known, version("kbgym"), Client("local", role), hosts, view)
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
-    text = f"{online.owner.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
-    emit({"url": url, "documents": len(online.owner.store), "tokens": known and len(known)}, as_json, quiet, text)
-    online.owner.embedding.warm()
+    text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
+    emit({"url": url, "documents": len(online.live.store), "tokens": known and len(known)}, as_json, quiet, text)
+    online.warm()
     sys.setswitchinterval(0.001)  # the embedding thread gives way to requests sooner
     gc.collect()
     gc.freeze()  # the store is not looked through for garbage again: that held requests up for 50 ms

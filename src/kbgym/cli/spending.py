@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from kbgym.artefact.parts import models_for
 from kbgym.canonical import encode
 from kbgym.cli.common import Tick
 from kbgym.errors import BadInput
-from kbgym.llm.connect import Models, Options, is_model
+from kbgym.llm.connect import Models
 from kbgym.llm.prices import Prices, forecast
 from kbgym.llm.values import Reply, Request
 
@@ -49,17 +49,9 @@ class Spending:
         self.concurrency: int = self._options["concurrency"]
         self._yes: bool = flags.pop("yes")
 
-    @contextmanager
-    def models(self, names: list[str], cassette: Path | None) -> Iterator[Models | None]:
+    def models(self, names: list[str], cassette: Path | None) -> AbstractContextManager[Models | None]:
         """The models of a run, closed at the end; None when nobody who plays is one."""
-        if not any(is_model(name) for name in names):
-            yield None
-            return
-        models = Models(Options(**self._options, cassette=cassette))
-        try:
-            yield models
-        finally:
-            asyncio.run(models.close())
+        return models_for(names, **self._options, cassette=cassette)
 
     def confirm(self, name: str, passes: dict[str, int]) -> None:
         """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""

@@ -7,11 +7,13 @@ file. Places are counted in characters of the file read as text: a line end is o
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["sentence", "item", "row", "code"]
+Kind = Literal["sentence", "item", "row", "code", "field"]
+Step = Callable[[float], None]  # told what share of something is done
+MOST_HEADING = 150  # of a heading in front of a sentence; a longer one is a text of its own as well
 
 
 class Broken(Exception):
@@ -59,35 +61,58 @@ class Plain:
         if start < end:
             yield start, end
 
+    def cut(self, start: int, end: int) -> Plain:
+        """A stretch of the text, with its places."""
+        if (start, end) == (0, self._length):
+            return self
+        made = Plain()
+        for first, last in self.parts(start, end):
+            made.add(self.text[first:last], self.place(first))
+        return made
+
     def span(self, start: int, end: int) -> tuple[int, int]:
         return self.place(start), self.place(end - 1) + 1
 
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """A paragraph, a list item, a table row or a code block.
+    """A paragraph, a list item, a table row, a field or a code block.
 
-    `under` is the block that introduces it ("The crew are:"), `span` the place of the whole where sentences have none
-    of their own, `links` where in the text a link stands and what it names. A `whole` block is never split.
+    `under` is the block that introduces it ("The crew are:"), `begins` the first block of the list item it is a later
+    part of, `span` the place of the whole where sentences have none of their own, `links` where in the text a link
+    stands and what it names, `notes` where a footnote is called and its name. A `whole` block is never split, and nor
+    is a stretch in `solid` (a code span). `label` stands before every sentence of the block and is part of it: the path
+    of a field.
     """
 
     kind: Kind
     text: Plain
     sections: tuple[str, ...] = ()
     under: Block | None = None
+    begins: Block | None = None
     span: tuple[int, int] | None = None
     whole: bool = False
     links: list[tuple[int, str]] = field(default_factory=list)
     introduces: bool = False
+    label: str = ""
+    notes: list[tuple[int, str]] = field(default_factory=list)
+    solid: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Page:
-    """Something with a title: a file, or a row of one. `title` is empty where the text gives none."""
+    """Something with a title: a file, or a row of one. `title` is empty where the text gives none.
+
+    `footnotes` are texts by name, `addresses` where the page says it is found (a permalink), `lost` what was left out
+    of the file: what it is, and its text.
+    """
 
     title: str = ""
     blocks: list[Block] = field(default_factory=list)
     code_blocks: int = 0
+    footnotes: dict[str, str] = field(default_factory=dict)
+    addresses: list[str] = field(default_factory=list)
+    lost: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Headings:
@@ -95,19 +120,31 @@ class Headings:
 
     def __init__(self, title: str = "") -> None:
         self.title = title
+        self.unused: list[str] = []  # headings that nothing stood under
         self._stack: list[tuple[int, str]] = []
+        self._used = 0  # so many of the stack have text under them
 
     def enter(self, level: int, text: str) -> None:
         while self._stack and self._stack[-1][0] >= level:
-            self._stack.pop()
+            left = self._stack.pop()[1]
+            if len(self._stack) < self._used:
+                self._used = len(self._stack)
+            else:
+                self.unused.append(left)
         if level == 1 and not self.title:
             self.title = text
         elif text and text != self.title:
             self._stack.append((level, text))
 
-    @property
-    def sections(self) -> tuple[str, ...]:
+    def use(self) -> tuple[str, ...]:
+        """The sections a text stands in, which are hereby not empty."""
+        self._used = len(self._stack)
         return tuple(text for _, text in self._stack)
+
+    def close(self) -> list[str]:
+        """The page ends: every heading that nothing stood under."""
+        self.enter(0, "")
+        return self.unused
 
 
 def row_text(headers: list[str], cells: list[str]) -> str:

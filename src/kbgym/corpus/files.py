@@ -1,8 +1,10 @@
 """Which files a corpus has, and reading them without trusting them: bounded, decoded, named when something is wrong.
 
-Folders are walked in the order of their names. Hidden files and folders are left out. A symbolic link to something that
-is imported anyway is passed over; one that leads back to a folder it stands in is a problem, as is anything that is no
-regular file: opening a pipe would wait for ever.
+Folders are walked in the order of their names, and whatever is not read is named with the reason: hidden files, formats
+nobody reads here, formats that need a part which is not installed. A symbolic link to something inside the folder is
+passed over, since that is read at its own place; one that leads out of it is a problem unless links are to be followed;
+one that leads back to a folder it stands in always is, as is anything that is no regular file: opening a pipe would
+wait for ever.
 """
 
 from __future__ import annotations
@@ -11,18 +13,22 @@ import codecs
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
 from kbgym.corpus.blocks import Broken
-from kbgym.errors import BadInput
+from kbgym.errors import BadInput, Missing
 
 RECORDINGS = "cassette.jsonl"  # what models said, kept beside what was made of it; never somebody's documents
 FORMATS = {
     ".md": "markdown",
     ".markdown": "markdown",
+    ".rst": "rst",
+    ".rest": "rst",
     ".txt": "text",
     ".text": "text",
     ".html": "html",
@@ -30,9 +36,20 @@ FORMATS = {
     ".xhtml": "html",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".toml": "toml",
     ".csv": "csv",
     ".tsv": "csv",
+    ".pdf": "converted",
+    ".docx": "converted",
+    ".pptx": "converted",
+    ".xlsx": "converted",
+    ".epub": "converted",
+    ".ipynb": "converted",
 }
+CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[formats]'"
 MOST_FILE = 32 << 20  # a file that is read whole
 MOST_ROWS = 2 << 30  # a file that is read row by row
 MOST_LINE = 1 << 20  # a row of it
@@ -45,7 +62,7 @@ class Problem(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFile(msgspec.Struct, frozen=True):
     """A file to import. `name` is its path below the folder that was given: what ids and sources are made of."""
 
     path: Path
@@ -55,76 +72,118 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Walk(msgspec.Struct):
-    """Everything below the given paths."""
+    """Everything below the given paths: what to read, what is wrong, and what is passed over."""
 
-    files: list[Found] = []
+    files: list[FoundFile] = []
     problems: list[Problem] = []
-    ignored: int = 0
+    ignored: list[Problem] = []
 
 
-def walk(paths: Sequence[Path], leave_out: Collection[Path] = ()) -> Walk:
+def walk(paths: Sequence[Path], leave_out: Collection[Path] = (), follow: bool = False) -> Walk:
     """The files of a corpus. A path that is not there, or a file of no known format that was named, is bad input."""
-    found = Walk()
-    roots = [path.resolve() for path in paths]
-    unwanted = {path.resolve() for path in leave_out}
-    for path, root in zip(paths, roots, strict=True):
-        prefix = f"{root.name}/" if len(roots) > 1 and root.is_dir() else ""
+    walker = _Walker([path.resolve() for path in paths], {path.resolve() for path in leave_out}, follow)
+    for path, root in zip(paths, walker.roots, strict=True):
+        prefix = f"{root.name}/" if len(paths) > 1 and root.is_dir() else ""
         if not root.exists():
             raise BadInput(f"there is no file or folder {path}.")
         if root.is_dir():
-            _walk_folder(root, root, prefix, found, roots, unwanted)
+            walker.folder(root, prefix)
         elif root.suffix.lower() not in FORMATS:
             raise BadInput(f"{path} is none of the formats {', '.join(FORMATS)}.")
-        elif root not in unwanted:
-            _take(root, root.name, found)
-    names = [file.name for file in found.files]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadInput(f"two of the given paths hold a file {twice}; give a folder that holds both.")
+        elif reason := _unreadable(root):
+            raise Missing(f"{path} cannot be read: {reason}")
+        elif root not in walker.unwanted:
+            walker.take(root, root.name)
+    found = walker.found
+    name, times = Counter(file.name for file in found.files).most_common(1)[0] if found.files else ("", 0)
+    if times > 1:
+        raise BadInput(f"two of the given paths hold a file {name}; give a folder that holds both.")
     return found
 
 
-def _walk_folder(
-    folder: Path, root: Path, prefix: str, found: Walk, roots: list[Path], unwanted: Collection[Path]
-) -> None:
-    folders = [folder]
-    while folders:
-        here = folders.pop()
-        below: list[Path] = []
-        try:
-            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
-        except OSError as error:
-            found.problems.append(Problem(_shown(here, root, prefix), f"the folder cannot be read: {error.strerror}"))
-            continue
-        for entry in entries:
-            path = Path(entry.path)
-            if entry.name.startswith("."):
+def _unreadable(path: Path) -> str:
+    """Why a file of a known format cannot be read here, if it cannot."""
+    ending = path.suffix.lower()
+    return CONVERTER.format(ending) if FORMATS[ending] == "converted" and find_spec("markitdown") is None else ""
+
+
+class _Walker:
+    def __init__(self, roots: list[Path], unwanted: Collection[Path], follow: bool) -> None:
+        self.roots, self.unwanted, self.follow = roots, unwanted, follow
+        self.found = Walk()
+        self._followed: set[Path] = set()
+
+    def folder(self, root: Path, prefix: str) -> None:
+        """Everything below a folder."""
+        folders = [root]
+        while folders:
+            here = folders.pop()
+            try:
+                entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+            except OSError as error:
+                reason = f"the folder cannot be read: {error.strerror}"
+                self.found.problems.append(Problem(_shown(here, root, prefix), reason))
                 continue
-            if entry.is_symlink():
-                target = _target(path, root, prefix, found)
-                if target is None or any(target.is_relative_to(place) for place in roots):
-                    continue  # a problem by now, or imported at its own place
-            if entry.is_dir():
-                below.append(path)
-            elif path.suffix.lower() not in FORMATS or path.name.endswith(RECORDINGS):
-                found.ignored += 1
-            elif path.resolve() not in unwanted:
-                _take(path, _shown(path, root, prefix), found)
-        folders += reversed(below)
+            below = [Path(entry.path) for entry in entries if self._entry(entry, root, prefix)]
+            folders += reversed(below)
 
+    def _entry(self, entry: os.DirEntry[str], root: Path, prefix: str) -> bool:
+        """Take one entry of a folder, or say why not; whether it is a folder to go into."""
+        path = Path(entry.path)
+        name = _shown(path, root, prefix)
+        if entry.name.startswith("."):
+            self.found.ignored.append(Problem(name, "hidden"))
+            return False
+        if entry.is_symlink() and not self._leads_on(path, name):
+            return False
+        if entry.is_dir():
+            return True
+        if path.name.endswith(RECORDINGS):
+            self.found.ignored.append(Problem(name, "a recording of a model"))
+        elif path.suffix.lower() not in FORMATS:
+            self.found.ignored.append(Problem(name, f"{path.suffix.lower() or 'no ending'}: not a format that is read"))
+        elif path.resolve() not in self.unwanted:
+            if reason := _unreadable(path):
+                self.found.ignored.append(Problem(name, reason))
+            else:
+                self.take(path, name)
+        return False
 
-def _target(link: Path, root: Path, prefix: str, found: Walk) -> Path | None:
-    """Where a symbolic link leads, unless it leads nowhere or in a circle."""
-    name = _shown(link, root, prefix)
-    try:
-        target = link.resolve(strict=True)
-    except (OSError, RuntimeError):
-        found.problems.append(Problem(name, "a symbolic link that leads nowhere or in a circle"))
-        return None
-    if link.parent.resolve().is_relative_to(target):
-        found.problems.append(Problem(name, "a symbolic link back to a folder it stands in"))
-        return None
-    return target
+    def _leads_on(self, link: Path, name: str) -> bool:
+        """Whether a symbolic link leads to something to read here; a problem is noted if it leads astray."""
+        try:
+            target = link.resolve(strict=True)
+        except (OSError, RuntimeError):
+            self.found.problems.append(Problem(name, "a symbolic link that leads nowhere or in a circle"))
+            return False
+        if link.parent.resolve().is_relative_to(target):
+            self.found.problems.append(Problem(name, "a symbolic link back to a folder it stands in"))
+        elif any(target.is_relative_to(place) for place in self.roots):
+            self.found.ignored.append(Problem(name, "a symbolic link to something in the same folder"))
+        elif not self.follow:
+            self.found.problems.append(Problem(name, "a symbolic link out of the folder; say --follow to read it"))
+        elif target in self._followed:
+            self.found.ignored.append(Problem(name, "a symbolic link to something another one led to already"))
+        else:
+            self._followed.add(target)
+            return True
+        return False
+
+    def take(self, path: Path, name: str) -> None:
+        try:
+            status = path.stat()
+        except OSError as error:
+            self.found.problems.append(Problem(name, f"it cannot be read: {error.strerror}"))
+            return
+        format = FORMATS[path.suffix.lower()]
+        limit = MOST_ROWS if format in ("jsonl", "csv") else MOST_FILE
+        if not stat.S_ISREG(status.st_mode):
+            self.found.problems.append(Problem(name, "no regular file"))
+        elif status.st_size > limit:
+            reason = f"{status.st_size:,} bytes are too many; at most {limit:,} are read"
+            self.found.problems.append(Problem(name, reason))
+        else:
+            self.found.files.append(FoundFile(path, name, format, status.st_size))
 
 
 def _shown(path: Path, root: Path, prefix: str) -> str:
@@ -132,26 +191,10 @@ def _shown(path: Path, root: Path, prefix: str) -> str:
     return name.encode("utf-8", "replace").decode()  # a name that is not Unicode is still shown
 
 
-def _take(path: Path, name: str, found: Walk) -> None:
-    try:
-        status = path.stat()
-    except OSError as error:
-        found.problems.append(Problem(name, f"it cannot be read: {error.strerror}"))
-        return
-    format = FORMATS[path.suffix.lower()]
-    limit = MOST_ROWS if format in ("jsonl", "csv") else MOST_FILE
-    if not stat.S_ISREG(status.st_mode):
-        found.problems.append(Problem(name, "no regular file"))
-    elif status.st_size > limit:
-        found.problems.append(Problem(name, f"{status.st_size:,} bytes are too many; at most {limit:,} are read"))
-    else:
-        found.files.append(Found(path, name, format, status.st_size))
-
-
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset=["']?([\w-]{1,40})""", re.IGNORECASE)
 
 
-def read_text(file: Found) -> str:
+def read_text(file: FoundFile) -> str:
     """A whole file as text with `\\n` line ends. UTF-8, unless it begins with a UTF-16 mark or, as HTML, says so."""
     try:
         with file.path.open("rb") as handle:
@@ -175,7 +218,7 @@ def read_text(file: Found) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_rows(file: Found) -> Iterator[tuple[int, str]]:
+def read_rows(file: FoundFile) -> Iterator[tuple[int, str]]:
     """The lines of a file with the place each starts at, a bounded one at a time. Empty lines are given too."""
     place = 0
     try:

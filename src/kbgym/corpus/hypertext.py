@@ -3,7 +3,7 @@
 The standard library's parser takes quadratic to cubic time on hostile input (a hundred kilobytes of `<a b="` take it
 minutes), and the fast libraries do not say where in the file a text stands; so the few rules needed are here: tags,
 comments, raw text, entities. What is never closed ends with the file, as browsers have it. Scripts, styles, navigation
-and forms are left out.
+and forms are left out, and said to be. The reader of Markdown gives its raw HTML to this one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from html import unescape
 from urllib.parse import unquote
 
-from kbgym.corpus.blocks import Block, Broken, Headings, Kind, Page, Plain, folded, row_text
+from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, folded, row_text
 
 MOST_DEPTH = 1_000
 
@@ -21,8 +21,11 @@ _NAME = re.compile(r"/?[a-zA-Z][^\s/>\"'=<]*")
 _STOP = re.compile(r"[>\"']")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _HREF = re.compile(r"""\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""", re.IGNORECASE)
+_ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _RAW = ("script", "style", "textarea", "title", "xmp", "noframes")
 _LEFT_OUT = frozenset("script style template noscript svg math nav form select button iframe object head".split())
+_CODE = frozenset("script style template noscript svg math head".split())
+_SOLID = ("code", "tt", "kbd", "samp", "var")
 _NOT_CLOSED = frozenset(
     "p li dt dd td th tr thead tbody tfoot option area base br col embed hr img input link meta source track wbr"
     " param".split()
@@ -41,7 +44,7 @@ class _Tag:
 
 
 def _scan(text: str) -> Iterator[_Tag | tuple[int, int]]:
-    """Tags, and the ranges of text between them."""
+    """Tags, comments (as tags named `!`), and the ranges of text between them."""
     at, size = 0, len(text)
     while at < size:
         open_ = text.find("<", at)
@@ -52,6 +55,7 @@ def _scan(text: str) -> Iterator[_Tag | tuple[int, int]]:
             yield at, open_
         if text.startswith("<!--", open_):
             at = _after(text, "-->", open_ + 4)
+            yield _Tag("!", open_, text[open_:at], True)
         elif text.startswith(("<!", "<?"), open_):
             at = _after(text, ">", open_)
         elif name := _NAME.match(text, open_ + 1):
@@ -84,40 +88,55 @@ def _tag_end(text: str, at: int) -> int:
     return len(text)
 
 
-def read_html(text: str, base: int = 0, keep_code: bool = False) -> Page:
-    """The blocks of an HTML text that starts at `base` of its file."""
-    reader = _Reader(text, base, keep_code)
+def read_html(
+    text: str, base: int = 0, keep_code: bool = True, page: Page | None = None, headings: Headings | None = None
+) -> Page:
+    """The blocks of an HTML text that starts at `base` of its file, put into a page under its headings so far."""
+    reader = _Reader(text, base, keep_code, page or Page(), headings or Headings())
     for found in _scan(text):
         if isinstance(found, _Tag):
             reader.tag(found)
         else:
             reader.text_range(*found)
-    return reader.finish()
+    reader.finish()
+    if headings is None:
+        reader.page.title = reader.headings.title or reader.named
+        reader.page.lost += [("heading", heading) for heading in reader.headings.close()]
+    return reader.page
 
 
 class _Reader:
-    def __init__(self, text: str, base: int, keep_code: bool) -> None:
+    def __init__(self, text: str, base: int, keep_code: bool, page: Page, headings: Headings) -> None:
         self.text, self.base, self.keep_code = text, base, keep_code
-        self.page = Page()
-        self.headings = Headings()
+        self.page = page
+        self.headings = headings
         self.named = ""  # the <title>
         self.depth = 0
         self.skipping: list[str] = []
         self.plain = Plain()
         self.links: list[tuple[int, str]] = []
+        self.solid: list[tuple[int, int]] = []
+        self.code_from = -1
         self.lists: list[Block | None] = []
         self.last: Block | None = None
+        self.term: str | None = None  # of a definition list: what the next definitions are of
         self.pre = False
         self.headers: list[str] = []
         self.cells: list[str] | None = None
+        self.in_cell = False
         self.row_links: list[tuple[int, str]] = []
         self.row_start = 0
-        self.row_of_headers = True
+        self.row_headers = 0  # of the row's cells
+        self.rows = 0
+        self.above_table: Block | None = None
 
     def text_range(self, start: int, end: int) -> None:
-        if self.skipping == ["head", "title"] or self.skipping == ["title"]:
-            self.named = self.named or folded(unescape(self.text[start:end][:1_000]))
         if self.skipping:
+            if self.skipping in (["head", "title"], ["title"]) and not self.named:
+                self.named = folded(unescape(self.text[start:end][:1_000]))
+            elif said := self.text[start:end].strip():
+                code = not _CODE.isdisjoint(self.skipping)
+                self.page.lost.append(("script or style" if code else "navigation or form", unescape(said)))
             return
         at = start
         for entity in _ENTITY.finditer(self.text, start, end):
@@ -128,6 +147,9 @@ class _Reader:
 
     def tag(self, tag: _Tag) -> None:
         name = tag.name
+        if name == "!":
+            self.page.lost.append(("comment", tag.attributes))
+            return
         if name not in _NOT_CLOSED and not tag.attributes.endswith("/>"):
             self.depth = max(0, self.depth + (-1 if tag.end else 1))
             if self.depth > MOST_DEPTH:
@@ -147,7 +169,15 @@ class _Reader:
         elif name == "a" and not tag.end:
             href = _HREF.search(tag.attributes[:2_000])
             if href:
-                self.links.append((len(self.plain), unquote(unescape(href[1] or href[2] or href[3] or ""))))
+                target = unquote(unescape(href[1] or href[2] or href[3] or ""))
+                self.links.append((len(self.plain), target))
+                self.page.lost.append(("link target", target))
+        elif name in _SOLID:
+            if tag.end and self.code_from >= 0:
+                self.solid.append((self.code_from, len(self.plain)))
+            self.code_from = -1 if tag.end else len(self.plain)
+        elif name == "img" and (said := _ALT.search(tag.attributes[:2_000])):
+            self.plain.add(f" {unescape(said[1] or said[2] or '')} ", self.base + tag.place)
         elif name in ("br", "img", "wbr") or (name not in _BLOCKS and self.cells is None):
             if name == "br":
                 self.plain.add("\n", self.base + tag.place)
@@ -161,21 +191,22 @@ class _Reader:
         if name in ("td", "th"):
             self._cell()
             if not tag.end and self.cells is not None:
-                self.row_of_headers = self.row_of_headers and name == "th"
+                self.row_headers += name == "th"
+                self.in_cell = True
             return
         if name in ("tr", "table", "tbody", "thead", "tfoot"):
             self._row(tag)
             return
         if name[0] == "h" and name[1:].isdigit():
             if tag.end:
-                heading = folded(self.plain.text)
-                self.plain, self.links, self.last = Plain(), [], None
-                if heading:
-                    self.headings.enter(int(name[1:]), heading)
+                self._heading(int(name[1:]))
             else:
                 self.flush()
             return
-        self.flush(tag.place)
+        if name == "dt" and tag.end:
+            self._term()
+            return
+        self.flush()
         if name in ("ul", "ol"):
             if tag.end and self.lists:
                 self.lists.pop()
@@ -184,26 +215,52 @@ class _Reader:
                 self._open_list()
         elif name == "li":
             self.last = None
+        elif name == "dl" or (name == "dt" and not tag.end):
+            self.term = None
+        elif name == "dd" and not tag.end and self.term is None:
+            self.term = ""
         elif name == "pre":
             self.pre = not tag.end
 
+    def _heading(self, level: int) -> None:
+        heading, plain, links = folded(self.plain.text), self.plain, self.links
+        self._clear()
+        self.last = None
+        if len(heading) > MOST_HEADING:
+            self.headings.enter(level, f"{heading[: MOST_HEADING - 1]}…")
+            self._add("sentence", plain, links)
+        elif heading:
+            self.headings.enter(level, heading)
+
+    def _term(self) -> None:
+        self.term = folded(self.plain.text) or None
+        if self.term is not None and len(self.term) > MOST_HEADING:
+            self.flush()
+            self.term = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.plain, self.links, self.solid, self.code_from = Plain(), [], [], -1
+
+    def _introduction(self) -> Block | None:
+        """What introduces a list, a table or code that begins here."""
+        if self.last is not None and self.last.text.text.rstrip().endswith(":"):
+            self.last.introduces = True
+            return self.last
+        return self.lists[-1] if self.lists else None
+
     def _open_list(self) -> None:
-        introduced = self.last
-        if introduced is not None and introduced.text.text.rstrip().endswith(":"):
-            introduced.introduces = True
-        else:
-            introduced = self.lists[-1] if self.lists else None
-        self.lists.append(introduced)
+        self.lists.append(self._introduction())
 
     def _cell(self) -> None:
         """A cell ends where the next one, or its row, does."""
         if self.cells is not None:
-            if cell := folded(self.plain.text):
+            cell = folded(self.plain.text)
+            if self.in_cell or cell:
                 self.cells.append(cell)
-            elif len(self.plain):
-                self.cells.append("")
+            self.in_cell = False
             self.row_links += self.links
-            self.plain, self.links = Plain(), []
+            self._clear()
 
     def _row(self, tag: _Tag) -> None:
         if self.cells is None:
@@ -211,34 +268,46 @@ class _Reader:
         else:
             self._cell()
             if any(self.cells):
-                if self.row_of_headers:
+                if self.row_headers == len(self.cells) and not self.headers:
                     self.headers = self.cells
                 else:
                     row = Plain()
+                    if self.row_headers == 1 and not self.headers:  # a heading at the row's side
+                        self.cells = [f"{self.cells[0]}: {'; '.join(filter(None, self.cells[1:]))}"]
                     row.add(row_text(self.headers, self.cells), self.base + self.row_start)
                     span = (self.base + self.row_start, self.base + tag.place)
                     links = [(0, target) for _, target in self.row_links]
-                    self._add("row", row, links, span, whole=True)
+                    self._add("row", row, links, span, whole=True, under=self.above_table)
+                    self.rows += 1
             self.cells = None
         if tag.name == "table":
-            self.headers = []
+            if self.headers and not self.rows:
+                self.page.lost += [("column", header) for header in self.headers]
+            self.headers, self.rows = [], 0
+            self.above_table = None if tag.end else self._introduction()
         if tag.name == "tr" and not tag.end:
-            self.cells, self.row_links, self.row_start, self.row_of_headers = [], [], tag.place, True
+            self.cells, self.row_links, self.row_start, self.row_headers = [], [], tag.place, 0
 
-    def flush(self, end: int | None = None) -> None:
+    def flush(self) -> None:
         """The text gathered so far is a block."""
-        plain, links = self.plain, self.links
+        plain, links, solid = self.plain, self.links, self.solid
         if not len(plain):
             return
-        self.plain, self.links = Plain(), []
+        self._clear()
         if not plain.text.strip():
             return
         if self.pre:
             self.page.code_blocks += 1
             if self.keep_code:
-                self._add("code", plain, [], plain.span(0, len(plain)), whole=True)
+                self._add("code", plain, [], plain.span(0, len(plain)), whole=True, under=self._introduction())
+            else:
+                self.page.lost.append(("code block", plain.text))
+            self.last = None
             return
         self.last = self._add("item" if self.lists else "sentence", plain, links)
+        self.last.solid = solid
+        if self.term:
+            self.last.kind, self.last.label = "field", f"{self.term}: "
 
     def _add(
         self,
@@ -247,15 +316,19 @@ class _Reader:
         links: list[tuple[int, str]],
         span: tuple[int, int] | None = None,
         whole: bool = False,
+        under: Block | None = None,
     ) -> Block:
-        under = self.lists[-1] if self.lists else None
-        block = Block(kind, text, self.headings.sections, under, span, whole, links)
+        under = under or (self.lists[-1] if self.lists else None)
+        block = Block(kind, text, self.headings.use(), under, None, span, whole, links)
         self.page.blocks.append(block)
         return block
 
-    def finish(self) -> Page:
+    def finish(self) -> None:
         if self.cells is not None:
             self._row(_Tag("table", len(self.text), "", True))
         self.flush()
-        self.page.title = self.headings.title or self.named
-        return self.page
+
+
+def html_words(text: str) -> str:
+    """Everything between the tags of an HTML text."""
+    return " ".join(unescape(text[found[0] : found[1]]) for found in _scan(text) if not isinstance(found, _Tag))

@@ -14,14 +14,15 @@ from pathlib import Path
 import msgspec
 
 from kbgym.actions import Action, LinkMany, Unlink
+from kbgym.corpus.belonging import Belongs, belonging
 from kbgym.corpus.update import Changes, changes
 from kbgym.environment import apply
 from kbgym.errors import BadInput
 from kbgym.store import Store
 from kbgym.tools import MOST_TARGETS
-from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Imported, Noted
+from kbgym.trace.events import Acted, Began, Ended, Event, Imported, Noted
 from kbgym.trace.folder import StoreFolder, originals
-from kbgym.trace.replay import follow_import
+from kbgym.trace.replay import committed, follow_import
 from kbgym.worlds.world import Document, World
 
 AGENT = "import corpus"
@@ -46,6 +47,7 @@ class Reimport(msgspec.Struct, frozen=True):
     restored: int = 0
     overwritten: tuple[str, ...] = ()
     affected: tuple[Affected, ...] = ()
+    belongs: tuple[Belongs, ...] = ()
 
 
 def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
@@ -77,26 +79,24 @@ def reimport(place: Path, world: World) -> Reimport:
     iteration = folder.reading.iteration if folder.reading else 0
     if not changed:
         return Reimport(iteration)
-    affected = affected_indexes(store, changed)
+    affected, belongs = affected_indexes(store, changed), belonging(store, changed.added)
     overwritten = tuple(d.id for d in changed.edited if d.id in store and store[d.id].flag == "edited")
     iteration += 1
     event = _event(store, changed, {document.id: document for document in world.documents}, iteration)
     follow_import(store, event)
     acts = _relink(store, changed, event, known, world, iteration)
     counts = {name: len(getattr(event, name)) for name in ("added", "edited", "removed", "restored")}
-    last = next((e for e in reversed(folder.events) if isinstance(e, Committed)), None)
-    position = last.position if last else 0
     events: list[Event] = [
         Began(iteration, "idle", AGENT),
         event,
         *acts,
         Noted(iteration, "import", counts),
         Ended(iteration, "idle", "done"),
-        Committed(iteration, position, store.fingerprint, len(store), store.links),
+        committed(iteration, folder.position, store),
     ]
     with folder.resume() if folder.reading else folder.start("", {}) as writer:
         writer.commit(events)
-    return Reimport(iteration, **counts, overwritten=overwritten, affected=affected)
+    return Reimport(iteration, **counts, overwritten=overwritten, affected=affected, belongs=belongs)
 
 
 def _event(store: Store, changed: Changes, now: Mapping[str, Document], iteration: int) -> Imported:

@@ -1,133 +1,225 @@
-"""Markdown into blocks, with markdown-it-py (CommonMark and tables).
+"""Markdown into blocks, with markdown-it-py (CommonMark, tables and footnotes).
 
-The library finds the structure and says which lines a block covers; where inside them a sentence stands is found here,
-by looking each piece of text up in its own lines. Front matter is left out, except for its title.
+The library finds the structure and says which lines a block covers; where inside them a sentence stands is found by
+looking each piece of text up in its own lines (`inline.py`). A long text is given to it in parts (`cutting.py`). Front
+matter becomes fields.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
-from kbgym.corpus.blocks import Block, Headings, Kind, Page, Plain, folded, row_text
-from kbgym.errors import Missing
+from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, Step, folded, row_text
+from kbgym.corpus.cutting import parts, references
+from kbgym.corpus.fields import add_fields
+from kbgym.corpus.hypertext import read_html
+from kbgym.corpus.inline import Inline, parser, places, read_inline
+from kbgym.corpus.trees import Node, read_toml, read_yaml
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_FRONT = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
-_MARKUP = re.compile(r"[\\`*_\[\]<>&!~]")
-_WIKI = re.compile(r"!?\[\[([^\[\]|\n]{1,300})(?:\|([^\[\]\n]{0,300}))?\]\]")
-_NOTE = re.compile(r"\[\^[^\]\s]{1,40}\]")
-MOST_INLINE = 20_000  # the library's inline rules are quadratic on hostile text; what is longer is taken as it is
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?\n)??(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_LABEL = re.compile(r"[^\W\d_][\w /().'’-]{0,40}:\s+\S")
+_TARGET = re.compile(r"\([\w.:-]+\)=")  # MyST: a name for what follows
+_ADMONITION = re.compile(r"\{([\w:-]+)\}(.*)")
+_SAID = {
+    "versionadded": "Added in version ",
+    "versionchanged": "Changed in version ",
+    "deprecated": "Deprecated since version ",
+    "seealso": "See also",
+    **{name: name.capitalize() for name in "note warning tip hint important caution danger attention todo".split()},
+    "admonition": "",
+}
+MOST_NOTE = 800  # a footnote up to here stands where it is called
 
 
-@cache
-def _parser() -> MarkdownIt:
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError:
-        raise Missing("reading Markdown needs markdown-it-py; run: pip install 'kbgym[corpus]'") from None
-    parser = MarkdownIt("commonmark").enable("table")
-    parser.core.ruler.disable("inline")
-    return parser
-
-
-def read_markdown(text: str, keep_code: bool = False) -> Page:
-    return _Reader(text, keep_code).read()
+def read_markdown(text: str, keep_code: bool = True, step: Step | None = None) -> Page:
+    """The blocks of a Markdown text; `step` is told what share is read."""
+    return _Reader(text, keep_code).read(step)
 
 
 class _Reader:
     def __init__(self, text: str, keep_code: bool) -> None:
-        front = _FRONT.match(text)
-        title = _TITLE.search(front[1] or "") if front else None
-        self.headings = Headings(title[1].strip("\"'") if title else "")
-        self.base = front.end() if front else 0
-        self.text = text
-        self.keep_code = keep_code
+        self.text, self.keep_code = text, keep_code
         self.page = Page()
+        self.headings = Headings()
+        self.base = self._front()
         self.env: dict[str, Any] = {}
         self.lists: list[Block | None] = []
+        self.items: list[Block | None] = []  # the first block of each item that is open
         self.last: Block | None = None
-        self.lines = [self.base]
-        for line in text[self.base :].split("\n"):
-            self.lines.append(self.lines[-1] + len(line) + 1)
+        self.lines: list[int] = []
+        self.note = ""  # the footnote that is being read
+        self.notes: dict[str, list[Block]] = {}
 
-    def read(self) -> Page:
-        tokens = _parser().parse(self.text[self.base :], self.env)
-        place = 0
-        while place < len(tokens):
-            place = self._token(tokens, place)
+    def read(self, step: Step | None) -> Page:
+        cuts = parts(self.text, self.base)
+        if len(cuts) > 1:
+            parser().parse(references(self.text, self.base), self.env)
+        for start, end in cuts:
+            part = self.text[start:end]
+            self.lines = [start]
+            for line in part.split("\n"):
+                self.lines.append(self.lines[-1] + len(line) + 1)
+            tokens = parser().parse(part, self.env)
+            place = 0
+            while place < len(tokens):
+                place = self._token(tokens, place)
+            if step:
+                step(end / len(self.text))
+        self._finish_notes()
         self.page.title = self.headings.title
+        self.page.lost += [("heading", heading) for heading in self.headings.close()]
+        for name, found in self.env.get("references", {}).items():
+            said = (name.lower(), found.get("href", ""), found.get("title", ""))
+            self.page.lost.append(("link target", " ".join(filter(None, said))))
         return self.page
+
+    def _front(self) -> int:
+        """Front matter as fields; gives the place where the text begins."""
+        front = _FRONT.match(self.text)
+        if front is None or not (front[2] or "").strip():
+            return front.end() if front and front[2] is None else 0
+        said, base = front[2], front.start(2)
+        try:
+            if front[1] == "+++":
+                tree, comments = read_toml(said)
+                trees = [tree]
+            else:
+                trees, comments = read_yaml(said, base)
+        except Broken:
+            if front[1] == "---" and not all(_LABEL.match(line) for line in said.split("\n") if line.strip()):
+                return 0  # a text between two rules
+            trees, comments = [_lines(said, base)], []
+        if any(tree.items is None for tree in trees):
+            return 0
+        self.headings.title = folded(next((title for tree in trees if (title := tree.get("title"))), ""))
+        add_fields(self.page, trees, len(said), (base, front.end(2)), frozenset(("title",)))
+        self.page.lost += [("comment", comment) for comment in comments]
+        self.page.lost += [("tag", "title")] if self.headings.title else []
+        return front.end()
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
 
     def _token(self, tokens: list[Token], place: int) -> int:
         """Read one construct; gives the place after it."""
         token = tokens[place]
         match token.type:
             case "heading_open":
-                heading = folded(self._inline(tokens[place + 1])[0].text)
-                self.headings.enter(int(token.tag[1:]), heading)
-                self.last = None
+                self._heading(int(token.tag[1:]), tokens[place + 1])
                 return place + 3
             case "inline":
                 self._text(token)
             case "bullet_list_open" | "ordered_list_open":
-                introduced = self.last
-                if introduced is not None and _introduces(introduced, bool(self.lists)):
-                    introduced.introduces = True
-                else:
-                    introduced = self.lists[-1] if self.lists else None
-                self.lists.append(introduced)
+                self.lists.append(self._introduction())
             case "bullet_list_close" | "ordered_list_close":
                 self.lists.pop()
                 self.last = None
             case "list_item_open":
+                self.items.append(None)
                 self.last = None
+            case "list_item_close":
+                self.items.pop()
             case "fence" | "code_block":
                 self._code(token)
             case "html_block":
-                self._html(token)
+                start, end = self._span(token)
+                read_html(self.text[start:end], start, self.keep_code, self.page, self.headings)
+                self.last = None
             case "table_open":
                 return self._table(tokens, place)
+            case "footnote_reference_open":
+                self.note = str(token.meta["label"])
+            case "footnote_reference_close":
+                self.note, self.last = "", None
         return place + 1
 
-    def _add(self, kind: Kind, text: Plain, links: list[tuple[int, str]], **more: Any) -> Block:
-        under = self.lists[-1] if self.lists else None
-        block = Block(kind, text, self.headings.sections, under, links=links, **more)
-        self.page.blocks.append(block)
+    def _introduction(self) -> Block | None:
+        """What introduces a list, a table or code that begins here."""
+        block = self.last
+        if block is not None:
+            text = block.text.text.rstrip()
+            if text.endswith(":") or (self.lists and not text.endswith((".", "!", "?", ";"))):
+                block.introduces = True
+                return block
+        return self.lists[-1] if self.lists else None
+
+    def _add(self, kind: Kind, text: Plain, **more: Any) -> Block:
+        under = more.pop("under", self.lists[-1] if self.lists else None)
+        block = Block(kind, text, self.headings.use(), under, self.items[-1] if self.items else None, **more)
+        if self.items and self.items[-1] is None:
+            self.items[-1] = block
+        into = self.notes.setdefault(self.note, []) if self.note else self.page.blocks
+        into.append(block)
         return block
 
+    def _heading(self, level: int, token: Token) -> None:
+        found = self._inline(token)
+        heading = folded(found.plain.text)
+        self.last = None
+        self.headings.enter(level, heading if len(heading) <= MOST_HEADING else f"{heading[: MOST_HEADING - 1]}…")
+        if len(heading) > MOST_HEADING:
+            self._add("sentence", found.plain, links=found.links, notes=found.notes, solid=found.solid)
+
     def _text(self, token: Token) -> None:
-        plain, links = self._inline(token)
-        if plain.text.strip():
-            self.last = self._add("item" if self.lists else "sentence", plain, links)
+        found = self._inline(token)
+        plain = found.plain
+        if not plain.text.strip():
+            return
+        if _TARGET.fullmatch(plain.text.strip()):
+            self.page.lost.append(("directive", plain.text.strip()))
+            return
+        kind: Kind = "item" if self.lists else "sentence"
+        edges = [0, *found.breaks, len(plain)]
+        spans = list(pairwise(edges))
+        if len(spans) > 1 and all(_LABEL.match(plain.text[start:end].strip()) for start, end in spans):
+            kind = "field"  # `Status: open` and `Owner: Ruth` on lines of their own are no sentence together
+        else:
+            spans = [(0, len(plain))]
+        for start, end in spans:
+            if kind == "field" and not self.headings.title and plain.text[start:end].lower().startswith("title:"):
+                self.headings.title = folded(plain.text[start:end][6:])
+            self.last = self._add(
+                kind,
+                plain.cut(start, end),
+                links=_within(found.links, start, end),
+                notes=_within(found.notes, start, end, 1),
+                solid=[(a - start, b - start) for a, b in found.solid if start <= a < end],
+                whole=kind == "field" and end - start < MOST_HEADING,
+            )
 
     def _code(self, token: Token) -> None:
+        said = _ADMONITION.fullmatch(token.info.strip())
+        if said and said[1] in _SAID:  # MyST: a note, written like code
+            self.page.lost.append(("directive", token.info))
+            found = read_inline(token.content, lambda position: self._span(token)[0], self.env)
+            label, given = _SAID[said[1]], said[2].strip()
+            self.page.lost += found.lost
+            if found.plain.text.strip():
+                label = f"{label}{given}: " if label.endswith(" ") else f"{label}: " if label else ""
+                self._add("sentence", found.plain, links=found.links, label=label, span=self._span(token))
+            elif given:
+                self._add("sentence", _plain(label + given, self._span(token)[0]), span=self._span(token))
+            return
         self.page.code_blocks += 1
-        if self.keep_code and token.content.strip():
-            plain = Plain()
-            plain.add(token.content, 0)
-            self._add("code", plain, [], span=self._span(token), whole=True)
-
-    def _html(self, token: Token) -> None:
-        from kbgym.corpus.hypertext import read_html
-
-        start, end = self._span(token)
-        for block in read_html(self.text[start:end], start).blocks:
-            block.sections = (*self.headings.sections, *block.sections)
-            self.page.blocks.append(block)
+        if not self.keep_code:
+            self.page.lost.append(("code block", f"{token.info} {token.content}"))
+            return
+        if token.info:
+            self.page.lost.append(("language of a code block", token.info))
+        if token.content.strip():
+            self._add("code", _plain(token.content, 0), span=self._span(token), whole=True, under=self._introduction())
+        self.last = None
 
     def _table(self, tokens: list[Token], place: int) -> int:
         headers: list[str] = []
+        filled: set[int] = set()
+        row = Inline()
         cells: list[str] = []
-        links: list[tuple[int, str]] = []
-        in_head, span = False, (0, 0)
+        in_head, span, under = False, (0, 0), self._introduction()
         while tokens[place].type != "table_close":
             token = tokens[place]
             match token.type:
@@ -136,110 +228,69 @@ class _Reader:
                 case "thead_close":
                     in_head, headers = False, cells
                 case "tr_open":
-                    cells, links = [], []
+                    cells, row = [], Inline()
                     span = self._span(token) if token.map else span
                 case "inline":
-                    plain, found = self._inline(token)
-                    cells.append(folded(plain.text))
-                    links += [(0, target) for _, target in found]
-                case "tr_close" if not in_head and any(cells):
-                    row = Plain()
-                    row.add(row_text(headers, cells), span[0])
-                    self._add("row", row, links, span=span, whole=True)
+                    found = self._inline(token)
+                    cells.append(folded(found.plain.text))
+                    row.links += [(0, target) for _, target in found.links]
+                    row.notes += [(1, name) for _, name in found.notes]
+                case "tr_close" if not in_head:
+                    cells += self._surplus(span, len(cells))
+                    filled |= {number for number, cell in enumerate(cells) if cell}
+                    if any(cells):
+                        row.plain.add(row_text(headers, cells), span[0])
+                        self._add(
+                            "row", row.plain, links=row.links, notes=row.notes, span=span, whole=True, under=under
+                        )
             place += 1
+        self.page.lost += [("column", name) for number, name in enumerate(headers) if name and number not in filled]
         self.last = None
         return place + 1
+
+    def _surplus(self, span: tuple[int, int], known: int) -> list[str]:
+        """The cells of a row beyond its table's columns, which the library leaves out."""
+        line = self.text[slice(*span)].strip().removeprefix("|").removesuffix("|")
+        cells = line.replace("\\|", "\0").split("|")[known:]
+        return [folded(cell.replace("\0", "|")) for cell in cells]
 
     def _span(self, token: Token) -> tuple[int, int]:
         first, last = token.map or (0, 0)
         return self.lines[first], max(self.lines[first], min(self.lines[last] - 1, len(self.text)))
 
-    # -- inside a block -----------------------------------------------------------------------------------------------
+    def _inline(self, token: Token) -> Inline:
+        where = places(token.content, self.text, self.lines, (token.map or (0, 0))[0])
+        found = read_inline(token.content, where, self.env)
+        self.page.lost += found.lost
+        return found
 
-    def _inline(self, token: Token) -> tuple[Plain, list[tuple[int, str]]]:
-        """A block's text without markup, and the links in it."""
-        content = token.content
-        where = self._places(token)
-        plain = Plain()
-        if len(content) > MOST_INLINE or not _MARKUP.search(content):
-            start = 0
-            for line in content.split("\n"):
-                plain.add(line + "\n", where(start))
-                start += len(line) + 1
-            return plain, []
-        links: list[tuple[int, str]] = []
-        at = 0
-        parser = _parser()
-        children: list[Token] = []
-        parser.inline.parse(content, parser, self.env, children)
-        for child in children:
-            match child.type:
-                case "text" | "text_special" | "code_inline":
-                    written = child.markup if child.type == "text_special" else child.content
-                    found = content.find(written, at)
-                    found = at if found < 0 else found
-                    plain.add(child.content, where(found))
-                    at = found + len(written)
-                case "softbreak" | "hardbreak":
-                    at = max(at, content.find("\n", at) + 1)
-                    plain.add(" ", where(max(at - 1, 0)))
-                case "link_open":
-                    links.append((len(plain), unquote(str(child.attrs.get("href", "")))))
-        return _without_wiki(plain, links) if "[" in plain.text else (plain, links)
-
-    def _places(self, token: Token) -> Any:
-        """From a character of a block's content to its place in the file."""
-        first = (token.map or (0, 0))[0]
-        starts, places, at = [], [], 0
-        for number, line in enumerate(token.content.split("\n"), first):
-            begin, end = self.lines[number], self.lines[min(number + 1, len(self.lines) - 1)]
-            column = self.text.find(line, begin, end)
-            starts.append(at)
-            places.append(begin if column < 0 else column)
-            at += len(line) + 1
-        if len(starts) == 1:
-            return lambda position: places[0] + position
-
-        def where(position: int) -> int:
-            line = bisect_right(starts, position) - 1
-            return places[line] + position - starts[line]
-
-        return where
+    def _finish_notes(self) -> None:
+        """A footnote stands where it is called; one that is long or never called is a text of its own."""
+        called = {name for block in self.page.blocks for _, name in block.notes}
+        for name, blocks in self.notes.items():
+            text = folded(" ".join(block.text.text for block in blocks))
+            if name in called and len(text) <= MOST_NOTE:
+                self.page.footnotes[name] = text
+            else:
+                self.page.blocks += blocks
 
 
-def _introduces(block: Block, in_item: bool) -> bool:
-    """Whether a list right after this text belongs to it: it ends with a colon, or is an item that is no sentence."""
-    text = block.text.text.rstrip()
-    return text.endswith(":") or (in_item and not text.endswith((".", "!", "?", ";")))
+def _plain(text: str, place: int) -> Plain:
+    plain = Plain()
+    plain.add(text, place)
+    return plain
 
 
-def _without_wiki(plain: Plain, links: list[tuple[int, str]]) -> tuple[Plain, list[tuple[int, str]]]:
-    """`[[Page]]` and `[[Page|label]]` as their words, with a link; footnote marks as nothing."""
-    text = plain.text
-    marks = sorted([*_WIKI.finditer(text), *_NOTE.finditer(text)], key=lambda match: match.start())
-    if not marks:
-        return plain, links
-    made, at = Plain(), 0
-    found: list[tuple[int, str]] = []
-    rest = list(reversed(links))
-    for match in marks:
-        if match.start() < at:
-            continue
-        while rest and rest[-1][0] <= match.start():
-            position, target = rest.pop()
-            found.append((len(made) + max(0, position - at), target))
-        _copy(made, plain, at, match.start())
-        if match.re is _WIKI:
-            found.append((len(made), f"[[{match[1].strip()}"))
-            group = 2 if match[2] else 1
-            made.add(match[group], plain.place(match.start(group)))
-        at = match.end()
-    found += [(len(made) + max(0, position - at), target) for position, target in reversed(rest)]
-    _copy(made, plain, at, len(text))
-    return made, found
+def _within(found: list[tuple[int, str]], start: int, end: int, more: int = 0) -> list[tuple[int, str]]:
+    return [(at - start, name) for at, name in found if start + more <= at < end + more]
 
 
-def _copy(made: Plain, plain: Plain, start: int, end: int) -> None:
-    """Append a stretch of another text, part by part, so that its places stay exact."""
-    for first, last in plain.parts(start, end):
-        made.add(plain.text[first:last], plain.place(first))
+def _lines(said: str, base: int) -> Node:
+    """Front matter that is no YAML or TOML, line by line: `Label: value`."""
+    items, at = list[tuple[str, Node]](), base
+    for line in said.split("\n"):
+        key, _, value = line.partition(":")
+        if line.strip():
+            items.append((key.strip(), Node(value.strip(), span=(at, at + len(line)))))
+        at += len(line) + 1
+    return Node(items=items)

@@ -1,4 +1,4 @@
-"""Questions from a CSV or JSONL file: read, checked, freed of duplicates, split.
+"""MadeQuestions from a CSV, JSON or JSONL file: read, checked, freed of duplicates, split.
 
     question,answer,group
     Who built the Kestrel?,Olsen & Co.|Olsen and Co.,kestrel
@@ -36,7 +36,7 @@ _YES = ("1", "true", "yes", "y")
 _NO = ("", "0", "false", "no", "n")
 
 
-class Row(msgspec.Struct, frozen=True):
+class QuestionRow(msgspec.Struct, frozen=True):
     """A question as it stands in the file; `where` names its line for messages."""
 
     where: str
@@ -60,7 +60,7 @@ class Duplicate(msgspec.Struct, frozen=True):
     dropped: bool = False
 
 
-class Questions(msgspec.Struct, frozen=True):
+class MadeQuestions(msgspec.Struct, frozen=True):
     """The questions of a world, and the duplicates that were found; those with two splits are leaks."""
 
     questions: tuple[Question, ...] = ()
@@ -72,19 +72,21 @@ class Questions(msgspec.Struct, frozen=True):
         return tuple(pair for pair in self.duplicates if pair.splits[0] != pair.splits[1])
 
 
-def read_questions(path: Path, documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()) -> Questions:
+def read_questions(
+    path: Path, documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()
+) -> MadeQuestions:
     """A file's questions, checked against the documents. Those that `old` already has keep their split."""
     return make_questions(read_rows(path), documents, seed, old)
 
 
 def make_questions(
-    rows: Sequence[Row],
+    rows: Sequence[QuestionRow],
     documents: Sequence[Document],
     seed: int = 0,
     old: Sequence[Question] = (),
-    originals: Mapping[str, str] | None = None,
-) -> Questions:
-    """Rows as questions; `originals` are the sentences, by id, of documents that say them in other words."""
+    own: Mapping[str, str] | None = None,
+) -> MadeQuestions:
+    """Rows as questions; `own` are the sentences, by id, of documents that say more or say it in other words."""
     pairs = near_duplicates([row.text for row in rows])
     dropped: set[int] = set()
     for pair in pairs:
@@ -100,7 +102,7 @@ def make_questions(
         Split(id, row.group, row.split or kept.get(id, ""), bool(row.split)) for row, id in zip(rows, ids, strict=True)
     ]
     splits = divide(members, [(pair.first, pair.second) for pair in pairs], seed, leave_out=dropped)
-    find = _Supports(documents, originals or {})
+    find = _Supports(documents, own or {})
     questions = tuple(
         Question(id, splits[n], row.class_, row.template, row.text, row.golds, row.keys, find(row), row.unanswerable)
         for n, (row, id) in enumerate(zip(rows, ids, strict=True))
@@ -115,10 +117,10 @@ def make_questions(
         )
         for pair in pairs
     )
-    return Questions(questions, duplicates)
+    return MadeQuestions(questions, duplicates)
 
 
-def _ids(rows: Iterable[Row]) -> list[str]:
+def _ids(rows: Iterable[QuestionRow]) -> list[str]:
     """From the words alone, so that a question is known again when the file has grown."""
     seen: Counter[str] = Counter()
     ids = []
@@ -130,33 +132,44 @@ def _ids(rows: Iterable[Row]) -> list[str]:
 
 
 class _Supports:
-    """From what a row calls its support to document ids: an id, or words of a document or of its file's sentence."""
+    """From what a row calls its support to document ids: an id, or words of a sentence.
 
-    def __init__(self, documents: Sequence[Document], originals: Mapping[str, str]) -> None:
-        self._originals = originals
-        self._ids = [document.id for document in documents]
-        self._known = set(self._ids)
-        self._documents = documents
-        self._text = ""
-        self._starts: list[int] = []
+    Words are looked for in the sentences of the files first, and then in all that documents say: a document may repeat
+    the sentence before its own, or say its own in other words.
+    """
 
-    def __call__(self, row: Row) -> tuple[str, ...]:
+    def __init__(self, documents: Sequence[Document], own: Mapping[str, str]) -> None:
+        self._known = {document.id for document in documents}
+        self._own = _Words((document.id, own.get(document.id, document.text)) for document in documents)
+        self._all = _Words((document.id, document.text) for document in documents)
+
+    def __call__(self, row: QuestionRow) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for support in row.support:
-            ids = [support] if support in self._known else self._saying(support)
+            ids = [support] if support in self._known else self._own.saying(support) or self._all.saying(support)
             if not ids:
                 raise BadInput(f"{row.where}: no document has the id or the words {support!r}.")
             found |= dict.fromkeys(ids)
         return tuple(found)
 
-    def _saying(self, words: str) -> list[str]:
-        if not self._starts:
+
+class _Words:
+    """Texts by the words in them, made when first asked."""
+
+    def __init__(self, texts: Iterable[tuple[str, str]]) -> None:
+        self._texts = texts
+        self._ids: list[str] = []
+        self._starts: list[int] = []
+        self._text = ""
+
+    def saying(self, words: str) -> list[str]:
+        """The ids of all texts that have these words next to each other."""
+        if not self._ids:
             parts, at = [], 0
-            for document in self._documents:
+            for id, text in self._texts:
+                self._ids.append(id)
                 self._starts.append(at)
-                parts.append(f" {normalised(document.text)} \n")
-                if document.id in self._originals:
-                    parts[-1] += f" {normalised(self._originals[document.id])} \n"
+                parts.append(f" {normalised(text)} \n")
                 at += len(parts[-1])
             self._text = "".join(parts)
         wanted, found, at = f" {normalised(words)} ", list[str](), 0
@@ -170,7 +183,7 @@ class _Supports:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_rows(path: Path, unapproved: list[str] | None = None) -> list[Row]:
+def read_rows(path: Path, unapproved: list[str] | None = None) -> list[QuestionRow]:
     """Every row of a questions file; the first that is wrong is named by its line.
 
     Drafts that nobody approved are left out, and their places are added to `unapproved`.
@@ -183,12 +196,12 @@ def read_rows(path: Path, unapproved: list[str] | None = None) -> list[Row]:
         raise BadInput(f"cannot read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not UTF-8 text: byte {error.start:,} fits nothing.") from error
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
+    if path.suffix.lower() in (".jsonl", ".ndjson", ".json"):
         raw = _json_rows(path, text)
     elif path.suffix.lower() in (".csv", ".tsv"):
         raw = _csv_rows(path, text)
     else:
-        raise BadInput(f"{path} is no questions file: it must end in .csv, .tsv or .jsonl.")
+        raise BadInput(f"{path} is no questions file: it must end in .csv, .tsv, .jsonl or .json.")
     drafts = [where for where, values in raw if not _approved(where, values)]
     rows = [_row(where, values) for where, values in raw if _approved(where, values)]
     if not rows and drafts:
@@ -208,6 +221,13 @@ def _approved(where: str, values: Mapping[str, Any]) -> bool:
 
 
 def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """One object a line, or one array of them."""
+    if text.lstrip().startswith("["):
+        try:
+            entries = msgspec.json.decode(text, type=list[dict[str, Any]])
+        except msgspec.DecodeError as error:
+            raise BadInput(f"{path.name}: {error}.") from error
+        return [(f"{path.name}, entry {number}", entry) for number, entry in enumerate(entries, 1)]
     rows: list[tuple[str, Mapping[str, Any]]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -237,7 +257,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
     return rows
 
 
-def _row(where: str, values: Mapping[str, Any]) -> Row:
+def _row(where: str, values: Mapping[str, Any]) -> QuestionRow:
     unknown = [name for name in values if name not in _COLUMNS]
     if unknown:
         raise BadInput(f"{where}: there is no column {unknown[0]!r}; known are {', '.join(_COLUMNS[1:])}.")
@@ -251,7 +271,7 @@ def _row(where: str, values: Mapping[str, Any]) -> Row:
     split = _string(where, "split", values.get("split")).strip()
     if split and split not in SPLITS:
         raise BadInput(f"{where}: there is no split {split!r}; the splits are {', '.join(SPLITS)}.")
-    return Row(
+    return QuestionRow(
         where,
         text,
         ("unknown",) if unanswerable else golds,

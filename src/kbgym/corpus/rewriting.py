@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from kbgym.corpus.sentences import MOST_TEXT, POINTING, clean
+from kbgym.corpus.sentences import MOST_TEXT, clean
+from kbgym.corpus.standalone import POINTING
 
 BEFORE, AFTER = 4, 1  # how many sentences around it are shown
 LEAST_KEPT = 0.5

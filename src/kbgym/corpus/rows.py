@@ -1,7 +1,8 @@
-"""Plain text, JSONL and CSV into pages.
+"""Plain text, JSON, JSONL and CSV into pages.
 
-A JSONL line is an object with `text`, and `title` if it has one. A CSV row is the same where there is a column `text`;
-otherwise it is a row of a table and becomes one sentence. The place of a row's sentences is the row.
+A JSONL line is an object, best with `text` and a `title`; its other values are fields. A CSV row is the same where
+there is a column `text`; otherwise it is a row of a table and becomes one sentence. The place of a row's sentences is
+the row. JSON is read as JSONL where it holds such objects, and otherwise as a tree of fields.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-
-import msgspec
+from typing import Any
 
 from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded, row_text
-from kbgym.corpus.files import Found, read_rows
+from kbgym.corpus.fields import add_fields, field_page
+from kbgym.corpus.files import FoundFile, read_rows, read_text
+from kbgym.corpus.trees import Node, Number, Pairs, json_values, tree_of
+
+QUESTIONS = "it holds questions and answers, which must not be documents; give it with --questions"
 
 _GAP = re.compile(r"\n[ \t]*\n\s*")
 _FIRST = re.compile(r"\s*(\S[^\n]{0,98}[^\s.!?:;,…])[ \t]*\n[ \t]*\n")
@@ -56,24 +60,61 @@ def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
         yield start, end, item
 
 
-class _Row(msgspec.Struct):
-    text: str
-    title: str = ""
-
-
-def read_jsonl(file: Found) -> Iterator[Page]:
-    decoder = msgspec.json.Decoder(_Row)
+def read_jsonl(file: FoundFile) -> Iterator[Page]:
+    """An object a line; or, where the file begins with `[`, the objects of one array."""
+    first = True
     for number, (place, line) in enumerate(read_rows(file), 1):
         if not line.strip():
             continue
+        if first and line.lstrip().startswith("["):
+            yield from read_json_file(file)
+            return
+        first = False
         try:
-            row = decoder.decode(line)
-        except msgspec.DecodeError as error:
-            raise Broken(f"line {number:,}: {error}") from error
-        yield _page(row.title, row.text, place, place + len(line.rstrip("\n")))
+            ((value, start, end),) = json_values(line)
+        except ValueError:
+            raise Broken(f"line {number:,}: more than one object") from None
+        except Broken as broken:
+            raise Broken(f"line {number:,}: {str(broken).partition(': ')[2] or broken}") from None
+        yield _object_page(value, (place + start, place + end), f"line {number:,}: ")
 
 
-def read_csv(file: Found) -> Iterator[Page]:
+def read_json_file(file: FoundFile) -> Iterator[Page]:
+    """Objects with a `text` are a page each, in an array or one after the other; all else is a tree of fields."""
+    text = read_text(file)
+    values = list(json_values(text))
+    if len(values) == 1 and isinstance(values[0][0], list) and not isinstance(values[0][0], Pairs):
+        whole = values[0][1:]
+        items = [(value, *whole) for value in values[0][0]]
+    else:
+        items = values
+    objects = [dict(value) for value, _, _ in items if isinstance(value, Pairs)]
+    if any("question" in one and ("answer" in one or "answers" in one) for one in objects):
+        raise Broken(QUESTIONS)
+    if objects and len(objects) == len(items) and all(isinstance(one.get("text"), str) for one in objects):
+        for value, start, end in items:
+            yield _object_page(value, (start, end), "")
+    else:
+        yield field_page([tree_of(value, (start, end)) for value, start, end in values], len(text), (0, len(text)))
+
+
+def _object_page(value: Any, span: tuple[int, int], where: str) -> Page:
+    """An object's `text` under its `title`, and its other values as fields."""
+    if not isinstance(value, Pairs):
+        raise Broken(f"{where}no object")
+    said = dict(value)
+    if "question" in said and ("answer" in said or "answers" in said):
+        raise Broken(QUESTIONS)
+    if not isinstance(said.get("text", ""), str) or (isinstance(said.get("text"), Number)):
+        raise Broken(f"{where}`text` is no text")
+    title = said.get("title") or said.get("name") if "text" not in said else said.get("title")
+    page = _page(title if isinstance(title, str) else "", said.get("text", ""), *span)
+    rest = Pairs(pair for pair in value if pair[0] != "text" and not (pair[0] == "title" and pair[1] == title))
+    add_fields(page, [tree_of(rest, span)], span[1] - span[0], span)
+    return page
+
+
+def read_csv(file: FoundFile) -> Iterator[Page]:
     end = 0
 
     def lines() -> Iterator[str]:
@@ -87,7 +128,7 @@ def read_csv(file: Found) -> Iterator[Page]:
         headers = [folded(header) for header in next(reader, [])]
         names = [header.lower() for header in headers]
         if "question" in names and ("answer" in names or "answers" in names):
-            raise Broken("it holds questions and answers, which must not be documents; give it with --questions")
+            raise Broken(QUESTIONS)
         start = end
         for row in reader:
             if any(cell.strip() for cell in row):
@@ -102,7 +143,14 @@ def _table_page(headers: list[str], names: list[str], row: list[str], start: int
         raise Broken(f"a row has {len(row)} cells, and there are {len(headers)} headers")
     if "text" in names:
         named = dict(zip(names, row, strict=False))
-        return _page(named.get("title", ""), named.get("text", ""), start, end)
+        page = _page(named.get("title", ""), named.get("text", ""), start, end)
+        rest = [
+            (header, Node(cell, span=(start, end)))
+            for header, name, cell in zip(headers, names, row, strict=False)
+            if name not in ("text", "title") and cell.strip()
+        ]
+        add_fields(page, [Node(items=rest)], sum(map(len, row)) + sum(map(len, headers)), (start, end))
+        return page
     plain = Plain()
     plain.add(row_text(headers, [folded(cell) for cell in row]), start)
     return Page("", [Block("row", plain, span=(start, end), whole=True)])

@@ -1,19 +1,16 @@
-"""Blocks into sentences that can stand alone.
+"""Texts into sentences.
 
 The splitting is sentencex's, a small compiled library of the Wikimedia Foundation: of six splitters tried on thirty
-nasty lines it was right most often, it errs towards not splitting, and it is linear in the length of the text. Two of
-its habits are put right here: a sentence does not start with a small letter, and `vol.` or `approx.` before a number
-ends none.
-
-A sentence that would dangle (it begins with a pronoun, or with an article and no name; or it names nothing) is given
-its page's title and section: `Boats > Kestrel: She was built in 1923.`
+nasty lines it was right most often, and it errs towards not splitting. It is given windows of a long text, because some
+of what it looks for (quotation marks) takes it quadratic time. Some of its habits are put right here: a sentence does
+not start with a small letter, `vol.` or `approx.` before a number ends none, and nothing ends inside a code span.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,6 +18,7 @@ from kbgym.errors import Missing
 
 MOST_TEXT = 4_000  # what the `add` and `edit` tools take, too
 MOST_CONTEXT = 300
+WINDOW = 4_000
 
 _EXPECTS_NUMBER = re.compile(
     r"\b(?:vols?|approx|ca|nos?|pp?|figs?|secs?|chs?|eqs?|arts?|est|min|max)\.\s*$", re.IGNORECASE
@@ -39,11 +37,20 @@ def _library() -> Callable[[str, str], list[dict[str, Any]]]:
     return boundaries
 
 
-def split(text: str, language: str = "en") -> list[tuple[int, int]]:
-    """Where each sentence of a text starts and ends, white space at its ends left out."""
+def split(text: str, language: str = "en", solid: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Where each sentence of a text starts and ends, white space at its ends left out.
+
+    No sentence ends inside a `solid` stretch, which the splitter sees as one capitalised word.
+    """
+    if solid:
+        shown, at = list[str](), 0
+        for start, end in solid:
+            shown += (text[at:start], "X" * min(1, end - start) + "x" * (end - start - 1))
+            at = end
+        text = "".join(shown) + text[at:]
     spans: list[tuple[int, int]] = []
-    for found in _library()(language, text):
-        start, end = _trimmed(text, found["start_index"], found["end_index"])
+    for found in _boundaries(text, language):
+        start, end = _trimmed(text, *found)
         if start == end:
             continue
         if spans and _goes_on(text, spans[-1], start):
@@ -51,6 +58,25 @@ def split(text: str, language: str = "en") -> list[tuple[int, int]]:
         else:
             spans.append((start, end))
     return spans
+
+
+def _boundaries(text: str, language: str) -> Iterator[tuple[int, int]]:
+    """What the library finds, window by window; the last sentence of a window is read again with the next one."""
+    start, begun = 0, 0  # where the window starts, and where the sentence did that reaches into it
+    while True:
+        window = text[start : start + WINDOW] if start or len(text) > WINDOW else text
+        found = [(start + one["start_index"], start + one["end_index"]) for one in _library()(language, window)]
+        if start + len(window) >= len(text):
+            yield begun, found[0][1] if found else len(text)
+            yield from found[1:]
+            return
+        if len(found) > 1:
+            yield begun, found[0][1]
+            yield from found[1:-1]
+            start = begun = found[-1][0]
+        else:  # no end in sight: the sentence goes on
+            space = text.rfind(" ", start + WINDOW // 2, start + WINDOW)
+            start = space + 1 if space > 0 else start + WINDOW
 
 
 def _goes_on(text: str, before: tuple[int, int], start: int) -> bool:
@@ -75,13 +101,14 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 _CLAUSES = (re.compile(r"[;:](?=\s)|\s[—–-](?=\s)"), re.compile(r",(?=\s)"), re.compile(r"\s"))
+_LINES = (re.compile(r"\n"), re.compile(r"\s"))
 
 
-def pieces(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, int]]:
-    """A stretch that is too long, cut at the last clause boundary that fits, else at a space, else anywhere."""
+def pieces(text: str, start: int, end: int, most: int, lines: bool = False) -> Iterator[tuple[int, int]]:
+    """A stretch that is too long, cut at the last clause (or line) that fits, else at a space, else anywhere."""
     while end - start > most:
         cut = start + most
-        for boundary in _CLAUSES:
+        for boundary in _LINES if lines else _CLAUSES:
             places = [match.end() for match in boundary.finditer(text, start + most // 2, start + most)]
             if places:
                 cut = places[-1]
@@ -92,36 +119,6 @@ def pieces(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, in
         yield start, end
 
 
-# Words that point at something said before; a sentence that begins with one cannot be read alone.
-POINTING = frozenset(
-    "he she it they we you i him her them us his hers its their theirs our ours my mine your yours himself herself"
-    " itself themselves this that these those there here such both neither either each some others another one ones"
-    " none all any many most few several former latter then thus so therefore hence however moreover furthermore"
-    " besides also instead otherwise meanwhile later afterwards again still but and or yet nor".split()
-)
-_ARTICLES = frozenset(("the", "a", "an"))
-_WORD = re.compile(r"[^\W_][\w'’.-]*")
-
-
-def dangles(sentence: str) -> bool:
-    """Whether a sentence needs its title and section to be understood."""
-    words = _WORD.findall(sentence)
-    if not words:
-        return True
-    first = words[0].lower().partition("'")[0].partition("’")[0]
-    if first in POINTING:
-        return True
-    if first in _ARTICLES and len(words) > 1 and not _is_name(words[1]):
-        return True
-    if _is_name(words[0]) and (sum(c.isupper() for c in words[0]) > 1 or any(c.isdigit() for c in words[0])):
-        return False
-    return not any(_is_name(word) for word in words[1:])
-
-
-def _is_name(word: str) -> bool:
-    return word[0].isupper() and word not in ("I", "I'm", "I'll", "I've", "I’m", "I’ll", "I’ve")
-
-
 # Control characters and marks that reorder the text around them: no document has any.
 _UNWANTED = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
@@ -129,11 +126,3 @@ _UNWANTED = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\
 def clean(text: str) -> str:
     """A text on one line, without characters that no agent could send."""
     return " ".join(_UNWANTED.sub("", text).split())
-
-
-def context(title: str, sections: tuple[str, ...]) -> str:
-    """`Title > Section: `, shortened from the front when it is very long."""
-    parts = [part for part in (title, *sections) if part]
-    while len(parts) > 1 and len(" > ".join(parts)) > MOST_CONTEXT:
-        del parts[0]
-    return f"{' > '.join(parts)[:MOST_CONTEXT]}: " if parts else ""

@@ -1,22 +1,27 @@
 """What changed between two imports, and which ids stay.
 
-A sentence that is still there keeps its id, wherever it moved. One that was modified in place (the sentences around it
-are the old ones, and at least half of its words are) keeps its id too and counts as edited. Everything else was added
-or removed. Nothing here reads files; it works on documents in the order of their files.
+A sentence that is still there keeps its id, wherever it moved and whatever its file is called now. One that was
+modified in place (the sentences around it are the old ones, and at least half of its words are) keeps its id too and
+counts as edited. Everything else was added or removed. Nothing here reads files; it works on documents in the order of
+their files.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kbgym.corpus.build import document_id
-from kbgym.worlds.world import Document, Question
+from kbgym.corpus.linking import document_id
+from kbgym.worlds.world import Document
 
 ALIKE = 0.5
 WINDOW = 8  # how far a modified sentence is looked for among the old ones at its place
+UNMISTAKABLE = 20  # characters of a sentence that is known again in any file
+MOST_SEAMS = 12
+_SEAM = re.compile(r"[:.!?] ")
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -50,12 +55,18 @@ def changes(old: Iterable[Document], new: Iterable[Document]) -> Changes:
     )
 
 
-def keep_ids(
-    old: Sequence[Document], new: Sequence[Document], own: Mapping[str, str] | None = None
-) -> tuple[Document, ...]:
+class Kept(msgspec.Struct, frozen=True):
+    """The new documents under the ids they keep, and which files were renamed (old name: new name)."""
+
+    documents: tuple[Document, ...]
+    renamed: dict[str, str] = {}
+
+
+def keep_ids(old: Sequence[Document], new: Sequence[Document], own: Mapping[str, str] | None = None) -> Kept:
     """The new documents under the ids the old ones had, where they are the same sentence or a modified one.
 
-    `own` gives the text of those new documents that have a title or section put before it.
+    `own` gives, for those new documents that have something put before it, the sentence itself. It decides: a file that
+    was renamed may have another title now, and its sentences are the same for all that.
     """
     own = own or {}
     match: dict[str, str] = {}  # new id: old id
@@ -72,9 +83,16 @@ def keep_ids(
     # The same sentence of the same file under another heading: its id is made of those two alone.
     left = {document.id for document in old}.difference(match.values())
     match |= {document.id: document.id for document in new if document.id in left and document.id not in match}
+    said = _Said(old, match)
+    renamed = said.renamed(old_files, new_files, match, own)
+    partner = {new_name: old_name for old_name, new_name in renamed.items()}
     for file, documents in new_files.items():
-        match |= _modified(old_files.get(file, []), documents, match, own)
-    return _renamed(new, match, {document.id for document in old})
+        before = old_files.get(partner.get(file, file), [])
+        match |= said.same(documents, match, own, {document.id for document in before})
+    match |= said.same(new, match, own)
+    for file, documents in new_files.items():
+        match |= _modified(old_files.get(partner.get(file, file), []), documents, match, own)
+    return Kept(_renamed(new, match, {document.id for document in old}), renamed)
 
 
 def _by_file(documents: Iterable[Document]) -> dict[str, list[Document]]:
@@ -98,6 +116,58 @@ def _same_text(old: Sequence[Document], new: Sequence[Document], match: Mapping[
     return found
 
 
+class _Said:
+    """Old documents without a partner, by what may be their sentence: their text from any colon or full stop on."""
+
+    def __init__(self, old: Sequence[Document], match: Mapping[str, str]) -> None:
+        taken = set(match.values())
+        self._by_end: dict[str, list[Document]] = {}
+        for document in old:
+            if document.id not in taken:
+                starts = [0, *(found.end() for found in _SEAM.finditer(document.text))]
+                for start in starts[:MOST_SEAMS]:
+                    self._by_end.setdefault(document.text[start:], []).append(document)
+
+    def same(
+        self, new: Sequence[Document], match: Mapping[str, str], own: Mapping[str, str], among: set[str] | None = None
+    ) -> dict[str, str]:
+        """Documents whose sentence an old one ends with. Without a file to look among, only unmistakable ones."""
+        found: dict[str, str] = {}
+        taken = set(match.values())
+        for document in new:
+            said = own.get(document.id, document.text)
+            if document.id in match or (among is None and len(said) < UNMISTAKABLE):
+                continue
+            fits = [one.id for one in self._by_end.get(said, ()) if one.id not in taken]
+            fits = [id for id in fits if id in among] if among is not None else fits if len(fits) == 1 else []
+            if fits:
+                found[document.id] = fits[0]
+                taken.add(fits[0])
+        return found
+
+    def renamed(
+        self,
+        old_files: Mapping[str, Sequence[Document]],
+        new_files: Mapping[str, Sequence[Document]],
+        match: Mapping[str, str],
+        own: Mapping[str, str],
+    ) -> dict[str, str]:
+        """Files that are gone, and the new ones that say most of what they said."""
+        where = {document.id: file for file, documents in old_files.items() for document in documents}
+        votes: Counter[tuple[str, str]] = Counter()
+        for file, documents in new_files.items():
+            for document in documents if file not in old_files else ():
+                said = own.get(document.id, document.text)
+                known = [match[document.id]] if document.id in match else [one.id for one in self._by_end.get(said, ())]
+                votes.update({(where[id], file) for id in known if where[id] not in new_files})
+        found: dict[str, str] = {}
+        for (before, after), count in sorted(votes.items(), key=lambda pair: (-pair[1], pair[0])):
+            size = min(len(old_files[before]), len(new_files[after]))
+            if before not in found and after not in found.values() and count >= ALIKE * size:
+                found[before] = after
+        return found
+
+
 def _modified(
     old: Sequence[Document], new: Sequence[Document], match: Mapping[str, str], own: Mapping[str, str]
 ) -> dict[str, str]:
@@ -117,18 +187,19 @@ def _modified(
             anchor = match[document.id]
             continue
         gap = gaps.get(anchor, [])
-        prefix = document.text.removesuffix(own.get(document.id, document.text))
-        words = _words(document.text, prefix)
+        said = own.get(document.id, document.text)
+        said = said if document.text.endswith(said) else document.text  # what a rewriter made of it
+        words, prefix = said.casefold().split(), document.text.removesuffix(said)
         for place, candidate in enumerate(gap[:WINDOW]):
-            if _alike(words, _words(candidate.text, prefix)) >= ALIKE:
+            rest = candidate.text.removeprefix(prefix)
+            there = rest.casefold().split()
+            if len(rest) == len(candidate.text) and prefix:  # something else stood before it: as many words as now
+                there = there[-len(words) :]
+            if _alike(Counter(words), Counter(there)) >= ALIKE:
                 found[document.id] = candidate.id
                 del gap[: place + 1]
                 break
     return found
-
-
-def _words(text: str, prefix: str) -> Counter[str]:
-    return Counter(text.removeprefix(prefix).casefold().split())
 
 
 def _alike(one: Counter[str], other: Counter[str]) -> float:
@@ -160,12 +231,20 @@ def _renamed(new: Sequence[Document], match: Mapping[str, str], old: set[str]) -
     )
 
 
-def keep_questions(questions: Iterable[Question], ids: Iterable[str]) -> tuple[tuple[Question, ...], int]:
-    """Old questions over new documents: supports that are gone are dropped, and counted."""
-    known = set(ids)
-    kept, lost = [], 0
-    for question in questions:
-        support = tuple(id for id in question.support if id in known)
-        lost += len(question.support) - len(support)
-        kept.append(msgspec.structs.replace(question, support=support) if support != question.support else question)
-    return tuple(kept), lost
+def keep_links(
+    old: Iterable[Document], new: Sequence[Document], dead: Mapping[str, int]
+) -> tuple[tuple[Document, ...], int]:
+    """Links whose page is not where they say any more, but still here under another name; and how many.
+
+    `dead` says how many links of a document lead nowhere. Where it had links to documents that are still there and that
+    nothing else accounts for, those are they: a file was renamed, and this one has its old name.
+    """
+    before = {document.id: document.links for document in old}
+    here = {document.id for document in new}
+    made, count = list[Document](), 0
+    for document in new:
+        missing = [id for id in before.get(document.id, ()) if id in here and id not in document.links]
+        kept = tuple(missing[: dead.get(document.id, 0)])
+        count += len(kept)
+        made.append(msgspec.structs.replace(document, links=document.links + kept) if kept else document)
+    return tuple(made), count

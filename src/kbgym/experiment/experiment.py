@@ -14,9 +14,7 @@ a function for that) nor what the rows come to.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,17 +23,18 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines
-from kbgym.environment import RANKINGS, Engine, Ranking
+from kbgym.artefact import teach, trainer_for
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
+from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines, write_whole
+from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
-from kbgym.protocol.train import Trainer
 from kbgym.search.choice import default_search
 from kbgym.store import Store
+from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
 from kbgym.worlds.world import Question, World
@@ -97,7 +96,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """An arm's store, what it is searched with, and what is worth keeping about it."""
 
     store: Store
-    engine: Engine
+    engine: SearchEngine
     about: Mapping[str, Any]
 
 
@@ -111,7 +110,7 @@ def trainings(
     """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies."""
     found = []
     for strategy in strategies:
-        settings = msgspec.structs.replace(base, strategy=strategy)
+        settings = settings_with(base, strategy=strategy)
         if kind == "paper" or vary == "strategy":
             found.append(Training(f"trained-{strategy}", f"Trained ({strategy})", settings))
             continue
@@ -121,11 +120,9 @@ def trainings(
             if vary == "levels" and value and strategy != "class":
                 continue  # no other strategy builds what levels split
             try:
-                changed = msgspec.convert(
-                    {**msgspec.to_builtins(settings), _FIELDS.get(vary, vary): value}, Settings, strict=True
-                )
-            except msgspec.ValidationError as error:
-                raise BadInput(f"{vary} cannot be {value!r}: {error}.") from error
+                changed = settings_with(settings, **{_FIELDS.get(vary, vary): value})
+            except BadInput as error:
+                raise BadInput(f"{vary} cannot be {value!r}: {error}") from error
             name = f"{vary}-{value}" if isinstance(value, str) else f"{vary}{value}"
             found.append(Training(f"trained-{strategy}-{name}", f"{strategy}, {vary} {value}", changed))
     return tuple(found)
@@ -152,10 +149,8 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
         )
     elif folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no experiment; choose another --out.")
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / f".{FILE}.tmp"
-    scratch.write_text(pretty(plan), encoding="utf-8")
-    os.replace(scratch, file)
+    with write_whole(file) as scratch:
+        scratch.write_text(pretty(plan), encoding="utf-8")
     return plan
 
 
@@ -182,10 +177,10 @@ def snapshots(settings: Settings) -> tuple[int, ...]:
 
 def run_seed(folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick | None = None) -> None:
     """Everything of one seed that is not there yet."""
-    Seed(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None)).run()
+    SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None)).run()
 
 
-class Seed:
+class SeedRun:
     """One seed in progress."""
 
     def __init__(self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick) -> None:
@@ -228,13 +223,11 @@ class Seed:
         settings = self._settings(training)
         started = time.perf_counter()
         run = Run.open_or_create(self.folder / training.name, self.world, settings)
-        engine = engine_for(StoreFolder(run.folder).store(), self.embedder, search=self.search)
-        trainer = Trainer(run, agents_named(settings), engine)
-        if trainer.position < len(trainer.lessons):
-            asyncio.run(trainer.train(lambda done, total, note: self.tick(f"{training.name}: {done} of {total}")))
+        trainer = trainer_for(run, agents_named(settings))
+        left = len(trainer.lessons) - trainer.position
+        teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
+        if left:
             self._timed(f"train {training.name}", time.perf_counter() - started)
-        else:
-            trainer.bench.close()
 
     def _probe(self) -> dict[str, tuple[Question, ...]]:
         """The groups, by the keys one training touched; no training saw an unseen question."""
@@ -270,7 +263,8 @@ class Seed:
             note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
             return
         self._timed(f"build {arm}", time.perf_counter() - started)
-        self._examine(arm, prepared.store, prepared.engine, asked)
+        settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
+        self._examine(arm, prepared.store, prepared.engine, asked, settings)
         note.write_text(pretty(prepared.about), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
@@ -283,7 +277,7 @@ class Seed:
             if self._missing(arm, asked):
                 store = place.store(at)
                 engine = engine_for(store, self.embedder, search=self.search)
-                self._examine(arm, store, engine, asked, training.settings.ranking)
+                self._examine(arm, store, engine, asked, training.settings)
 
     def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
         if self.plan.kind != "paper":
@@ -304,16 +298,17 @@ class Seed:
         self,
         arm: str,
         store: Store,
-        engine: Engine,
+        engine: SearchEngine,
         groups: Mapping[str, Sequence[Question]],
-        ranking: Ranking = "paper",
+        settings: Settings,
     ) -> None:
+        """Under the budget and the memory that training had; arms of no training under those of the first."""
         (self.folder / "exams").mkdir(exist_ok=True)
         for name in self._missing(arm, groups):
             self.tick(f"{arm}: exam {name}")
             started = time.perf_counter()
             file = self._file(arm, name)
-            asyncio.run(examine(store.copy(), engine, groups[name], self.reader, file, ranking=ranking))
+            run_sync(examine(store, engine, groups[name], self.reader, file, settings))
             self._timed(f"exam {arm} {name}", time.perf_counter() - started)
 
     def _file(self, arm: str, group: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbgym.llm.values import Call, Request
+from kbgym.llm.values import Call, Request, object_schema
 
 Way = Literal["tools", "schema"]
 
@@ -61,23 +61,9 @@ def written_call(content: str) -> Call | None:
 
 def schema_format(request: Request) -> dict[str, Any]:
     """A response format that admits one call of one of the request's tools and nothing else."""
-    calls = []
-    for tool in request.tools:
-        function = tool["function"]
-        calls.append(
-            {
-                "type": "object",
-                "properties": {"tool": {"const": function["name"]}, "arguments": function["parameters"]},
-                "required": ["tool", "arguments"],
-                "additionalProperties": False,
-            }
-        )
-    schema = {
-        "type": "object",
-        "properties": {"call": {"anyOf": calls}},
-        "required": ["call"],
-        "additionalProperties": False,
-    }
+    functions = (tool["function"] for tool in request.tools)
+    calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in functions]
+    schema = object_schema({"call": {"anyOf": calls}})
     return {"type": "json_schema", "json_schema": {"name": "one_call", "schema": schema}}
 
 

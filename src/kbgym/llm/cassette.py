@@ -75,7 +75,6 @@ class Cassette:
     def __init__(self, path: Path, record: bool = True, redact: Redactor | None = None) -> None:
         self.path = path
         self.record = record
-        self.replayed = 0
         self.spent = Usage()
         self._redact = redact or Redactor()
         self._agents: list[Recorded] = []
@@ -98,7 +97,6 @@ class Cassette:
         if turn >= len(replies):
             return None
         self._next[request] = turn + 1
-        self.replayed += 1
         return replies[turn]
 
     def holds(self, request: str) -> bool:

@@ -26,14 +26,14 @@ LARGEST = 4_000_000
 _JSON = {"headers": {"Content-Type": "application/json"}}
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HttpAnswer(msgspec.Struct, frozen=True):
     status: int
     headers: Mapping[str, str]
     text: str
 
 
 class Sender(Protocol):
-    async def post(self, content: bytes) -> Answer: ...
+    async def post(self, content: bytes) -> HttpAnswer: ...
     async def close(self) -> None: ...
 
 
@@ -75,13 +75,13 @@ class ThroughSDK:
         self._path = path
         self._status_error = status_error
 
-    async def post(self, content: bytes) -> Answer:
+    async def post(self, content: bytes) -> HttpAnswer:
         try:
             text = await (await self._api.now()).post(self._path, cast_to=str, content=content, options=_JSON)
         except self._status_error as error:
             response: Any = getattr(error, "response", None)
-            return Answer(response.status_code, response.headers, response.text)
-        return Answer(200, {}, text)
+            return HttpAnswer(response.status_code, response.headers, response.text)
+        return HttpAnswer(200, {}, text)
 
     async def close(self) -> None:
         await self._api.close()
@@ -108,7 +108,7 @@ class BesideSDK:
 
         self._session = PerLoop(session)
 
-    async def post(self, content: bytes) -> Answer:
+    async def post(self, content: bytes) -> HttpAnswer:
         session = await self._session.now()
         async with session.post(self._url, data=content, params=self._query, proxy=self._proxy) as reply:
             text = bytearray()
@@ -116,7 +116,7 @@ class BesideSDK:
                 text += chunk
                 if len(text) > LARGEST:
                     break
-            return Answer(reply.status, reply.headers, text.decode(errors="replace"))
+            return HttpAnswer(reply.status, reply.headers, text.decode(errors="replace"))
 
     async def close(self) -> None:
         await self._session.close()

@@ -12,16 +12,16 @@ report/
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, pretty, whole_folder, write_lines
+from kbgym.canonical import decode, pretty, whole_folder, write_lines, write_whole
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput, Damaged
+from kbgym.observations import Observations
 from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
 from kbgym.worlds.world import World
@@ -30,10 +30,11 @@ from kbgym.worlds.world import World
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
-    The last five are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
+    The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
     exams. `levels`: from how many documents on an index is split into parts, 0 for never. `admission`: how many
-    questions are asked again before the edits of a lesson stay, 0 for none. `search`: what a search goes by.
-    `per_source`: how many documents of one page of the source a page of results may have, 0 for any number.
+    questions are asked again before the edits of a lesson stay, 0 for none. `observations`: how results read. `search`:
+    what a search goes by. `per_source`: how many documents of one page of the source a page of results may have, 0 for
+    any number.
     """
 
     questions: int = 100
@@ -52,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ranking: Ranking = "paper"
     levels: int = 0
     admission: int = 0
+    observations: Observations = "paper"
     search: SearchKind = "vectors"
     per_source: int = 0
 
@@ -103,11 +105,8 @@ class Run:
 
     def snapshot(self, store: Store, iteration: int) -> None:
         """Write the store as it is after an iteration, whole or not at all."""
-        folder = self.folder / "snapshots"
-        folder.mkdir(exist_ok=True)
-        scratch = folder / f".{iteration}.tmp"
-        write_lines(scratch, store)
-        os.replace(scratch, folder / f"{iteration}.jsonl")
+        with write_whole(self.folder / "snapshots" / f"{iteration}.jsonl") as scratch:
+            write_lines(scratch, store)
 
     def exam_path(self, name: str) -> Path:
         folder = self.folder / "exams"

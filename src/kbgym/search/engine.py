@@ -6,7 +6,7 @@ It knows ids and texts; what a document, a link or a world is, it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from kbgym.search.bm25 import BM25Index
@@ -104,7 +104,5 @@ class Engine:
         found = self._near(text, 0, limit + len(left_out))
         return [(id, score) for id, score in found if id not in left_out][:limit]
 
-    def prepare(self, queries: Sequence[str]) -> None:
-        """Embed queries in one batch; searching for one of them soon after costs no embedding."""
-        if self.kind != "words":
-            self.embedder.embed(queries)
+    async def prepare(self, texts: Iterable[str]) -> None:
+        """Nothing: texts are embedded when they are used."""

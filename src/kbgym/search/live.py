@@ -135,6 +135,11 @@ class ServedEngine:
     def __init__(self, embedding: Embedding, kind: SearchKind, spread: Spread | None) -> None:
         self.embedding, self.kind, self.spread = embedding, kind, spread
 
+    async def prepare(self, texts: Iterable[str]) -> None:
+        """Have the vectors of these texts at hand; by words alone there is none."""
+        if self.kind != "words":
+            await self.embedding.prepare(texts)
+
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         ranking = partial(self._page, query)
         return ranking(offset, limit) if self.spread is None else self.spread.page(ranking, offset, limit)

@@ -6,16 +6,14 @@ What is exported is what a store knows; nothing here knows where a store comes f
 from __future__ import annotations
 
 import csv
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
-from kbgym.canonical import encode, whole_folder
+from kbgym.canonical import encode, whole_folder, write_whole
 from kbgym.errors import BadInput
 from kbgym.store.record import Record
 from kbgym.store.store import Store
@@ -83,16 +81,10 @@ def _whole_file(out: Path) -> Iterator[IO[str]]:
     if out.is_dir():
         raise BadInput(f"{out} is a folder; choose another --out.")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(prefix=f".{out.name}-", dir=out.parent)
+        with write_whole(out) as scratch:
+            with scratch.open("w", encoding="utf-8", newline="\n") as file:
+                yield file
+            if out.exists() and out.read_bytes() != scratch.read_bytes():
+                raise BadInput(f"{out} exists with other content; remove it or choose another --out.")
     except OSError as error:
         raise BadInput(f"cannot write beside {out}: {error.strerror}") from error
-    try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        if out.exists() and out.read_bytes() != Path(scratch).read_bytes():
-            raise BadInput(f"{out} exists with other content; remove it or choose another --out.")
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, out)
-    finally:
-        Path(scratch).unlink(missing_ok=True)

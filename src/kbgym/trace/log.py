@@ -126,7 +126,7 @@ def _check_genesis(path: Path | str, event: Event) -> None:
         raise BadInput(f"{path} has schema {event.schema}; this version reads {SCHEMA}.")
 
 
-class Writer:
+class TraceWriter:
     """Appends whole transactions. One writer a trace: a second process is refused. It fits `place.Appender`."""
 
     shared = False
@@ -201,7 +201,7 @@ class Writer:
     def close(self) -> None:
         os.close(self._file)
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> TraceWriter:
         return self
 
     def __exit__(self, *_: object) -> None:

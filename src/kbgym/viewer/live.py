@@ -15,7 +15,7 @@ import msgspec
 
 from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
 
 RECENT = 30
 _decoder = msgspec.json.Decoder(Event)
@@ -114,11 +114,11 @@ class Live:
         self._followers: dict[Path, Follower] = {}
         self._lock = threading.Lock()
 
-    def look(self, place: Place, seed: int) -> dict[str, Any]:
+    def look(self, place: ViewedPlace, seed: int) -> dict[str, Any]:
         found = []
         for arm, trained in place.trained(seed).items():
-            settings = trained.run.settings
-            found.append(self._one(arm, trained.label, trained.folder, settings.questions * settings.epochs))
+            settings = trained.settings
+            found.append(self._one(arm, trained.label, Path(trained.where), settings.questions * settings.epochs))
         if place.kind == "store" and (place.folder / "trace.jsonl").exists():
             found.append(self._one("store", place.name, place.folder, 0))
         exams = [

@@ -61,6 +61,24 @@ class Question(msgspec.Struct, frozen=True):
     unanswerable: bool = False
 
 
+class SentenceForm(msgspec.Struct, frozen=True):
+    """How some sentences of a world are built, what changes in capitals, and one of them."""
+
+    form: str
+    example: str
+
+
+class Description(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a world's documents are about in one paragraph, the forms of their sentences, kinds of keys in plain words.
+
+    What is empty is left for the world's kind to work out: see `kinds.description_of`.
+    """
+
+    about: str = ""
+    forms: tuple[SentenceForm, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
 class World(msgspec.Struct, frozen=True):
     """Documents and questions, checked when made: ids unique, supports real, texts writable."""
 
@@ -94,6 +112,17 @@ class World(msgspec.Struct, frozen=True):
         names = dict.fromkeys([*SPLITS, *(question.split for question in self.questions)])
         counts = {name: len(self.split(name)) for name in names}
         return {name: count for name, count in counts.items() if count}
+
+    @property
+    def description(self) -> Description | None:
+        """What `world.json` itself says its documents are; a plain text is the paragraph."""
+        said = self.facts.get("description")
+        if isinstance(said, str):
+            return Description(said)
+        try:
+            return msgspec.convert(said, Description | None)
+        except msgspec.ValidationError as error:
+            raise BadInput(f"the description in world.json is none (about, forms, keys): {error}.") from error
 
     @property
     def hash(self) -> str:

@@ -25,7 +25,7 @@ _FACT = re.compile(r'(\w+)\("([^"]*)", "([^"]*)"\)\.')
 _SENTENCE = re.compile(r"^(?!#)\S.*$", re.MULTILINE)
 
 
-class Sentence(msgspec.Struct, frozen=True):
+class ArticleSentence(msgspec.Struct, frozen=True):
     """One sentence of an article: what it tells (`kind`) of whom, and the people or the value it names."""
 
     kind: str
@@ -41,7 +41,7 @@ class Article(msgspec.Struct, frozen=True):
     article: str
     facts: tuple[str, ...]
 
-    def sentences(self) -> Iterator[Sentence]:
+    def sentences(self) -> Iterator[ArticleSentence]:
         """Every line that is neither empty nor a heading, matched with the facts in the same order."""
         told: dict[str, list[str]] = {}
         for fact in self.facts:
@@ -59,7 +59,7 @@ class Article(msgspec.Struct, frozen=True):
                 raise Damaged(f"the article of {self.title} gives {len(values)} values of {kind}.")
             if any(name not in text for name in (self.title, *values)):
                 raise Damaged(f"the sentence {text!r} does not say what the facts of {self.title} say of {kind}.")
-            yield Sentence(kind, self.title, tuple(values), text)
+            yield ArticleSentence(kind, self.title, tuple(values), text)
 
 
 class Generated(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.people.graph import Graph
+from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.population import Person
 from kbgym.worlds.people.sentences import Sentence, parse
 from kbgym.worlds.people.templates import TEMPLATES, Template
@@ -57,7 +57,7 @@ class Node(msgspec.Struct, frozen=True):
     text: str
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PaperQuestion(msgspec.Struct, frozen=True):
     qid: str
     template: str
     category: str
@@ -73,7 +73,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
     cities: list[str]
 
 
-class Meta(msgspec.Struct, frozen=True):
+class PaperMeta(msgspec.Struct, frozen=True):
     seed: int | None = None
     n_distractors: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
@@ -82,10 +82,10 @@ class Universe(msgspec.Struct, frozen=True):
     """The file, as far as it is used."""
 
     nodes: list[Node]
-    questions: list[Asked]
+    questions: list[PaperQuestion]
     splits: dict[str, list[str]]
     vocab: Vocabulary
-    meta: Meta = Meta()
+    meta: PaperMeta = PaperMeta()
 
 
 def read(file: Path) -> World:
@@ -105,7 +105,7 @@ def read(file: Path) -> World:
 def convert(universe: Universe) -> World:
     told = _sentences(universe.nodes)
     people = _people(list(told.values()), universe.meta.n_distractors)
-    graph = Graph(people)
+    graph = PeopleGraph(people)
     documents = tuple(
         Document(id=node.id, text=node.text, kind=said.kind, about=_about(said, graph.named))
         for node in universe.nodes
@@ -198,8 +198,8 @@ def _about(said: Sentence, named: Mapping[str, str]) -> tuple[str, ...]:
     return (named[said.subject], named[said.value]) if said.kind in _REVERSE else (named[said.subject],)
 
 
-def _questions(universe: Universe, graph: Graph) -> tuple[Question, ...]:
-    asked: dict[str, Asked] = {}
+def _questions(universe: Universe, graph: PeopleGraph) -> tuple[Question, ...]:
+    asked: dict[str, PaperQuestion] = {}
     for item in universe.questions:
         if item.qid in asked:
             raise BadInput(f"question id {item.qid!r} stands twice.")
@@ -218,7 +218,7 @@ def _questions(universe: Universe, graph: Graph) -> tuple[Question, ...]:
     return tuple(_question(item, split_of[item.qid], universe.vocab, graph) for item in universe.questions)
 
 
-def _question(item: Asked, split: str, vocab: Vocabulary, graph: Graph) -> Question:
+def _question(item: PaperQuestion, split: str, vocab: Vocabulary, graph: PeopleGraph) -> Question:
     if item.template not in NAMES:
         raise BadInput(f"question {item.qid} has the unknown template {item.template!r}.")
     template = TEMPLATES[NAMES[item.template]]
@@ -242,14 +242,14 @@ def _question(item: Asked, split: str, vocab: Vocabulary, graph: Graph) -> Quest
     )
 
 
-def _slot(item: Asked, key: Key, vocab: Vocabulary, graph: Graph) -> str:
+def _slot(item: PaperQuestion, key: Key, vocab: Vocabulary, graph: PeopleGraph) -> str:
     known = {"job": vocab.jobs, "hobby": vocab.hobbies, "city": vocab.cities, "person": graph.named}[key.kind]
     if key.value not in known:
         raise BadInput(f"question {item.qid} speaks of the {key.kind} {key.value!r}, which the universe does not have.")
     return graph.named[key.value] if key.kind == "person" else key.value
 
 
-def _check(item: Asked, template: Template, slots: Sequence[str], graph: Graph) -> None:
+def _check(item: PaperQuestion, template: Template, slots: Sequence[str], graph: PeopleGraph) -> None:
     """The file's golds against the graph; how a gold is spelt is the file's affair."""
     solution = template.solve(graph, slots)
     if solution is None:

@@ -1,4 +1,4 @@
-"""The owner of a store: durable before answered, no lost update, one index for two builders, a past that stays."""
+"""Clients of a live store: durable before answered, no lost update, one index for two builders, a past that stays."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from family import documents, family
+from live_stores import live_store
 from serving import family_store, opened, replayed
 
 from kbgym.actions import Add, Added, Answer, Delete, Edit, Error, Link, LinkMany, Merged, Read, Search, Unlink
 from kbgym.errors import BadInput, Failed
-from kbgym.protocol.session import embedder_named
-from kbgym.serve.owner import Owner
+from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session, Sessions
 from kbgym.trace import log
 from kbgym.trace.folder import StoreFolder
@@ -30,14 +30,14 @@ def place(tmp_path: Path) -> Path:
 def test_an_edit_is_on_the_disk_when_it_is_answered(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            owner, ada = online.owner, Session("ada")
-            reply = await owner.act(ada, Add("People whose job is baker."), "curator")
+            live, ada = online.live, Session("ada")
+            reply = await act(live, ada, Add("People whose job is baker."), "curator")
             assert reply.step.result == Added("n1") and reply.version == 1
             on_disk = StoreFolder(place)
-            assert on_disk.store().fingerprint == owner.store.fingerprint
-            found = await owner.act(Session("rex"), Search("People whose job is baker."), "reader")
+            assert on_disk.store().fingerprint == live.store.fingerprint
+            found = await act(live, Session("rex"), Search("People whose job is baker."), "reader")
             assert found.step.observation.startswith("[n1]")
-            assert owner.iteration == 1, "a search is no transaction"
+            assert live.iteration == 1, "a search is no transaction"
 
     asyncio.run(work())
     entry = log_entries(place)[0]
@@ -53,11 +53,11 @@ def log_entries(place: Path) -> list[object]:
 def test_a_reader_cannot_edit_whatever_it_sends(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            before = online.owner.store.fingerprint
+            before = online.live.store.fingerprint
             for action in (Add("x y."), Edit(BAKER, "x."), Delete(BAKER), Link(BAKER, MILLER), Unlink(BAKER, MILLER)):
-                reply = await online.owner.act(Session("rex"), action, "reader")
+                reply = await act(online.live, Session("rex"), action, "reader")
                 assert isinstance(reply.step.result, Error)
-            assert (online.owner.store.fingerprint, online.owner.iteration) == (before, 0)
+            assert (online.live.store.fingerprint, online.live.iteration) == (before, 0)
 
     asyncio.run(work())
 
@@ -70,15 +70,15 @@ def test_a_reader_cannot_edit_whatever_it_sends(place: Path) -> None:
 def test_a_document_that_changed_since_it_was_seen_is_shown_and_not_touched(place: Path, action: Edit) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            owner, ada, bo = online.owner, Session("ada"), Session("bo")
-            await owner.act(ada, Search("Ada Alm's job is baker."), "curator")
-            await owner.act(bo, Read(BAKER), "curator")
-            await owner.act(bo, Edit(BAKER, "Ada Alm's job is pastry cook."), "curator")
-            before = owner.store.fingerprint
-            reply = await owner.act(ada, action, "curator")
+            live, ada, bo = online.live, Session("ada"), Session("bo")
+            await act(live, ada, Search("Ada Alm's job is baker."), "curator")
+            await act(live, bo, Read(BAKER), "curator")
+            await act(live, bo, Edit(BAKER, "Ada Alm's job is pastry cook."), "curator")
+            before = live.store.fingerprint
+            reply = await act(live, ada, action, "curator")
             assert reply.conflict and "Ada Alm's job is pastry cook." in reply.step.observation
-            assert owner.store.fingerprint == before
-            again = await owner.act(ada, action, "curator")
+            assert live.store.fingerprint == before
+            again = await act(live, ada, action, "curator")
             assert not again.conflict and not isinstance(again.step.result, Error), "it has seen the new text now"
 
     asyncio.run(work())
@@ -88,13 +88,13 @@ def test_a_document_that_changed_since_it_was_seen_is_shown_and_not_touched(plac
 def test_links_count_for_those_who_read_them_only(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            owner, searched, read, other = online.owner, Session("a"), Session("b"), Session("c")
-            await owner.act(searched, Search("Ada Alm's job is baker."), "curator")
-            await owner.act(read, Read(BAKER), "curator")
-            await owner.act(other, Link(BAKER, MILLER), "curator")
-            stale = await owner.act(read, Unlink(BAKER, MILLER), "curator")
+            live, searched, read, other = online.live, Session("a"), Session("b"), Session("c")
+            await act(live, searched, Search("Ada Alm's job is baker."), "curator")
+            await act(live, read, Read(BAKER), "curator")
+            await act(live, other, Link(BAKER, MILLER), "curator")
+            stale = await act(live, read, Unlink(BAKER, MILLER), "curator")
             assert stale.conflict and MILLER in stale.step.observation
-            fresh = await owner.act(searched, Edit(BAKER, "Ada Alm is a baker of bread."), "curator")
+            fresh = await act(live, searched, Edit(BAKER, "Ada Alm is a baker of bread."), "curator")
             assert not fresh.conflict
 
     asyncio.run(work())
@@ -103,13 +103,13 @@ def test_links_count_for_those_who_read_them_only(place: Path) -> None:
 def test_two_who_build_the_same_index_end_with_one(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            owner = online.owner
+            live = online.live
 
             async def build(name: str, member: str, text: str) -> str:
                 session = Session(name)
-                result = (await owner.act(session, Add(text), "curator")).step.result
+                result = (await act(live, session, Add(text), "curator")).step.result
                 id = result.id if isinstance(result, Added) else result.into if isinstance(result, Merged) else ""
-                while (await owner.act(session, LinkMany(id, (member,)), "curator")).conflict:
+                while (await act(live, session, LinkMany(id, (member,)), "curator")).conflict:
                     pass
                 return id
 
@@ -117,8 +117,8 @@ def test_two_who_build_the_same_index_end_with_one(place: Path) -> None:
             members = list(IDS.values())[:3]
             made = await asyncio.gather(*(build(f"c{n}", members[n], texts[n]) for n in range(3)))
             assert len(set(made)) == 1
-            assert sorted(owner.store[made[0]].links) == sorted(members)
-            assert sum(record.flag == "authored" for record in owner.store) == 1
+            assert sorted(live.store[made[0]].links) == sorted(members)
+            assert sum(record.flag == "authored" for record in live.store) == 1
 
     asyncio.run(work())
     assert replayed(place)
@@ -127,12 +127,12 @@ def test_two_who_build_the_same_index_end_with_one(place: Path) -> None:
 def test_edits_that_wait_for_the_disk_are_flushed_together(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            owner = online.owner
+            live = online.live
             await asyncio.gather(
-                *(owner.act(Session(f"c{n}"), Add(f"Sentence of {n} about {n}."), "curator") for n in range(40))
+                *(act(live, Session(f"c{n}"), Add(f"Sentence of {n} about {n}."), "curator") for n in range(40))
             )
-            assert owner.commits == 40
-            assert owner.flushes < 20, "every edit paid for a flush of its own"
+            assert live.commits == 40
+            assert live.flushes < 20, "every edit paid for a flush of its own"
 
     asyncio.run(work())
     assert len(log_entries(place)) == 40, "flushed together, they are still transactions of their own"
@@ -141,11 +141,11 @@ def test_edits_that_wait_for_the_disk_are_flushed_together(place: Path) -> None:
 def test_a_reader_is_shown_nothing_that_is_not_on_the_disk_yet(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            owner = online.owner
-            edit = asyncio.create_task(owner.act(Session("ada"), Add("Nils Holm keeps geese."), "curator"))
-            while owner.iteration == 0:
+            live = online.live
+            edit = asyncio.create_task(act(live, Session("ada"), Add("Nils Holm keeps geese."), "curator"))
+            while live.iteration == 0:
                 await asyncio.sleep(0)
-            reply = await owner.act(Session("rex"), Search("Nils Holm keeps geese."), "reader")
+            reply = await act(live, Session("rex"), Search("Nils Holm keeps geese."), "reader")
             assert "[n1]" in reply.step.observation
             assert StoreFolder(place).reading.iteration == 1  # type: ignore[union-attr]
             await edit
@@ -156,23 +156,23 @@ def test_a_reader_is_shown_nothing_that_is_not_on_the_disk_yet(place: Path) -> N
 def test_a_disk_that_refuses_leaves_the_store_as_it_was(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            owner = online.owner
-            await owner.act(Session("ada"), Add("Kept, and stays."), "curator")
-            before, iteration = owner.store.fingerprint, owner.iteration
+            live = online.live
+            await act(live, Session("ada"), Add("Kept, and stays."), "curator")
+            before, iteration = live.store.fingerprint, live.iteration
             real = os.fsync
 
             def full(file: int) -> None:
                 raise OSError(28, "No space left on device")
 
             monkeypatch.setattr(log.os, "fsync", full)
-            tries = (owner.act(Session(f"c{n}"), Add(f"Lost number {n}."), "curator") for n in range(5))
+            tries = (act(live, Session(f"c{n}"), Add(f"Lost number {n}."), "curator") for n in range(5))
             failures = await asyncio.gather(*tries, return_exceptions=True)
             assert all(isinstance(failure, Failed) for failure in failures)
-            assert (owner.store.fingerprint, owner.iteration) == (before, iteration)
+            assert (live.store.fingerprint, live.iteration) == (before, iteration)
             monkeypatch.setattr(log.os, "fsync", real)
-            found = await owner.act(Session("rex"), Search("Lost number 3."), "reader")
+            found = await act(live, Session("rex"), Search("Lost number 3."), "reader")
             assert "Lost" not in found.step.observation
-            reply = await owner.act(Session("ada"), Add("Written after all."), "curator")
+            reply = await act(live, Session("ada"), Add("Written after all."), "curator")
             assert reply.version == iteration + 1
 
     asyncio.run(work())
@@ -182,26 +182,26 @@ def test_a_disk_that_refuses_leaves_the_store_as_it_was(place: Path, monkeypatch
 def test_a_snapshot_stays_what_it_was(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            owner, ada = online.owner, Session("ada")
-            _, question = await online.open("Who bakes?", "rex")
+            live, ada = online.live, Session("ada")
+            question = await online.open("Who bakes?", "rex")
             before = [await question.act(action) for action in (Search("job is baker"), Read(BAKER))]
-            await owner.act(ada, Edit(BAKER, "Ada Alm retired."), "curator")
-            await owner.act(ada, Link(BAKER, MILLER), "curator")
-            await owner.act(ada, Add("The job of Zed Zorn is baker."), "curator")
-            await owner.act(ada, Delete(IDS["Cy Alm's job is baker"]), "curator")
+            await act(live, ada, Edit(BAKER, "Ada Alm retired."), "curator")
+            await act(live, ada, Link(BAKER, MILLER), "curator")
+            await act(live, ada, Add("The job of Zed Zorn is baker."), "curator")
+            await act(live, ada, Delete(IDS["Cy Alm's job is baker"]), "curator")
             after = [await question.act(action) for action in (Search("job is baker"), Read(BAKER))]
             assert after == before
-            live = await owner.act(ada, Search("job is baker"), "curator")
-            assert "Zed Zorn" in live.step.observation and "Cy Alm" not in live.step.observation
+            now = await act(live, ada, Search("job is baker"), "curator")
+            assert "Zed Zorn" in now.step.observation and "Cy Alm" not in now.step.observation
 
     asyncio.run(work())
 
 
-def test_the_store_has_one_owner(place: Path) -> None:
+def test_a_folder_has_one_writer(place: Path) -> None:
     async def work() -> None:
         async with opened(place):
             with pytest.raises(BadInput, match="another process"):
-                Owner(place)
+                live_store(place)
 
     asyncio.run(work())
 
@@ -209,8 +209,8 @@ def test_the_store_has_one_owner(place: Path) -> None:
 def test_an_answer_ends_nothing_here(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            reply = await online.owner.act(Session("rex"), Answer("Ada"), "reader")
-            assert (reply.version, online.owner.iteration) == (0, 0)
+            reply = await act(online.live, Session("rex"), Answer("Ada"), "reader")
+            assert (reply.version, online.live.iteration) == (0, 0)
 
     asyncio.run(work())
 
@@ -226,19 +226,19 @@ def test_old_sessions_are_forgotten_before_new_ones() -> None:
 
 def test_one_who_only_looks_locks_nobody_out_and_sees_what_is_committed(place: Path) -> None:
     async def work() -> None:
-        early = Owner(place, embedder=embedder_named("hash"), write=False)
+        early = live_store(place, write=False)
         assert not (place / "trace.jsonl").exists(), "looking leaves no trace"
         async with opened(place) as online:
-            late = Owner(place, embedder=embedder_named("hash"), write=False)
-            await online.owner.act(Session("ada"), Add("Nils Holm keeps geese."), "curator")
-            await online.owner.act(Session("ada"), Delete(BAKER), "curator")
+            late = live_store(place, write=False)
+            await act(online.live, Session("ada"), Add("Nils Holm keeps geese."), "curator")
+            await act(online.live, Session("ada"), Delete(BAKER), "curator")
             for looking in (early, late):
-                reply = await looking.act(Session("rex"), Search("Nils Holm keeps geese."), "reader")
+                reply = await act(looking, Session("rex"), Search("Nils Holm keeps geese."), "reader")
                 assert reply.step.observation.startswith("[n1]") and reply.version == 2
-                gone = await looking.act(Session("rex"), Read(BAKER), "reader")
+                gone = await act(looking, Session("rex"), Read(BAKER), "reader")
                 assert isinstance(gone.step.result, Error)
                 with pytest.raises(BadInput, match="looking only"):
-                    await looking.act(Session("rex"), Add("x y."), "curator")
+                    await act(looking, Session("rex"), Add("x y."), "curator")
                 await looking.close()
 
     asyncio.run(work())
@@ -264,19 +264,19 @@ class SlowJudge:
 def test_nobody_waits_while_the_judge_thinks(place: Path) -> None:
     async def work() -> None:
         judge = SlowJudge()
-        owner = Owner(place, embedder=embedder_named("hash"), judge=judge)
+        live = live_store(place, judge=judge)
         ada, bo = Session("ada"), Session("bo")
-        adding = asyncio.create_task(owner.act(ada, Add("Ada Alm's job is, baker."), "curator"))
+        adding = asyncio.create_task(act(live, ada, Add("Ada Alm's job is, baker."), "curator"))
         await judge.thinking.wait()
         async with asyncio.timeout(10):
-            await owner.act(bo, LinkMany(BAKER, (MILLER,)), "curator")
-            await owner.act(Session("rex"), Search("job is baker"), "reader")
+            await act(live, bo, LinkMany(BAKER, (MILLER,)), "curator")
+            await act(live, Session("rex"), Search("job is baker"), "reader")
         assert not adding.done()
         judge.may_go_on.set()
         reply = await adding
         assert reply.step.result == Merged(BAKER) and reply.step.verdict is not None
         assert judge.asked == [("Ada Alm's job is, baker.", "Ada Alm's job is baker.")], "asked once, not again in turn"
-        await owner.close()
+        await live.close()
 
     asyncio.run(work())
     assert replayed(place)
@@ -285,17 +285,17 @@ def test_nobody_waits_while_the_judge_thinks(place: Path) -> None:
 def test_a_neighbour_that_turned_up_while_the_judge_thought_is_judged_too(place: Path) -> None:
     async def work() -> None:
         judge = SlowJudge()
-        owner = Owner(place, embedder=embedder_named("hash"), judge=judge)
-        adding = asyncio.create_task(owner.act(Session("ada"), Add("Ada Alm's job is, baker."), "curator"))
+        live = live_store(place, judge=judge)
+        adding = asyncio.create_task(act(live, Session("ada"), Add("Ada Alm's job is, baker."), "curator"))
         await judge.thinking.wait()
-        await owner.act(Session("bo"), Delete(BAKER), "curator")
-        rewritten = asyncio.create_task(owner.act(Session("bo"), Add("Ada Alm's job: is baker."), "curator"))
+        await act(live, Session("bo"), Delete(BAKER), "curator")
+        rewritten = asyncio.create_task(act(live, Session("bo"), Add("Ada Alm's job: is baker."), "curator"))
         judge.may_go_on.set()
         replies = await asyncio.gather(adding, rewritten)
         assert {type(reply.step.result) for reply in replies} <= {Added, Merged}
         asked = [existing for candidate, existing in judge.asked if "," in candidate]
         assert len(asked) == len(set(asked)), "nobody is asked the same twice"
-        await owner.close()
+        await live.close()
 
     asyncio.run(work())
     assert replayed(place)

@@ -1,0 +1,103 @@
+"""Ids of documents, and the links between them that their files have."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+from kbgym.corpus.standalone import Statement
+
+_OTHER_SITE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
+_ENDINGS = ("", ".md", ".html", ".rst", ".markdown", "/index.md", "/index.html", "/README.md", "/index.rst")
+
+
+def document_id(file: str, own: str, ordinal: int = 0) -> str:
+    """From the file and the sentence alone, so that it stays the same wherever the sentence moves in its file."""
+    said = hashlib.sha256(f"{file}\0{own}\0{ordinal or ''}".encode()).hexdigest()
+    return f"{_slug(file)}-{said[:10]}"
+
+
+@lru_cache(64)
+def _slug(file: str) -> str:
+    stem = posixpath.splitext(posixpath.basename(file))[0]
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:24].rstrip("-") or "file"
+
+
+def make_ids(statements: Sequence[Statement]) -> list[str]:
+    """An id for every statement, no two the same."""
+    ids: dict[str, None] = {}
+    repeats: Counter[tuple[str, str]] = Counter()
+    for one in statements:
+        said = (one.source.file, one.own)
+        while (id := document_id(*said, repeats[said])) in ids:
+            repeats[said] += 1
+        ids[id] = None
+    return list(ids)
+
+
+class Resolver:
+    """From what a link says to the first document of the page it leads to.
+
+    `site` is the address the pages are published at: links to it are links between them. A page is found by its file,
+    by what its front matter says its address is, and as a last resort by its file's name alone, if only one has it.
+    """
+
+    def __init__(self, statements: Sequence[Statement], ids: Sequence[str], site: str = "") -> None:
+        self._site = re.sub(r"^[a-zA-Z]+://", "", site).strip("/")
+        self._first: dict[str, str] = {}
+        self._stems: dict[str, list[str]] = {}
+        for id, one in zip(ids, statements, strict=True):
+            for name in one.first_of:
+                self._first.setdefault(name, id)
+                if name.startswith("file:"):
+                    stem = posixpath.splitext(posixpath.basename(name.removeprefix("file:")))[0].casefold()
+                    self._stems.setdefault(stem, []).append(id)
+        for name, id in list(self._first.items()):  # a wiki link may also name a file without its ending
+            if name.startswith("file:"):
+                stem = posixpath.splitext(name.removeprefix("file:"))[0].casefold()
+                self._first.setdefault(f"title:{stem}", id)
+                self._first.setdefault(f"title:{posixpath.basename(stem)}", id)
+
+    def links(self, statement: Statement, id: str) -> tuple[tuple[str, ...], int]:
+        """The documents a statement links to, and how many of its links lead to pages that are not here."""
+        targets: dict[str, None] = {}
+        dead = 0
+        for name in statement.names:
+            target = self._resolve(name, statement.source.file)
+            if target is None:
+                dead += 1
+            elif target and target != id:
+                targets[target] = None
+        return tuple(targets), dead
+
+    def _resolve(self, name: str, file: str) -> str | None:
+        """The document a link leads to: empty for what is elsewhere or on the same page, none if it is missing."""
+        if name.startswith("[["):
+            page = name.removeprefix("[[").partition("#")[0].strip().casefold()
+            return self._first.get(f"title:{page}") if page else ""
+        path = name.partition("#")[0].partition("?")[0]
+        published = re.sub(r"^(?:https?:)?//", "", path)
+        if self._site and (published == self._site or published.startswith(f"{self._site}/")):
+            return self._published(published.removeprefix(self._site).strip("/"))
+        if not path or _OTHER_SITE.match(path):
+            return ""
+        if path[0] == "/":
+            return self._published(path.strip("/"))
+        return self._file(posixpath.normpath(posixpath.join(posixpath.dirname(file), path)))
+
+    def _published(self, path: str) -> str | None:
+        """A page by its address below the site, or below the folder that was imported."""
+        if found := self._first.get(f"address:{path}") or self._file(posixpath.normpath(path) if path else ""):
+            return found
+        stem = posixpath.splitext(posixpath.basename(path))[0].casefold()
+        alike = self._stems.get(stem, []) if self._site else []
+        return alike[0] if len(alike) == 1 else None
+
+    def _file(self, place: str) -> str | None:
+        stem = re.sub(r"\.html?$", "", place)
+        candidates = [f"{base}{ending}".lstrip("/") for base in dict.fromkeys((place, stem)) for ending in _ENDINGS]
+        return next((self._first[f"file:{one}"] for one in candidates if f"file:{one}" in self._first), None)

@@ -1,0 +1,203 @@
+"""What is put before a sentence so that it can be understood alone: title, sections, introductions, footnotes."""
+
+from pathlib import Path
+
+import pytest
+
+from kbgym.corpus.build import ReadingOptions, read_corpus
+from kbgym.corpus.sentences import MOST_CONTEXT, MOST_TEXT
+from kbgym.corpus.standalone import context, names_page, points_back
+
+
+def of(tmp_path: Path, content: str, name: str = "a.md", **options) -> list[str]:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    return [document.text for document in read_corpus([tmp_path], ReadingOptions(**options)).documents]
+
+
+def test_the_title_is_always_in_front_unless_the_sentence_names_the_page(tmp_path):
+    assert of(
+        tmp_path, "# Marrow Quay\n\nJonas Vael left. There is ice at Marrow Quay.\n\n## Ice\n\nMarrow Quay has it.\n"
+    ) == [
+        "Marrow Quay: Jonas Vael left.",
+        "There is ice at Marrow Quay.",
+        "Marrow Quay > Ice: Marrow Quay has it.",
+    ]
+
+
+def test_in_any_language(tmp_path):
+    found = of(tmp_path, "# Ada Berg\n\nEr wohnt in Hamburg. Dort ist es schön.\n", language="de")
+    assert found == ["Ada Berg: Er wohnt in Hamburg.", "Ada Berg: Dort ist es schön."]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "title", "named"),
+    [
+        ("The Kestrel is old.", "Kestrel", True),
+        ("Kestrel is old.", "Kestrel", True),
+        ("Go to berth 5.", "Go", False),
+        ("Boats, mostly.", "Boats", False),
+        ("We saw Kestrels.", "Kestrel", False),
+        ("The re-Kestrel is old.", "Kestrel", False),
+        ("The quay is old.", "quay", False),
+        ("RFC 12 says so.", "RFC 12", True),
+        ("RFC 123 says so.", "RFC 12", False),
+        ("Ruth.", "", False),
+    ],
+)
+def test_a_sentence_that_names_the_page(sentence, title, named):
+    assert names_page(sentence, title) is named
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "She was built in 1923 by Olsen.",
+        "It's older.",
+        "However, Jonas left.",
+        "In that case, go.",
+        "For some more advanced cases, this may fail.",
+        "Do we need to expose this distinction?",
+        "*She* is 18.5 m long.",
+    ],
+)
+def test_these_point_back(sentence):
+    assert points_back(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The Kestrel has its mast.",
+        "In May, Ruth sails it.",
+        "This page lists boats.",
+        "Note that Ruth is here.",
+        "Itching.",
+        "",
+    ],
+)
+def test_these_do_not(sentence):
+    assert not points_back(sentence)
+
+
+def test_a_sentence_that_points_back_has_the_one_it_points_at(tmp_path):
+    content = (
+        "# T\n\nJonas sails. It is old. It leaks. Ruth knows.\n\n```\ncode\n```\n\nThis is why.\n\n## S\n\nIt ends.\n"
+    )
+    assert of(tmp_path, content, code="skip") == [
+        "T: Jonas sails.",
+        "T: Jonas sails. It is old.",
+        "T: Jonas sails. It is old. It leaks.",
+        "T: Ruth knows.",
+        "T: Ruth knows. This is why.",
+        "T > S: It ends.",
+    ]
+
+
+def test_lists_tables_and_code_have_what_introduces_them(tmp_path):
+    content = """# T
+
+Prices in crowns:
+
+| Berth | Fee |
+| - | - |
+| 5 | 55 |
+
+The crew:
+
+1. Jonas. He is old.
+
+   Since 1996.
+
+   ```
+   sail()
+   ```
+2. Petra
+
+Run this:
+
+    make
+"""
+    assert of(tmp_path, content) == [
+        "T: Prices in crowns: Berth: 5; Fee: 55",
+        "T: The crew: Jonas.",
+        "T: The crew: Jonas. He is old.",
+        "T: The crew: Jonas. Since 1996.",
+        "T: The crew: Jonas. sail()",
+        "T: The crew: Petra",
+        "T: Run this: make",
+    ]
+
+
+def test_a_long_introduction_is_said_itself_as_well(tmp_path):
+    long = "The crew of the boat " + "and of its tender " * 10 + "are:"
+    found = of(tmp_path, f"# T\n\n{long}\n\n- Jonas\n")
+    assert found[0] == f"T: {long}" and found[1].endswith("are: Jonas") and len(found) == 2
+
+
+def test_footnotes_stand_where_they_are_called(tmp_path):
+    content = """# T
+
+The Kestrel is 18.5 m long[^a]. The Petrel is not.[^b] Both float.
+
+| Boat | Fee |
+| - | - |
+| Brent | 7[^a] |
+
+[^a]: Measured in 2004. By Ruth.
+[^b]: Nobody knows.
+[^c]: Nobody calls this.
+"""
+    assert of(tmp_path, content) == [
+        "T: The Kestrel is 18.5 m long. (Note: Measured in 2004. By Ruth.)",
+        "T: The Petrel is not. (Note: Nobody knows.)",
+        "T: The Petrel is not. (Note: Nobody knows.) Both float.",
+        "T: Boat: Brent; Fee: 7 (Note: Measured in 2004. By Ruth.)",
+        "T: Nobody calls this.",
+    ]
+
+
+def test_a_code_span_is_one_word(tmp_path):
+    assert of(tmp_path, "# T\n\nUse `panic!, assert!` and `a. B`. `Foo!` works.\n") == [
+        "T: Use panic!, assert! and a. B.",
+        "T: Foo! works.",
+    ]
+
+
+def test_lines_of_label_and_value_are_fields(tmp_path):
+    content = "Title: The Kestrel\nStatus: *open*\nOwner: [Ruth](r.md)\n\nAn owner: Ruth\nwho sails.\n"
+    assert of(tmp_path, content) == [
+        "The Kestrel: Title: The Kestrel",
+        "The Kestrel: Status: open",
+        "The Kestrel: Owner: Ruth",
+        "The Kestrel: An owner: Ruth who sails.",
+    ]
+
+
+def test_long_code_is_cut_at_lines_and_says_which_part_it_is(tmp_path):
+    content = "# T\n\n```\n" + "".join(f"line_{n} = {n}. # Yes. No.\n" for n in range(300)) + "```\n"
+    found = of(tmp_path, content)
+    assert [text.partition(") ")[0] for text in found] == [
+        f"T: (part {n} of {len(found)}" for n in range(1, len(found) + 1)
+    ]
+    assert len(found) == 3 and all(len(text) <= MOST_TEXT and text.endswith("No.") for text in found)
+
+
+def test_headings_that_are_long_or_many(tmp_path):
+    assert context("Boats", ("Kestrel:", "Engine")) == "Boats > Kestrel > Engine: "
+    assert context("", ()) == ""
+    assert context("T", ("m" * 200, "n" * 200, "Last")) == f"T > {'n' * 200} > Last: "
+    assert len(context("T" * 200, ("S" * 200, "R" * 500))) <= MOST_CONTEXT + 2
+    heading = "A heading of many words " * 10
+    found = of(tmp_path, f"# T\n\n## {heading}\n\nRuth is here.\n")
+    assert found[0].endswith(heading.strip()) and found[1].startswith("T > A heading") and "…: Ruth" in found[1]
+
+
+def test_a_page_without_a_title_is_called_like_its_file_or_folder(tmp_path):
+    assert of(tmp_path, "Ruth is here.", "old-boats.md") == ["old boats: Ruth is here."]
+    assert of(tmp_path, "Nell too.", "the_yard/README.md")[1] == "the yard: Nell too."
+
+
+def test_raw_html_headings_are_headings(tmp_path):
+    content = '<h1 align="center">Petrel</h1>\n\nShe is green.\n\n<h2>Crew</h2>\n\nAmos sails.\n'
+    assert of(tmp_path, content) == ["Petrel: She is green.", "Petrel > Crew: Amos sails."]
