@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kbgym.protocol.session import embedder_named
+
 from kbgym.search.choice import engine_of
 from kbgym.search.engine import Engine
 from kbgym.search.hybrid import SEARCHES
@@ -21,7 +22,8 @@ from kbgym.worlds.world import Question, World
 
 def recall(engine: Engine, questions: Sequence[Question], depth: int = 5) -> float:
     shares = [
-        len({id for id, _ in engine.search(question.text, 0, depth)} & set(question.support)) / len(set(question.support))
+        len({id for id, _ in engine.search(question.text, 0, depth)} & set(question.support))
+        / len(set(question.support))
         for question in questions
         if question.support
     ]

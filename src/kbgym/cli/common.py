@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kbgym.errors import BadInput
-from kbgym.search.hybrid import SEARCHES
+from kbgym.search.hybrid import SEARCHES, SearchKind
 from kbgym.trace.place import is_url
 from kbgym.worlds.world import World
 
@@ -124,6 +124,20 @@ def agent_options(command: F) -> F:
     return click.option(
         "--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"
     )(command)
+
+
+def say_cost(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    """What an embedder costs in what is found, said when it is chosen."""
+    if name and name.startswith("wordllama"):
+        from kbgym.search.wordllama import COST
+
+        click.echo(COST, err=True)
+    return name
+
+
+def with_search(world: World, search: SearchKind | None) -> World:
+    """A world that says itself what it is searched by."""
+    return msgspec.structs.replace(world, facts={**world.facts, "search": search}) if search else world
 
 
 def search_options(command: F) -> F:

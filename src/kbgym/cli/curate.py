@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kbgym.cli.common import STORE, Printed, Tick, progress, verb
+from kbgym.cli.common import STORE, Printed, Tick, progress, say_cost, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.errors import BadInput
 from kbgym.online.learning import Online
@@ -21,7 +21,9 @@ from kbgym.trace.place import shown
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="At most so many actions.")
 @gate_options
 @click.option("--curator", help="Who edits.  [default: the run's]")
-@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
+@click.option(
+    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: the store's]"
+)
 def command(place: str, idle: bool, budget: int, **flags: Any) -> Printed:
     """Curate a STORE while nobody asks: index what its agenda holds, until the budget or the agenda is spent.
 

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from kbgym.analysis.stats import ratio_of_means, score_difference
-from kbgym.cli.common import STORE, Printed, Tick, progress, verb
+from kbgym.cli.common import STORE, Printed, Tick, progress, say_cost, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
@@ -28,7 +28,9 @@ from kbgym.trace.place import shown
 @click.option("--strategy", help="paper or class.  [default: the run's]")
 @click.option("--curator", help="Who edits.  [default: the run's]")
 @click.option("--reader", help="Who answers.  [default: the run's]")
-@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
+@click.option(
+    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: the store's]"
+)
 def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
     """Learn from traffic: answer, see the gold, edit; and compare with the frozen flat store on the same questions.
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kbgym.cli.common import STORE, emit, output_options, progress
+from kbgym.cli.common import STORE, emit, output_options, progress, say_cost, search_options
 from kbgym.errors import BadInput, Missing
+from kbgym.search.hybrid import SearchKind
 from kbgym.tools import Role
 from kbgym.trace.place import is_url
 
@@ -43,7 +44,10 @@ TOKENS = "tokens.jsonl"
 @click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
-@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
+@click.option(
+    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: the store's]"
+)
+@search_options
 @output_options
 def command(
     place: str,
@@ -62,6 +66,8 @@ def command(
     held_out: Path | None,
     strategy: str | None,
     embedder: str | None,
+    search: SearchKind | None,
+    per_source: int | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -96,7 +102,7 @@ def command(
     from kbgym.online.setup import open_live, open_online
     from kbgym.protocol.gate import MARGIN
 
-    with open(place, strategy=strategy, embedder=embedder) as opened:
+    with open(place, strategy=strategy, embedder=embedder, search=search, per_source=per_source) as opened:
         settings = opened.settings
     if over_mcp and role == "reader" and question is None:
         asyncio.run(
