@@ -30,5 +30,5 @@ def test_rows_have_unit_length_and_the_same_bits_in_any_batch() -> None:
 
 def test_its_absence_is_told_with_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wordllama", None)
-    with pytest.raises(Missing, match="pip install wordllama"):
+    with pytest.raises(Missing, match=r"kbgym\[wordllama\]"):
         WordLlamaEmbedder()

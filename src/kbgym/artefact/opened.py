@@ -221,10 +221,11 @@ class Artefact:
 
     def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
         """A page of results as an agent sees it."""
-        if self._engine is None and is_url(self.where) and not self._by_hand:
+        how = self.settings
+        if self._engine is None and is_url(self.where) and not self._by_hand and how.search != "words":
             from kbgym.trace.postgres.vectors import stored_engine
 
-            self._engine = stored_engine(self.place, embedder_named(self.settings.embedder), tick)
+            self._engine = stored_engine(self.place, embedder_named(how.embedder), tick, how.search)
         engine, store = self.embedded(tick), self.store
         ids = Environment(store, engine, ranking=self.settings.ranking).page(query, page)
         scores, limit = dict[str, float](), page * PAGE_SIZE

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -22,7 +23,7 @@ from kbgym.canonical import encode
 from kbgym.characters import safe_json, safe_text
 from kbgym.errors import BadInput
 from kbgym.protocol.run import Settings
-from kbgym.search.hybrid import SEARCHES
+from kbgym.search.hybrid import SEARCHES, SearchKind
 from kbgym.trace.place import is_url, shown
 from kbgym.worlds.world import World
 
@@ -134,6 +135,20 @@ def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
     with Progress(*columns, TextColumn("{task.fields[note]}", markup=False), console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, note="")
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=safe_text(note))
+
+
+def say_cost(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    """What an embedder costs in what is found, said when it is chosen."""
+    if name and name.startswith("wordllama"):
+        from kbgym.search.wordllama import COST
+
+        click.echo(COST, err=True)
+    return name
+
+
+def with_search(world: World, search: SearchKind | None) -> World:
+    """A world that says itself what it is searched by."""
+    return msgspec.structs.replace(world, facts={**world.facts, "search": search}) if search else world
 
 
 def search_options(command: F) -> F:

@@ -10,7 +10,7 @@ import msgspec
 
 from kbgym.artefact import open
 from kbgym.artefact.parts import CASSETTE, agent_of
-from kbgym.cli.common import Printed, progress, search_options, verb
+from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
@@ -29,7 +29,7 @@ from kbgym.worlds.world import World
 @click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
 @click.option("--agent", default="reference", show_default=True, help="Who reads.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL; run again to resume.")
-@click.option("--embedder", help="Overrides the one the store was trained with.")
+@click.option("--embedder", callback=say_cost, help="Overrides the one the store was trained with.")
 @click.option(
     "--ranking", type=click.Choice(RANKINGS), help="How a page is filled.  [default: as in training, or paper]"
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.common import emit, output_options, progress, with_search
 from kbgym.cli.import_report import result_of, text_of
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.corpus.build import ReadingOptions
@@ -18,6 +18,7 @@ from kbgym.corpus.make import Made, load_old, make, replace_world
 from kbgym.corpus.rewrite import COMPLETION, Rewriter
 from kbgym.errors import BadInput
 from kbgym.llm.connect import is_model
+from kbgym.search.hybrid import SEARCHES, SearchKind
 
 
 @click.command("corpus")
@@ -45,6 +46,7 @@ from kbgym.llm.connect import is_model
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
 @click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
 @click.option("--rewrite", help="A model that makes every sentence stand alone: llm:PROVIDER/MODEL or cassette:FILE.")
+@click.option("--search", type=click.Choice(SEARCHES), help="What the world is searched by.  [default: hybrid]")
 @spending_options
 @output_options
 def command(
@@ -62,6 +64,7 @@ def command(
     update: bool,
     store: Path | None,
     rewrite: str | None,
+    search: SearchKind | None,
     as_json: bool,
     quiet: bool,
     **flags: Any,
@@ -89,17 +92,19 @@ def command(
     old = load_old(out) if update else None
     options = ReadingOptions(language, links, code, on_error, follow=follow, site=site, about=about.strip())
 
-    def write(made: Made) -> None:
+    def written(made: Made) -> Made:
+        world = with_search(made.world, search or (old.facts.get("search") if old else None))
         if old is None:
-            made.world.save(out)
+            world.save(out)
         else:
-            replace_world(old, made.world, out)
+            replace_world(old, world, out)
+        return msgspec.structs.replace(made, world=world)
 
     if rewrite is None:
         with progress("reading", quiet or as_json) as tick:
             made = make(paths, questions, options, seed, old, tick)
             tick(1, 1, f"writing {len(made.world.documents):,} documents")
-            write(made)
+            made = written(made)
     else:
         if not is_model(rewrite):
             raise BadInput(f"--rewrite takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {rewrite!r}.")
@@ -111,6 +116,6 @@ def command(
             rewriter = Rewriter(models, rewrite, spending.concurrency, confirm, with_spend(tick, models))
             options = msgspec.structs.replace(options, rewriter=rewriter.name)
             made = make(paths, questions, options, seed, old, rewrite=rewriter)
-        write(made)
+        made = written(made)
     followed = reimport(store, made.world) if store else None
     emit(result_of(made, followed), as_json, quiet, "\n".join(text_of(out, made, store, followed)))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from kbgym.cli.common import Printed, splits_of, verb, world_values
+from kbgym.cli.common import Printed, splits_of, verb, with_search, world_values
+from kbgym.search.hybrid import SEARCHES, SearchKind
 
 
 def _command(dataset: str, title: str, example: str) -> click.Command:
@@ -15,12 +16,13 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
     @click.option("--limit", type=click.IntRange(min=1), help="Take this many questions and their paragraphs.")
     @click.option("--seed", default=0, show_default=True, help="Decides which questions, and the splits.")
-    def command(file: Path, out: Path, limit: int | None, seed: int) -> Printed:
+    @click.option("--search", type=click.Choice(SEARCHES), help="What the world is searched by.  [default: hybrid]")
+    def command(file: Path, out: Path, limit: int | None, seed: int, search: SearchKind | None) -> Printed:
         from kbgym.corpus.public import read_public
 
         made = read_public(dataset, file, limit, seed)
-        made.world.save(out)
-        world = made.world
+        world = with_search(made.world, search)
+        world.save(out)
         result = {
             **world_values(world),
             **{name: getattr(made, name) for name in ("unanswerable", "bad_supports", "long_sentences")},

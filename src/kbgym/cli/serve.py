@@ -13,6 +13,7 @@ import click
 
 from kbgym.cli.common import STORE, emit, output_options, progress, serving_options, serving_settings
 from kbgym.errors import BadInput, Missing
+from kbgym.search.hybrid import SearchKind
 from kbgym.tools import Role
 from kbgym.trace.place import is_url
 
@@ -72,6 +73,8 @@ def command(
     requests: float,
     sessions: int,
     embedder: str | None,
+    search: SearchKind | None,
+    per_source: int | None,
     as_json: bool,
     quiet: bool,
     **who: Any,

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from kbgym.artefact import Artefact, open
-from kbgym.cli.common import Printed, progress, verb
+from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
 from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
@@ -33,14 +33,18 @@ def command() -> None:
 @click.argument("place", metavar="STORE")
 @click.argument("query")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
-def search_command(place: str, query: str, page: int) -> Printed:
+@click.option(
+    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: the store's]"
+)
+@search_options
+def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     """The documents most similar to a query, as an agent would find them.
 
     \b
     Example:
       kbgym store search runs/first "people who live in Hamburg" --page 2
     """
-    with open(place) as opened, progress("Embedding") as tick:
+    with open(place, **how) as opened, progress("Embedding") as tick:
         hits = opened.search(query, page, tick)
     found = [{"id": hit.id, "text": hit.text, "score": round(hit.score, 6)} for hit in hits]
     text = "\n".join(f"{hit.score:.3f} [{hit.id}] {hit.text}" for hit in hits) or "Nothing found."

@@ -12,7 +12,7 @@ from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
-from kbgym.cli.common import Printed, agent_options, progress, search_options, settings_given, verb
+from kbgym.cli.common import Printed, agent_options, progress, say_cost, search_options, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
@@ -40,7 +40,9 @@ from kbgym.worlds.world import World
 @click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [default: paper]")
 @click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
-@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
+@click.option(
+    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: all-MiniLM-L6-v2]"
+)
 @agent_options
 @search_options
 @spending_options

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
-from kbgym.search.index import Fetch, Hit
+if TYPE_CHECKING:  # replay uses this file and loads no numpy
+    from kbgym.search.index import Fetch, Hit
 
 Rank = tuple[int, str]
 
@@ -67,9 +69,12 @@ class Spread:
         return list(islice(self._spread(_hits(search)), offset, offset + limit))
 
     def _spread(self, hits: Iterator[Hit]) -> Iterator[Hit]:
-        ranked, waiting = enumerate(hits), list[tuple[int, Hit]]()
+        ranked = enumerate(hits)
+        waiting: list[tuple[int, Hit]] = []
         while True:
-            page, later, seen = list[tuple[int, Hit]](), list[tuple[int, Hit]](), Counter[str | None]()
+            page: list[tuple[int, Hit]] = []
+            later: list[tuple[int, Hit]] = []
+            seen: Counter[str | None] = Counter()
             candidates = chain(waiting, islice(ranked, _FIRST))
             while len(page) < self._size and (found := next(candidates, None)) is not None:
                 source = self._source_of(found[1][0])
