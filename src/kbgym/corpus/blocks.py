@@ -104,7 +104,7 @@ class Page:
     """Something with a title: a file, or a row of one. `title` is empty where the text gives none.
 
     `footnotes` are texts by name, `addresses` where the page says it is found (a permalink), `lost` what was left out
-    of the file: what it is, and its text.
+    of the file: what it is (nothing, where it is nothing to speak of), and its text.
     """
 
     title: str = ""

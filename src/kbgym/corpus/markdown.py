@@ -69,7 +69,7 @@ class _Reader:
             while place < len(tokens):
                 place = self._token(tokens, place)
             if step:
-                step(end / len(self.text))
+                step(end / max(1, len(self.text)))
         self._finish_notes()
         self.page.title = self.headings.title
         self.page.lost += [("heading", heading) for heading in self.headings.close()]
@@ -99,7 +99,7 @@ class _Reader:
         self.headings.title = folded(next((title for tree in trees if (title := tree.get("title"))), ""))
         add_fields(self.page, trees, len(said), (base, front.end(2)), frozenset(("title",)))
         self.page.lost += [("comment", comment) for comment in comments]
-        self.page.lost += [("tag", "title")] if self.headings.title else []
+        self.page.lost.append(("", "title"))  # that key is said by what stands in front of every sentence
         return front.end()
 
     # -- blocks -------------------------------------------------------------------------------------------------------
