@@ -69,7 +69,7 @@ def read(question: str, supports: list[str], answer: str) -> Pass:
     seen: dict[str, str] = {}
     done: list[Action] = []
     about = names(question)
-    queries = [Search(what, page) for page in (1, 2, 3) for what in [*about, question]]
+    queries = [Search(what, page) for page in range(1, PATIENCE + 1) for what in [*about, question]]
     while True:
         told = [text for text in seen.values() if any(says(text, words) for words in supports)]
         if enough(question, supports, answer, told):

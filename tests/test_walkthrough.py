@@ -112,15 +112,20 @@ def test_the_numbers_on_the_page_are_those_of_the_recording(tmp_path):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     said: dict[str, str] = {}
+    printed_lines: set[str] = set()
     for command in commands():
         done = subprocess.run(
             command, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{AGAIN} ({command})\n{done.stdout}{done.stderr}"
+        printed_lines.update(done.stdout.splitlines())
         for what in ("train-before", "train-after", "test-before", "test-after", "rewritten", "drafts from"):
             if what in command + done.stdout:
                 said.setdefault(what, done.stdout)
     page = PAGE.read_text(encoding="utf-8")
+    for shown in re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        for line in shown.splitlines():
+            assert line in printed_lines, f"no command prints this line of the page: {line}"
     for name, row in (("train", "the twelve questions"), ("test", "six it never saw")):
         line = next(line for line in page.splitlines() if row in line)
         for when, cell in zip(("before", "after"), re.findall(r"F1 ([\d.]+), ([\d.]+) actions", line), strict=True):

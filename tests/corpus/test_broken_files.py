@@ -212,6 +212,14 @@ def test_a_file_that_gives_nothing_is_named(tmp_path):
     assert corpus.characters == sum(len(document.text) for document in corpus.documents)
 
 
+@pytest.mark.parametrize("ending", [ending for ending, format in files.FORMATS.items() if format != "converted"])
+@pytest.mark.parametrize("content", ["", " \n", "\ufeff"])
+def test_an_empty_file_is_named_whatever_it_is(tmp_path, ending, content):
+    (tmp_path / "a.md").write_text(GOOD)
+    (tmp_path / f"b{ending}").write_text(content, encoding="utf-8")
+    assert read_corpus([tmp_path], ReadingOptions(), tick=lambda *_: None).empty == [f"b{ending}"]
+
+
 def deep_yaml(path: Path) -> None:
     path.with_suffix(".yaml").write_text("a: " + "[" * 100_000)
 

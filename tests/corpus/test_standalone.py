@@ -129,6 +129,46 @@ Run this:
     ]
 
 
+def test_quotations_have_what_introduces_them_and_what_follows_a_list_goes_on_from_before_it(tmp_path):
+    content = "# T\n\nRuth says:\n\n> Boats leak.\n\nThe crew of the Brent are:\n\n- Jonas\n\nThey are old.\n"
+    assert of(tmp_path, content) == [
+        "T: Ruth says: Boats leak.",
+        "T: The crew of the Brent are: Jonas",
+        "T: The crew of the Brent are: They are old.",
+    ]
+
+
+def test_a_heading_is_the_title_only_if_it_names_the_page(tmp_path):
+    assert of(tmp_path, "# Summary\n\nRuth.\n\n# Design\n\nNell.\n", "0042-sails.md") == [
+        "0042 sails > Summary: Ruth.",
+        "0042 sails > Design: Nell.",
+    ]
+    assert of(tmp_path, "## First\n\nRuth.\n\n# Late\n\nNell.\n", "x.md")[-1] == "x > Late: Nell."
+
+
+def test_notes_of_myst(tmp_path):
+    content = """# T
+
+(name)=
+
+Use {ref}`the words <target>` and {func}`~a.b`.
+
+```{note}
+:class: x
+
+Ruth knows.
+```
+
+```{contents}
+:depth: 1
+```
+
+```{versionadded} 2.0
+```
+"""
+    assert of(tmp_path, content) == ["T: Use the words and a.b.", "T: Note: Ruth knows.", "T: Added in version 2.0"]
+
+
 def test_a_long_introduction_is_said_itself_as_well(tmp_path):
     long = "The crew of the boat " + "and of its tender " * 10 + "are:"
     found = of(tmp_path, f"# T\n\n{long}\n\n- Jonas\n")
@@ -146,14 +186,14 @@ The Kestrel is 18.5 m long[^a]. The Petrel is not.[^b] Both float.
 
 [^a]: Measured in 2004. By Ruth.
 [^b]: Nobody knows.
-[^c]: Nobody calls this.
+[^c]: Ruth wrote more.
 """
     assert of(tmp_path, content) == [
         "T: The Kestrel is 18.5 m long. (Note: Measured in 2004. By Ruth.)",
         "T: The Petrel is not. (Note: Nobody knows.)",
         "T: The Petrel is not. (Note: Nobody knows.) Both float.",
         "T: Boat: Brent; Fee: 7 (Note: Measured in 2004. By Ruth.)",
-        "T: Nobody calls this.",
+        "T: Ruth wrote more.",
     ]
 
 
@@ -165,11 +205,11 @@ def test_a_code_span_is_one_word(tmp_path):
 
 
 def test_lines_of_label_and_value_are_fields(tmp_path):
-    content = "Title: The Kestrel\nStatus: *open*\nOwner: [Ruth](r.md)\n\nAn owner: Ruth\nwho sails.\n"
+    content = "Status: *open*\nTitle: The Kestrel\nOwner: [Ruth](r.md),\nNell\n\nAn owner: Ruth\nwho sails.\n"
     assert of(tmp_path, content) == [
-        "The Kestrel: Title: The Kestrel",
         "The Kestrel: Status: open",
-        "The Kestrel: Owner: Ruth",
+        "The Kestrel: Title: The Kestrel",
+        "The Kestrel: Owner: Ruth, Nell",
         "The Kestrel: An owner: Ruth who sails.",
     ]
 

@@ -170,6 +170,20 @@ def test_a_renamed_file_keeps_its_ids_whatever_its_title_becomes(tmp_path):
     assert third.world.hash == made.world.hash and not third.renamed
 
 
+def test_a_field_with_another_value_is_the_same_field(tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    page = "---\nkeeper: Marit Olsrud\nbuilt: 1987\ncrew: [Jonas, Petra]\n---\nIt is old.\n"
+    (notes / "a.md").write_text(page)
+    old = make([notes], None, ReadingOptions()).world
+    (notes / "a.md").unlink()
+    (notes / "b.md").write_text(page.replace("Marit Olsrud", "Saoirse Kell").replace("Petra", "Sam"))
+    made = again(notes, old)
+    assert not made.changed.added and not made.changed.removed
+    assert [d.id for d in made.world.documents] == [d.id for d in old.documents]
+    assert made.changed.edited[0].text == "b: keeper: Saoirse Kell"
+
+
 def test_questions_whose_support_changed_are_named(notes, tmp_path):
     qa = tmp_path / "qa.csv"
     qa.write_text(

@@ -104,7 +104,7 @@ class Page:
     """Something with a title: a file, or a row of one. `title` is empty where the text gives none.
 
     `footnotes` are texts by name, `addresses` where the page says it is found (a permalink), `lost` what was left out
-    of the file: what it is, and its text.
+    of the file: what it is (nothing, where it is nothing to speak of), and its text.
     """
 
     title: str = ""
@@ -115,13 +115,18 @@ class Page:
     lost: list[tuple[str, str]] = field(default_factory=list)
 
 
+# Headings that are the first part of a page and not what it is called, also where they are of level one.
+_NO_TITLE = frozenset("abstract summary overview introduction motivation description contents background".split())
+
+
 class Headings:
-    """The headings above the place one is reading; the first of level one is the page's title."""
+    """The headings above the place one is reading; one of level one with no other before it is the page's title."""
 
     def __init__(self, title: str = "") -> None:
         self.title = title
         self.unused: list[str] = []  # headings that nothing stood under
         self._stack: list[tuple[int, str]] = []
+        self._entered = False
         self._used = 0  # so many of the stack have text under them
 
     def enter(self, level: int, text: str) -> None:
@@ -131,7 +136,9 @@ class Headings:
                 self._used = len(self._stack)
             else:
                 self.unused.append(left)
-        if level == 1 and not self.title:
+        first = not (self.title or self._stack or self.unused or self._entered)
+        self._entered = self._entered or level > 0
+        if level == 1 and first and text.lower() not in _NO_TITLE:
             self.title = text
         elif text and text != self.title:
             self._stack.append((level, text))

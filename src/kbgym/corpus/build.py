@@ -49,6 +49,7 @@ class Corpus(msgspec.Struct):
     code_blocks: int = 0
     long_sentences: int = 0
     dead_links: int = 0
+    targets: list[tuple[str, str]] = []  # file and target of every link
     dead: dict[str, int] = {}  # id: how many of its links lead nowhere
     own: dict[str, str] = {}  # id: the sentence as it stands in the file
     originals: dict[str, str] = {}  # id: what a rewritten document would say without its rewriting
@@ -93,8 +94,8 @@ def read_corpus(
         raise BadInput(_refusal(corpus.skipped))
     if not said:
         raise BadInput(_nothing(corpus))
+    _finish(said, _texts(said, corpus, rewrite), corpus, options, losses)
     corpus.lost = losses.listed()
-    _finish(said, _texts(said, corpus, rewrite), corpus, options)
     return corpus
 
 
@@ -132,7 +133,10 @@ def _read_file(
         if of_page:
             names = [f"title:{page.title.casefold()}"] if page.title else []
             names += [f"address:{address.strip('/')}" for address in page.addresses]
-            of_page[0].first_of = (*names,) if found else (f"file:{file.name}", *names)
+            first = next(
+                (one for one in of_page if one.kind != "field"), of_page[0]
+            )  # what a link to the page leads to
+            first.first_of = (*names,) if found else (f"file:{file.name}", *names)
         found += of_page
         code, long = code + page.code_blocks, long + cut
         lost += page.lost
@@ -141,7 +145,10 @@ def _read_file(
     if not found:
         corpus.empty.append(file.name)
     for what, text in lost:
-        losses.add(what, text)
+        if what == "link target" and (options.links or options.site):
+            corpus.targets.append((file.name, text))
+        elif what:
+            losses.add(what, text)
     if reading.text:
         losses.account(reading.text, [one.prefix + one.own for one in found], (text for _, text in lost))
     return found
@@ -184,8 +191,8 @@ def _passage(said: Sequence[Statement], place: int) -> Passage:
     )
 
 
-def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: ReadingOptions) -> None:
-    """Statements as documents, with ids and links."""
+def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: ReadingOptions, losses: Losses) -> None:
+    """Statements as documents, with ids and links; a link that becomes none is lost."""
     ids = make_ids(said)
     resolver = LinkResolver(said, ids, options.site) if options.links or options.site else None
     for id, one, text in zip(ids, said, texts, strict=True):
@@ -198,3 +205,8 @@ def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: Re
         if text != one.prefix + one.own:
             corpus.originals[id] = one.prefix + one.own
     corpus.dead_links = sum(corpus.dead.values())
+    for file, target in corpus.targets:
+        if resolver is None or not any(
+            resolver.resolve(word, file) for word in (target, f"[[{target}", *target.split())
+        ):
+            losses.add("link target", target)

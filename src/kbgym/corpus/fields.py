@@ -1,9 +1,10 @@
 """A tree of data as fields: one document a value, with the path of keys that leads to it.
 
-    Angular: releases: 17: eol: 2025-05-15
+    Angular: releases: cycle 17: eol: 2025-05-15
 
-An item of a list is named by what names it (`name`, `title`, `id`, ... or its first short value), or else by its
-number. Keys and values stand as the file has them; a value that is a text of several sentences is split like any other.
+An item of a list is called by its name (`name`, `title`, `id` ...), else by its first key and value if that is short,
+else by its number. Keys and values stand as the file has them; a value that is a text of several sentences is split
+like any other.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded
 from kbgym.corpus.trees import Node
 
-_NAMES = ("name", "title", "id", "key", "label", "slug", "version")
+_NAMES = ("name", "title", "id", "key", "label", "slug")
 _ADDRESSES = ("permalink", "url", "slug", "aliases", "redirect_from")
 LONGEST_NAME = 80
 LONGEST_PATH = 300
@@ -34,6 +35,7 @@ def add_fields(
 ) -> None:
     """Put the fields of trees into a page. `size` is the length of their text: aliases may not unfold without end."""
     room = 16 * size + (1 << 20)
+    page.lost += [("", key) for key in _NAMES]  # what an item is called stands before all it says
     for tree in trees:
         if not tree.listed:
             page.addresses += [one for key, node in tree.items or () if key in _ADDRESSES for one in _texts(node)]
@@ -70,16 +72,17 @@ def _leaves(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         for key, one in node.items:
             yield from _leaves(one, (*path, key))
     else:
-        names = list(_item_names(node))
-        for (own, name), (_, one) in zip(names, node.items, strict=True):
+        for (own, name), (_, one) in zip(list(_item_names(node)), node.items, strict=True):
             if one.items is None:
                 yield from _leaves(one, path)
-                continue
-            for key, part in [("", one)] if one.listed else one.items:
-                if key and key == own:
-                    yield from _leaves(part, (*path, key))
-                else:
-                    yield from _leaves(part, (*path, name, *([key] if key else ())))
+            elif one.listed:
+                yield from _leaves(one, (*path, name))
+            else:
+                for key, part in one.items:
+                    if key != own:
+                        yield from _leaves(part, (*path, name, key))
+                    elif len(one.items) == 1:
+                        yield from _leaves(part, (*path, key))
 
 
 def _item_names(node: Node) -> Iterator[tuple[str, str]]:
@@ -88,11 +91,8 @@ def _item_names(node: Node) -> Iterator[tuple[str, str]]:
     for number, (_, item) in enumerate(node.items or (), 1):
         own, name = "", str(number)
         if item.items and not item.listed:
-            short = {
-                key: one.text for key, one in item.items if one.items is None and 0 < len(one.text) <= LONGEST_NAME
-            }
-            first = item.items[0][0]
-            own = next((key for key in (*_NAMES, first) if key in short), "")
-            name = short.get(own, name)
+            short = {key: one.text for key, one in item.items if not one.items and 0 < len(one.text) <= LONGEST_NAME}
+            own = next((key for key in (*_NAMES, item.items[0][0]) if key in short), "")
+            name = short[own] if own in _NAMES else f"{own} {short[own]}" if own else name
         seen[name] += 1
         yield own, name if seen[name] == 1 else f"{name} ({seen[name]})"

@@ -83,6 +83,7 @@ def read_inline(content: str, where: Callable[[int], int], env: dict[str, Any]) 
                         found.lost.append(("directive", role))
                     _add_text(found, said, where(place))
                     continue
+                said = said.lstrip("~!") if role else said
                 if role and (aim := _ROLE_TARGET.search(said)):
                     said = said[: aim.start()]
                     found.lost.append(("link target", aim[1]))

@@ -67,14 +67,14 @@ class LinkResolver:
         targets: dict[str, None] = {}
         dead = 0
         for name in statement.names:
-            target = self._resolve(name, statement.source.file)
+            target = self.resolve(name, statement.source.file)
             if target is None:
                 dead += 1
             elif target and target != id:
                 targets[target] = None
         return tuple(targets), dead
 
-    def _resolve(self, name: str, file: str) -> str | None:
+    def resolve(self, name: str, file: str) -> str | None:
         """The document a link leads to: empty for what is elsewhere or on the same page, none if it is missing."""
         if name.startswith("[["):
             page = name.removeprefix("[[").partition("#")[0].strip().casefold()

@@ -25,6 +25,10 @@ _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?\n)??(?:\1|\.\.\.)[ \t]*(?:\n|\Z)"
 _LABEL = re.compile(r"[^\W\d_][\w /().'’-]{0,40}:\s+\S")
 _TARGET = re.compile(r"\([\w.:-]+\)=")  # MyST: a name for what follows
 _ADMONITION = re.compile(r"\{([\w:-]+)\}(.*)")
+_OPTIONS = re.compile(r"(?:[ \t]*:[\w-]+:[^\n]*\n)+")
+_SILENT = frozenset(
+    "contents toctree currentmodule include literalinclude highlight index only tableofcontents".split()
+)
 _SAID = {
     "versionadded": "Added in version ",
     "versionchanged": "Changed in version ",
@@ -33,6 +37,7 @@ _SAID = {
     **{name: name.capitalize() for name in "note warning tip hint important caution danger attention todo".split()},
     "admonition": "",
 }
+_ENDS = (".", "!", "?", ";", ")", "。", "…")
 MOST_NOTE = 800  # a footnote up to here stands where it is called
 
 
@@ -49,6 +54,7 @@ class _Reader:
         self.base = self._front()
         self.env: dict[str, Any] = {}
         self.lists: list[Block | None] = []
+        self.quotes: list[Block | None] = []
         self.items: list[Block | None] = []  # the first block of each item that is open
         self.last: Block | None = None
         self.lines: list[int] = []
@@ -69,7 +75,7 @@ class _Reader:
             while place < len(tokens):
                 place = self._token(tokens, place)
             if step:
-                step(end / len(self.text))
+                step(end / max(1, len(self.text)))
         self._finish_notes()
         self.page.title = self.headings.title
         self.page.lost += [("heading", heading) for heading in self.headings.close()]
@@ -99,7 +105,7 @@ class _Reader:
         self.headings.title = folded(next((title for tree in trees if (title := tree.get("title"))), ""))
         add_fields(self.page, trees, len(said), (base, front.end(2)), frozenset(("title",)))
         self.page.lost += [("comment", comment) for comment in comments]
-        self.page.lost += [("tag", "title")] if self.headings.title else []
+        self.page.lost.append(("", "title"))  # that key is said by what stands in front of every sentence
         return front.end()
 
     # -- blocks -------------------------------------------------------------------------------------------------------
@@ -117,6 +123,11 @@ class _Reader:
                 self.lists.append(self._introduction())
             case "bullet_list_close" | "ordered_list_close":
                 self.lists.pop()
+                self.last = None
+            case "blockquote_open":
+                self.quotes.append(self._introduction())
+            case "blockquote_close":
+                self.quotes.pop()
                 self.last = None
             case "list_item_open":
                 self.items.append(None)
@@ -140,15 +151,16 @@ class _Reader:
     def _introduction(self) -> Block | None:
         """What introduces a list, a table or code that begins here."""
         block = self.last
-        if block is not None:
-            text = block.text.text.rstrip()
-            if text.endswith(":") or (self.lists and not text.endswith((".", "!", "?", ";"))):
-                block.introduces = True
-                return block
-        return self.lists[-1] if self.lists else None
+        if block is not None and not block.text.text.rstrip().endswith(_ENDS):  # it goes on in what follows
+            block.introduces = True
+            return block
+        return self._under()
+
+    def _under(self) -> Block | None:
+        return self.lists[-1] if self.lists else self.quotes[-1] if self.quotes else None
 
     def _add(self, kind: Kind, text: Plain, **more: Any) -> Block:
-        under = more.pop("under", self.lists[-1] if self.lists else None)
+        under = more.pop("under", self._under())
         block = Block(kind, text, self.headings.use(), under, self.items[-1] if self.items else None, **more)
         if self.items and self.items[-1] is None:
             self.items[-1] = block
@@ -173,15 +185,16 @@ class _Reader:
             self.page.lost.append(("directive", plain.text.strip()))
             return
         kind: Kind = "item" if self.lists else "sentence"
-        edges = [0, *found.breaks, len(plain)]
-        spans = list(pairwise(edges))
-        if len(spans) > 1 and all(_LABEL.match(plain.text[start:end].strip()) for start, end in spans):
-            kind = "field"  # `Status: open` and `Owner: Ruth` on lines of their own are no sentence together
-        else:
-            spans = [(0, len(plain))]
+        # `Status: open` and `Owner: Ruth` on lines of their own are no sentence together; a line may go on in the next.
+        lines = list(pairwise([0, *found.breaks, len(plain)]))
+        labels = [start for start, end in lines if _LABEL.match(plain.text[start:end].strip())]
+        spans = [(0, len(plain))]
+        if len(labels) > 1 and labels[0] == 0 and 5 * len(labels) >= 3 * len(lines):
+            kind, spans = "field", list(pairwise([*labels, len(plain)]))
         for start, end in spans:
-            if kind == "field" and not self.headings.title and plain.text[start:end].lower().startswith("title:"):
-                self.headings.title = folded(plain.text[start:end][6:])
+            said = plain.text[start:end].strip()
+            if kind == "field" and not self.headings.title and said.lower().startswith("title:"):
+                self.headings.title = folded(said[6:])
             self.last = self._add(
                 kind,
                 plain.cut(start, end),
@@ -193,9 +206,19 @@ class _Reader:
 
     def _code(self, token: Token) -> None:
         said = _ADMONITION.fullmatch(token.info.strip())
-        if said and said[1] in _SAID:  # MyST: a note, written like code
-            self.page.lost.append(("directive", token.info))
-            found = read_inline(token.content, lambda position: self._span(token)[0], self.env)
+        if said:  # MyST: an instruction or a note, written like code
+            self._directive(token, said)
+            return
+        self._code_block(token, token.content)
+
+    def _directive(self, token: Token, said: re.Match[str]) -> None:
+        options = _OPTIONS.match(token.content)
+        content = token.content[options.end() :] if options else token.content
+        self.page.lost.append(("directive", f"{token.info} {options[0] if options else ''}".strip()))
+        if said[1] in _SILENT:
+            self.page.lost.append(("directive", content))
+        elif said[1] in _SAID:
+            found = read_inline(content, lambda position: self._span(token)[0], self.env)
             label, given = _SAID[said[1]], said[2].strip()
             self.page.lost += found.lost
             if found.plain.text.strip():
@@ -203,15 +226,18 @@ class _Reader:
                 self._add("sentence", found.plain, links=found.links, label=label, span=self._span(token))
             elif given:
                 self._add("sentence", _plain(label + given, self._span(token)[0]), span=self._span(token))
-            return
+        else:
+            self._code_block(token, content)
+
+    def _code_block(self, token: Token, content: str) -> None:
         self.page.code_blocks += 1
         if not self.keep_code:
-            self.page.lost.append(("code block", f"{token.info} {token.content}"))
+            self.page.lost.append(("code block", f"{token.info} {content}"))
             return
         if token.info:
             self.page.lost.append(("language of a code block", token.info))
-        if token.content.strip():
-            self._add("code", _plain(token.content, 0), span=self._span(token), whole=True, under=self._introduction())
+        if content.strip():
+            self._add("code", _plain(content, 0), span=self._span(token), whole=True, under=self._introduction())
         self.last = None
 
     def _table(self, tokens: list[Token], place: int) -> int:

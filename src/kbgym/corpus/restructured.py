@@ -121,7 +121,7 @@ class _Writer:
         kind = type(node).__name__
         match kind:
             case "title" | "rubric":
-                return [f"{'#' * min(self.level, 6)} {self.inline(node)}", ""]
+                return [f"{'#' * min(self.level, 6)} {_one_line(self.inline(node))}", ""]
             case "section" | "document":
                 return self._section(node)
             case "literal_block" | "doctest_block" | "math_block":
@@ -143,9 +143,12 @@ class _Writer:
             case "target" | "substitution_definition" | "pending" | "system_message" | "meta":
                 self.lost.append(("directive", f"{node.get('refuri', '')} {node.astext()}".strip()))
             case "line_block":
-                return [*(f"{self.inline(line)}  " for line in node.findall() if type(line).__name__ == "line"), ""]
+                return [
+                    *(f"{_one_line(self.inline(line))}  " for line in node.findall() if type(line).__name__ == "line"),
+                    "",
+                ]
             case _ if kind in _BODY or not node.children or type(node.children[0]).__name__ == "Text":
-                return [_guarded(self.inline(node)), ""]
+                return [*(_guarded(line.strip()) for line in self.inline(node).split("\n") if line.strip()), ""]
             case _:
                 return self._other(node, kind)
         return []
@@ -189,7 +192,7 @@ class _Writer:
         lines: list[str] = []
         for term, rest in pairs:
             also = [one for one in rest if type(one).__name__ == "classifier"]
-            name = " : ".join(self.inline(one) for one in (term, *also))
+            name = " : ".join(_one_line(self.inline(one)) for one in (term, *also))
             body = [line for one in rest if one not in also for line in self.children(one)]
             if len([line for line in body if line]) == 1 and not body[0].startswith(("- ", "```", "|", "#")):
                 lines += [f"- {name}: {body[0].lstrip()}", ""]
@@ -204,7 +207,7 @@ class _Writer:
         for part in node.findall():
             kind = type(part).__name__
             if kind == "title":
-                before = [f"{self.inline(part)}:", ""]
+                before = [f"{_one_line(self.inline(part))}:", ""]
             elif kind == "row":
                 rows.append([" ".join(self._cell(entry).split()) for entry in part.children])
                 heads += type(part.parent).__name__ == "thead"
@@ -234,7 +237,7 @@ class _Writer:
         kind = type(node).__name__
         match kind:
             case "Text":
-                return _escaped(" ".join(str(node).replace("\0", "").split("\n")))
+                return _escaped(str(node).replace("\0", ""))
             case "literal" | "math":
                 return _code(node.astext())
             case "footnote_reference" | "citation_reference":
@@ -264,6 +267,10 @@ _INLINE = frozenset(
 
 def _square(rows: list[list[str]], width: int) -> list[list[str]]:
     return [row + [""] * (width - len(row)) for row in rows]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _escaped(text: str) -> str:

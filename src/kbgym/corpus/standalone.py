@@ -29,7 +29,7 @@ POINTING = frozenset(
 _GOING_ON = (
     "however therefore thus hence moreover furthermore also then instead otherwise so but and or yet nor still again"
     " similarly likewise additionally besides meanwhile consequently nevertheless nonetheless conversely accordingly"
-    " here later afterwards"
+    " here later afterwards alternatively"
 )
 # Some point back also as second to eighth word, as long as no name came before. "This page" is in front already.
 _EARLY = "he she it they him her them his its their this these those above previous aforementioned"
@@ -43,6 +43,7 @@ _BACK = re.compile(
         page="|".join(_PAGE.split()),
     )
 )
+_WHOLE = (".", "!", "?", "…", ":", ")", '"', "”", "。")  # how something ends that can be gone on from
 _JOINS = re.compile(r"[\w-]")
 _VERB = re.compile(r" (?:is|was|are|were|has|have|had|can|could|will|would|does|did|may|might|must|should)\b")
 
@@ -83,10 +84,12 @@ class _Speaker:
         for number, block in enumerate(self.page.blocks):
             if step and number % 1_000 == 999:
                 step(number / len(self.page.blocks))
-            if block.kind not in ("sentence", "code") or block.sections != section:
+            if block.sections != section or block.kind in ("field", "item"):
                 self.before = []
             section = block.sections
             self._block(block)
+            if block.kind in ("item", "row") and block.under is not None:  # what follows goes on from before the list
+                self.before = [self.last_of.get(id(block.under), "")]
         return self.found, self.cut
 
     def _block(self, block: Block) -> None:
@@ -119,7 +122,7 @@ class _Speaker:
                 self.found.append(
                     Statement(own, prefix, block.kind, source, links, self.title, above, lead, page=self.number)
                 )
-                if block.kind in ("sentence", "item"):
+                if block.kind in ("sentence", "item") and own.endswith(_WHOLE):
                     self.before.append(own)
 
     def _lead(self, block: Block) -> str:
@@ -128,7 +131,7 @@ class _Speaker:
         while under is not None and len(leads) < 5:
             said = self.last_of.get(id(under), "")
             if said and under is not block:
-                leads.append(said if said.endswith(":") else said + ":")
+                leads.append(said if said.endswith(":") else said.rstrip(",") + ":")
             under = under.under
         return f"{' '.join(reversed(leads))[-MOST_CONTEXT:]} " if leads else ""
 
@@ -141,6 +144,7 @@ class _Speaker:
     def _item(self, block: Block, number: int) -> str:
         """How a list item begins, for what it says afterwards."""
         begins = block.begins or (block if block.kind == "item" and number > 1 else None)
+        begins = None if begins is block.under else begins
         said = self.first_of.get(id(begins), "") if begins else ""
         return f"{said} " if 0 < len(said) <= MOST_ITEM else ""
 
@@ -150,7 +154,7 @@ class _Speaker:
             return ""
         said = ""
         for before in reversed(self.before[-4:]):
-            if len(said) + len(before) > MOST_BEFORE:
+            if not before or len(said) + len(before) > MOST_BEFORE:
                 return said
             said = f"{before} {said}"
             if not points_back(before):

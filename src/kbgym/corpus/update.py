@@ -195,11 +195,17 @@ def _modified(
             there = rest.casefold().split()
             if len(rest) == len(candidate.text) and prefix:  # something else stood before it: as many words as now
                 there = there[-len(words) :]
-            if _alike(Counter(words), Counter(there)) >= ALIKE:
+            if _same_field(document, candidate, said) or _alike(Counter(words), Counter(there)) >= ALIKE:
                 found[document.id] = candidate.id
                 del gap[: place + 1]
                 break
     return found
+
+
+def _same_field(new: Document, old: Document, said: str) -> bool:
+    """Whether two documents are the same field with another value."""
+    path = said.rpartition(": ")[0]
+    return bool(path) and new.kind == old.kind == "field" and old.text.rpartition(": ")[0].endswith(path)
 
 
 def _alike(one: Counter[str], other: Counter[str]) -> float:
