@@ -133,7 +133,7 @@ def learning_panels(results: Results, arm: str) -> str:
     return _with_legend(figure, axes[0][0])
 
 
-def _lines(points: Sequence[Point], group: str) -> list[tuple[list[float], list[float]]]:
+def _lines(points: Sequence[CurvePoint], group: str) -> list[tuple[list[float], list[float]]]:
     """Actions and F1 of a group along the training, each with its spread over seeds."""
     return [
         ([p.actions[group] for p in points], [p.spread_actions[group] for p in points]),

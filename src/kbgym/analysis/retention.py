@@ -107,7 +107,7 @@ def _theirs(
     results: Results, name: str, figures: tuple[float, float] | None, epochs: int, digits: int
 ) -> list[Cell | None]:
     """The paper's figures by epoch; empty cells where it has none."""
-    known = figures if results.kind == "people" else None
+    known = figures if results.kind == paper.KIND else None
     return [
         published(f"retention/{name}/epoch{place + 1}", float(known[place]) if known else None, digits)
         for place in range(epochs)

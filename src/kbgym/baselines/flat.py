@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kbgym.baselines.arm import Built, flat_store
 from kbgym.search.bm25 import BM25Index
