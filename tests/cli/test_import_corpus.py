@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kbgym.actions import Add, LinkMany
 from kbgym.cli.main import run
+from kbgym.environment import apply
+from kbgym.trace.events import Acted, Committed
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.kinds import description_of
 from kbgym.worlds.world import Description, World
@@ -85,14 +88,14 @@ def test_again_changes_nothing(capfdbinary, harbour):
     updated = imported(capfdbinary, harbour, "--questions", harbour / "questions.csv", "--update")
     assert first == again and updated["hash"] == first["hash"]
     assert updated["changes"] == {
-        "doubtful": [],
-        "renamed": {},
         "added": [],
         "edited": [],
         "removed": [],
         "relinked": [],
         "moved": 0,
+        "renamed": {},
         "lost_supports": 0,
+        "doubtful": [],
     }
 
 
@@ -119,6 +122,9 @@ def test_from_a_folder_to_a_trained_and_examined_store_that_follows_its_files(ca
     code, printed, _ = kbgym(capfdbinary, "store", "read", trained, edited, "--source")
     assert code == 0 and "stands in boats.md" in printed
     assert kbgym(capfdbinary, "replay", trained)[0] == 0
+    code, printed, _ = kbgym(capfdbinary, "audit", trained)
+    assert code == 0 and "0 lost origins" in printed and "original fact" not in printed, "withdrawn is not lost"
+    assert kbgym(capfdbinary, "audit", trained, "--world", world)[0] == 0, "the world of now has fewer documents"
     code, printed, _ = kbgym(
         capfdbinary, "import", "corpus", harbour / "notes", "--out", world, "--update", "--store", trained
     )
@@ -145,6 +151,64 @@ def test_a_broken_file_is_refused_or_named(capfdbinary, harbour):
         "skip",
     )
     assert code == 0 and "left out: notes/broken.md" in printed and World.load(out).documents
+
+
+def test_the_report_names_what_is_not_in_the_documents(capfdbinary, tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("---\ntitle: Kestrel\nbuilt: 1987 # or so\n---\nShe is [old](b.md). <!-- no -->\n")
+    for number in range(25):
+        (notes / f"photo{number:02d}.png").write_bytes(b"x")
+    code, printed, _ = kbgym(capfdbinary, "import", "corpus", notes, "--out", tmp_path / "w")
+    assert code == 0 and f"{(notes / 'a.md').stat().st_size} bytes in, 40 characters out." in printed
+    assert "2 comments (" in printed and "1 link target (4 characters): a link is its words" in printed
+    assert "not read: photo00.png (.png: not a format that is read)" in printed and "photo19.png" in printed
+    assert "photo20.png" not in printed and "not read: 5 more (5 .png: not a format that is read" in printed
+    result = json.loads(kbgym(capfdbinary, "import", "corpus", notes, "--out", tmp_path / "w", "--json")[1])
+    assert len(result["ignored"]) == 25 and result["characters"] == 40 and result["empty"] == []
+    assert {loss["what"]: loss["texts"] for loss in result["left_out"]}["comment"] == ["# or so", "<!-- no -->"]
+
+
+def test_a_folder_of_other_formats_says_which(capfdbinary, tmp_path):
+    (tmp_path / "a.odt").write_text("Ruth")
+    code, _, err = kbgym(capfdbinary, "import", "corpus", tmp_path, "--out", tmp_path / "w")
+    assert code == 2 and "a.odt" in err and ".odt: not a format that is read" in err
+
+
+def test_links_out_of_the_folder_need_follow(capfdbinary, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "secret.md").write_text("Ruth is here.")
+    (tmp_path / "notes" / "a.md").symlink_to(tmp_path / "secret.md")
+    code, _, err = kbgym(capfdbinary, "import", "corpus", tmp_path / "notes", "--out", tmp_path / "w")
+    assert code == 2 and "say --follow" in err
+    code, _, _ = kbgym(capfdbinary, "import", "corpus", tmp_path / "notes", "--out", tmp_path / "w", "--follow")
+    assert code == 0
+
+
+def test_an_update_says_what_it_means_for_questions_and_indexes(capfdbinary, tmp_path):
+    notes, world, run_ = tmp_path / "notes", tmp_path / "w", tmp_path / "run"
+    notes.mkdir()
+    boats = "# Boats\n\n- Kestrel: owner Ingrid Falk\n- Turnstone: owner Ingrid Falk\n- Petrel: owner Amos Teller\n"
+    (notes / "boats.md").write_text(boats)
+    (tmp_path / "q.csv").write_text("question,answer,support\nWho owns the Petrel?,Amos Teller,owner Amos Teller\n")
+    add = ("import", "corpus", notes, "--out", world)
+    assert kbgym(capfdbinary, *add, "--questions", tmp_path / "q.csv")[0] == 0
+    shutil.copytree(world, run_ / "world")
+    folder = StoreFolder(run_)
+    store = folder.store()
+    links = tuple(record.id for record in store if "Ingrid" in record.text)
+    actions = [Add("Everything about Ingrid Falk"), LinkMany("n1", links)]
+    with folder.start("hash", {}) as writer:
+        acts = [Acted(1, "backward", n, action, apply(store, action)) for n, action in enumerate(actions, 1)]
+        writer.commit([*acts, Committed(1, 1, store.fingerprint, len(store), store.links)])
+    (notes / "boats.md").unlink()
+    new = boats.replace("Petrel: owner Amos Teller", "Petrel: owner Nell Osgood") + "- Heron: owner Ingrid Falk\n"
+    (notes / "fleet.md").write_text(new)
+    code, printed, err = kbgym(capfdbinary, *add, "--update", "--store", run_)
+    assert code == 0, err
+    assert "1 documents added, 1 edited, 0 removed" in printed and "boats.md is fleet.md now" in printed
+    assert "'Who owns the Petrel?': its answer 'Amos Teller' is not there any more, with 1 edited" in printed
+    assert "Boats: Heron: owner Ingrid Falk belongs under [n1] Everything about Ingrid Falk" in printed
 
 
 def test_an_update_needs_a_world_and_a_store_an_update(capfdbinary, harbour, tmp_path):

@@ -1,5 +1,6 @@
 """MadeQuestions: read exactly, split by group, duplicates found."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -167,3 +168,19 @@ def test_no_group_is_ever_in_two_splits(groups, seed):
     if not any(groups):
         n = len(groups)
         assert all(abs(splits.count(name) - n * share / 10) < 1 for name, share in (("train", 6), ("test_in", 3)))
+
+
+@pytest.mark.parametrize("name", ["q.json", "q.jsonl"])
+def test_an_array_of_questions_or_one_a_line(tmp_path, name):
+    rows = [
+        {"question": "Who owns the Kestrel?", "answer": ["Ingrid", "Falk"]},
+        {"question": "Who cooks?", "answer": "Petra"},
+    ]
+    read = []
+    for content in (json.dumps(rows), "\n".join(map(json.dumps, rows))):
+        (tmp_path / name).write_text(content)
+        read.append([(row.text, row.golds) for row in read_rows(tmp_path / name)])
+    assert read[0] == read[1] == [("Who owns the Kestrel?", ("Ingrid", "Falk")), ("Who cooks?", ("Petra",))]
+    (tmp_path / name).write_text('[{"question": 1')
+    with pytest.raises(BadInput, match=name):
+        read_rows(tmp_path / name)

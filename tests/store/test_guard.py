@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playing import Live, step
 
-from kbgym.actions import Add, Added, Edit, Edited, Merged
+from kbgym.actions import Add, Added, Edit, Edited, Error, Merged
 from kbgym.environment import Environment, Nearest, apply
 from kbgym.store import Store, source
 from kbgym.store.guard import Check, RuleJudge, Verdict, signature, verdict
@@ -148,6 +148,15 @@ def test_equal_texts_need_no_judge() -> None:
     done = step(environment, Edit("b", "A one"))
     assert (done.result, done.verdict, judge.asked) == (Merged("a", gone="b"), None, [])
     assert environment.store["a"].absorbed == ("b",)
+
+
+def test_nobody_is_asked_about_what_a_frozen_store_refuses() -> None:
+    environment, judge = world(("a", 0.99), ("b", 0.99))
+    environment.store.freeze()
+    for action in (Add("Something."), Edit("a", "Something.")):
+        done = step(environment, action)
+        assert isinstance(done.result, Error) and done.verdict is None
+    assert judge.asked == []
 
 
 def test_an_edit_is_not_compared_with_the_document_itself() -> None:

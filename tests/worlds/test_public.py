@@ -161,3 +161,15 @@ def test_other_files_are_refused(tmp_path, dataset, content, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(BadInput, match="nowhere"):
         read_public("musique", tmp_path / "nowhere.jsonl")
+
+
+@pytest.mark.parametrize(("dataset", "entries"), [("hotpotqa", HOTPOT), ("2wiki", TWOWIKI), ("musique", MUSIQUE)])
+def test_an_array_and_lines_are_the_same(tmp_path, dataset, entries):
+    array = read_public(dataset, written(tmp_path, entries))
+    lines = read_public(dataset, written(tmp_path, entries, lines=True))
+    assert array == lines and array.world.questions
+
+
+def test_a_wrong_entry_of_an_array_is_named(tmp_path):
+    with pytest.raises(BadInput, match=r"data.json, entry 1: no answer"):
+        read_public("musique", written(tmp_path, [{**MUSIQUE[0], "answer": None}]))

@@ -24,9 +24,9 @@ from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
 from kbgym.observations import render
 from kbgym.protocol.exam import Row, read_rows
-from kbgym.protocol.run import Run
+from kbgym.protocol.run import Run, Settings
 from kbgym.store import Store
-from kbgym.trace.events import Acted, Committed, Ended, Event
+from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
 from kbgym.worlds.kinds import WorldKind, kind_of
 from kbgym.worlds.world import World
 
@@ -189,20 +189,11 @@ class Results:
 
     @property
     def reference(self) -> bool:
-        return self.settings.reader == self.settings.curator == "reference"
+        return is_reference(self.settings)
 
     @property
     def agent(self) -> str:
-        """Who produced the numbers, in words that cannot be mistaken for a model's."""
-        if self.reference:
-            return "the reference agents (deterministic rules, no language model)"
-        # A cassette is called what was recorded in it.
-        genesis = self.seeds[0].trained[self.trainings[0]].place.genesis
-        known = genesis.settings.get("agents", {}) if genesis else {}
-        reader, curator = (
-            known.get(role, {}).get("agent", getattr(self.settings, role)) for role in ("reader", "curator")
-        )
-        return f"reader {reader}, curator {curator}"
+        return played_by(self.settings, self.seeds[0].trained[self.trainings[0]].place.genesis)
 
     def caption(self, seeds: Sequence[Seed] | None = None, n: bool = True) -> str:
         """Agent, seeds and n, for under a table."""
@@ -243,6 +234,20 @@ class Results:
             for one in (arm, base)
             if one is not None
         ]
+
+
+def is_reference(settings: Settings) -> bool:
+    return settings.reader == settings.curator == "reference"
+
+
+def played_by(settings: Settings, genesis: Genesis | None = None) -> str:
+    """Who produced the numbers, in words that cannot be mistaken for a model's."""
+    if is_reference(settings):
+        return "the reference agents (deterministic rules, no language model)"
+    # A cassette is called what was recorded in it.
+    known = genesis.settings.get("agents", {}) if genesis else {}
+    reader, curator = (known.get(role, {}).get("agent", getattr(settings, role)) for role in ("reader", "curator"))
+    return f"reader {reader}, curator {curator}"
 
 
 def open_seeds(place: Path) -> tuple[Plan | None, list[Seed]]:

@@ -16,6 +16,7 @@ from kbgym.artefact.parts import (
     engine_for,
     models_for,
     name_of,
+    spread_over,
     training_settings,
 )
 from kbgym.corpus.build import ReadingOptions
@@ -65,7 +66,9 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | N
         join(url, StoreFolder(run.folder).initial, settings.embedder, remembered(settings, agents))
     place = open_place(url or run.folder)
     overlays = settings.admission > 0  # what is on trial is searched apart
-    engine = engine_for(place.store(), embedder_named(settings.embedder), tick, overlays)
+    spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None
+    vectors = embedder_named(settings.embedder)
+    engine = engine_for(place.store(), vectors, tick, overlays, settings.search, spread)
     place.close()
     return Trainer(run, agents, engine, url)
 

@@ -29,20 +29,23 @@ from kbgym.artefact.parts import (
     name_of,
     question_set,
     settings_with,
+    spread_over,
 )
 from kbgym.baselines.registry import engine_for_arm
-from kbgym.canonical import read_lines
+from kbgym.canonical import decode, read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
 from kbgym.protocol.exam import Row, Summary, Tick, examine, read_rows, summarise
 from kbgym.protocol.no_store import examine_without, is_public
 from kbgym.protocol.run import Run, Settings
+from kbgym.search.choice import default_search, search_named
+from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Event, Genesis
-from kbgym.trace.folder import TRACE, folder_and_iteration, initial_file
+from kbgym.trace.folder import ARM, TRACE, arm_of, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
@@ -123,7 +126,7 @@ class Artefact:
     @cached_property
     def arm(self) -> str:
         """Which arm made the store, and with that how it is searched; `flat` where nothing says so."""
-        return self.place.arm or "flat"
+        return (self.place.arm if self.folder is None else arm_of(self.folder)) or "flat"
 
     @property
     def iteration(self) -> int:
@@ -141,7 +144,20 @@ class Artefact:
         genesis = self._genesis
         began = {**genesis.settings, "embedder": genesis.embedder or None} if genesis else {}
         known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
-        return settings_with(known, **self._changes)
+        if genesis is None:
+            known = settings_with(known, search=self._first_search)
+        changes = dict(self._changes)
+        if changes.get("search") == "words" and not changes.get("embedder"):
+            changes["embedder"] = "none"
+        return settings_with(known, **changes)
+
+    @property
+    def _first_search(self) -> SearchKind:
+        """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
+        if self.folder is not None and (self.folder / ARM).is_file():
+            built = decode((self.folder / ARM).read_bytes(), dict[str, Any])
+            return search_named(built.get("engine") or "vectors")
+        return default_search(self.world.facts) if self.world is not None else "vectors"
 
     @property
     def _genesis(self) -> Genesis | None:
@@ -171,7 +187,7 @@ class Artefact:
     @cached_property
     def store(self) -> Store:
         """The store at this iteration, frozen; `store.copy()` can be edited, and is nobody's but the caller's."""
-        return self.place.store().freeze()
+        return self.place.store(self.at).freeze()
 
     def with_store(self, store: Store, arm: str = "flat") -> Self:
         """The same place with another store in it, without a history: to search and examine what was made by hand."""
@@ -197,7 +213,10 @@ class Artefact:
     def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
         """What the store is searched with, every document of it embedded, which is done once."""
         if self._engine is None:
-            self._engine = engine_for_arm(self.arm, self.store, embedder_named(self.settings.embedder), tick)
+            settings = self.settings
+            spread = spread_over(self.place.originals().values(), settings.per_source) if settings.per_source else None
+            vectors = embedder_named(settings.embedder)
+            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread)
         return self._engine
 
     def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:

@@ -26,16 +26,20 @@ from kbgym.policy import Agent, View
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES, Agents
-from kbgym.search.cache import cache_folder
-from kbgym.search.choice import engine_of, index_of
-from kbgym.search.embed import CachedEmbedder, HashEmbedder, Tick, default_embedder
+from kbgym.search.cache import VectorCache, cache_folder
+from kbgym.search.choice import default_search, engine_of, live_engine
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, Tick, default_embedder
 from kbgym.search.engine import Engine
+from kbgym.search.hybrid import SearchKind
 from kbgym.search.live import Embedding, LiveEngine
+from kbgym.search.ranking import Spread
+from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
 from kbgym.sync import run_sync
-from kbgym.tools import Role
+from kbgym.tools import PAGE_SIZE, Role
 from kbgym.worlds.kinds import description_for_prompt
-from kbgym.worlds.world import Question, World
+from kbgym.worlds.pages import pages_of
+from kbgym.worlds.world import Document, Question, World
 
 CASSETTE = "cassette.jsonl"  # what the models of a run said, beside its trace
 Player = str | Callable[..., Any]  # a name, a callable that gives a policy, or a function of a view
@@ -48,7 +52,11 @@ def embedder_named(name: str) -> CachedEmbedder:
         return _hash_embedder(int(size or 256))
     if name in ("", "all-MiniLM-L6-v2"):
         return _default_embedder(cache_folder())
-    raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, or hash for tests.")
+    if kind == "wordllama":
+        return _wordllama(cache_folder())
+    if name == "none":
+        return CachedEmbedder(NoEmbedder())
+    raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, wordllama, or hash for tests.")
 
 
 @cache
@@ -56,17 +64,32 @@ def _hash_embedder(dimensions: int) -> CachedEmbedder:
     return CachedEmbedder(HashEmbedder(dimensions))
 
 
+@cache
+def _wordllama(folder: Path) -> CachedEmbedder:
+    return CachedEmbedder(WordLlamaEmbedder(), VectorCache(folder))
+
+
 _default_embedder = cache(default_embedder)
 
 
 def engine_for(
-    store: Store, embedder: CachedEmbedder, tick: Tick | None = None, overlays: bool = False
+    store: Store,
+    embedder: CachedEmbedder,
+    tick: Tick | None = None,
+    overlays: bool = False,
+    search: SearchKind = "vectors",
+    spread: Spread | None = None,
 ) -> Engine | LiveEngine:
     """A search engine that holds every document of a store; with `overlays`, one that keeps views of the past."""
     items = ((record.id, record.text) for record in store)
     if overlays:
-        return LiveEngine(index_of(items, embedder, tick), Embedding(embedder))
-    return engine_of(items, embedder, tick)
+        return live_engine(items, Embedding(embedder), tick, search, spread)
+    return engine_of(items, embedder, tick, search, spread)
+
+
+def spread_over(documents: Iterable[Document], per_source: int) -> Spread | None:
+    """At most so many documents of one page of the source on a page of results; none where any number may be."""
+    return Spread(pages_of(documents).get, per_source, PAGE_SIZE) if per_source else None
 
 
 # -- who plays --------------------------------------------------------------------------------------------------------
@@ -158,6 +181,8 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
         raise BadInput("levels split the indexes of narrower keys, which only the strategy class builds.")
     if min(made.levels, made.admission) < 0:
         raise BadInput("levels and admission are numbers of documents and questions; 0 is off.")
+    if made.per_source < 0:
+        raise BadInput("per_source is a number of documents; 0 is any number.")
     if made.admission and made.batch_size > 1:
         raise BadInput("admission judges one lesson at a time: use a batch size of 1.")
     return made
@@ -166,7 +191,9 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
 def training_settings(world: World, **given: Any) -> Settings:
     """Settings to train on a world with: never more questions than it has, unless they were asked for."""
     most = min(Settings().questions, len(world.split("train")))
-    made = settings_with(**{"questions": most, **given})
+    search = given.get("search") or default_search(world.facts)
+    embedder = given.get("embedder") or ("none" if search == "words" else None)
+    made = settings_with(**{"questions": most, **given, "search": search, "embedder": embedder})
     embedder_named(made.embedder)
     schedule(world, made)
     return made

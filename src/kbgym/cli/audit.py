@@ -13,6 +13,9 @@ from kbgym.artefact import open
 from kbgym.cli.common import Printed, verb
 from kbgym.cli.main import VERBS
 from kbgym.errors import BadInput
+from kbgym.trace.folder import imported
+from kbgym.trace.place import Place
+from kbgym.worlds.world import Document
 
 SHOWN = 3
 
@@ -31,15 +34,24 @@ def command(place: str, world: Path | None) -> Printed:
       kbgym audit stores/b3 --world worlds/w0 --json
     """
     with open(place, world) as opened:
-        began = {origin: record.text for record in opened.place.initial for origin in record.origins}
+        began = _originals(opened.place)
         if opened.world is not None:
             known = {document.id for document in opened.world.documents}
-            if (stranger := next((origin for origin in began if origin not in known), None)) is not None:
+            initial = {origin for record in opened.place.initial for origin in record.origins}
+            strangers = (origin for origin in began if origin not in known and (world or origin in initial))
+            if (stranger := next(strangers, None)) is not None:
                 folder = world or opened.folder
                 raise BadInput(f"{folder} is not the world of {opened.name}: it has no document {stranger!r}.")
         found = health(opened.store, opened.world, tuple(began))
     proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advice(found, opened.name)]
     return as_values(found, proposals), "\n".join(_screen(found, opened.name, began, proposals))
+
+
+def _originals(place: Place) -> dict[str, str]:
+    """The originals a store stands for: those it began with, as imports changed them. A withdrawn one is not lost."""
+    began = [Document(origin, record.text) for record in place.initial for origin in record.origins]
+    upto = [event for event in place.events if place.at is None or getattr(event, "iteration", 0) <= place.at]
+    return {id: document.text for id, document in imported(began, upto).items()}
 
 
 def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from kbgym.artefact.parts import embedder_named
 from kbgym.baselines import ARMS, arm_named, build_arm
 from kbgym.canonical import pretty
 from kbgym.cli.common import Printed, verb
+from kbgym.search.choice import default_search
 from kbgym.trace.copying import save_store
 from kbgym.trace.place import shown
 from kbgym.worlds.world import World
@@ -38,7 +39,13 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str) -> Print
     started = time.perf_counter()
     built = build_arm(arm, world, lambda: embedder_named(embedder), seed)
     seconds = time.perf_counter() - started
-    about = {"arm": arm, "engine": chosen.engine, "seed": seed, "tokens": built.tokens, "notes": built.notes}
+    about = {
+        "arm": arm,
+        "engine": chosen.engine or default_search(world.facts),
+        "seed": seed,
+        "tokens": built.tokens,
+        "notes": built.notes,
+    }
     save_store(built.store, out, pretty({**about, "world": world.hash}))
     share = coverage(built.store).direct
     authored = sum(record.flag == "authored" for record in built.store)

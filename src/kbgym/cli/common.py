@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kbgym.errors import BadInput
+from kbgym.search.hybrid import SEARCHES
 from kbgym.trace.place import is_url
 from kbgym.worlds.world import World
 
@@ -41,17 +42,42 @@ class _StorePlace(click.Path):
 STORE = _StorePlace(exists=True, file_okay=False)
 
 
-def output_options(command: F) -> F:
-    """Add `--json` and `--quiet`."""
-    command = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")(command)
-    return click.option("--quiet", is_flag=True, help="No progress bar and no messages.")(command)
+def flags(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order in which `--help` lists them."""
+
+    def added(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+output_options = flags(
+    click.option("--quiet", is_flag=True, help="No progress bar and no messages."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
+)
+agent_options = flags(
+    click.option("--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"),
+    click.option("--reader", help="Overrides --agent for the reader."),
+    click.option("--curator", help="Overrides --agent for the curator."),
+    click.option("--judge", help="Who decides what is a duplicate.  [default: rule]"),
+)
+# How many questions each split of a made world has.
+size_options = flags(
+    click.option("--train", default=150, show_default=True, help="Training questions."),
+    click.option("--test-in", default=100, show_default=True, help="Test questions of the trained templates."),
+    click.option("--test-out", default=50, show_default=True, help="Test questions of the reserved templates."),
+    click.option("--eval-in", default=20, show_default=True, help="Evaluation questions of the trained templates."),
+    click.option("--eval-out", default=10, show_default=True, help="Evaluation questions of the reserved templates."),
+)
 
 
 def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[Verb], click.Command]:
     """A command with `--json` and `--quiet`, made of a function that gives its result and its text."""
 
     def made(work: Verb) -> click.Command:
-        flags = work.__dict__.pop("__click_params__", [])
+        given_flags = work.__dict__.pop("__click_params__", [])
 
         @functools.wraps(work)
         def command(as_json: bool, quiet: bool, **given: Any) -> None:
@@ -59,23 +85,10 @@ def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[
                 emit(printed[0], as_json, quiet, printed[1])
 
         flagged = output_options(command)
-        flagged.__click_params__ += flags  # type: ignore[attr-defined]
+        flagged.__click_params__ += given_flags  # type: ignore[attr-defined]
         return (under or click).command(name, **more)(flagged)
 
     return made
-
-
-def size_options(command: F) -> F:
-    """Add how many questions each split of a made world has."""
-    for name, default, what in (
-        ("--eval-out", 10, "Evaluation questions of the reserved templates."),
-        ("--eval-in", 20, "Evaluation questions of the trained templates."),
-        ("--test-out", 50, "Test questions of the reserved templates."),
-        ("--test-in", 100, "Test questions of the trained templates."),
-        ("--train", 150, "Training questions."),
-    ):
-        command = click.option(name, default=default, show_default=True, help=what)(command)
-    return command
 
 
 def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str) -> None:
@@ -115,13 +128,13 @@ def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
 
 
-def agent_options(command: F) -> F:
-    """Add `--agent` and the flags that override one role."""
-    command = click.option("--judge", help="Who decides what is a duplicate.  [default: rule]")(command)
-    command = click.option("--curator", help="Overrides --agent for the curator.")(command)
-    command = click.option("--reader", help="Overrides --agent for the reader.")(command)
+def search_options(command: F) -> F:
+    """Add `--search` and `--per-source`."""
+    command = click.option(
+        "--per-source", type=click.IntRange(min=0), help="Results a page from one page of the source.  [default: any]"
+    )(command)
     return click.option(
-        "--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"
+        "--search", type=click.Choice(SEARCHES), help="[default: as before; new: hybrid for real text, else vectors]"
     )(command)
 
 

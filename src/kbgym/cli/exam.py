@@ -10,7 +10,7 @@ import msgspec
 
 from kbgym.artefact import open
 from kbgym.artefact.parts import CASSETTE, agent_of
-from kbgym.cli.common import Printed, progress, verb
+from kbgym.cli.common import Printed, progress, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
@@ -37,6 +37,7 @@ from kbgym.worlds.world import World
     "--observations", type=click.Choice(OBSERVATIONS), help="What the reader reads.  [default: as in training]"
 )
 @engine_options
+@search_options
 @spending_options
 def command(store: str, world: Path | None, set_name: str, agent: str, out: Path | None, **flags: Any) -> Printed:
     """Examine a frozen STORE: a run, a run at an iteration (RUN@57), a store folder or a world.

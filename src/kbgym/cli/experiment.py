@@ -153,7 +153,7 @@ def _run(out: Path, plan: Plan, jobs: int, where: Where) -> None:
 
 
 def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
-    """An arm as an experiment wants it; here, because protocols do not know the baselines."""
+    """An arm as an experiment wants it; here, because an experiment does not know the audit."""
     vectors = embedder_named(embedder)
     built = build_arm(arm, world, lambda: vectors, seed)
     truth = kind_of(world).truth(world)

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from kbgym.artefact import open
-from kbgym.cli.common import Tick
+from kbgym.cli.common import Tick, flags
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
 from kbgym.online.setup import open_online
 from kbgym.protocol.gate import MARGIN
 
-F = TypeVar("F", bound=Callable[..., Any])
+gate_options = flags(
+    click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions."),
+    click.option(
+        "--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate."
+    ),
+    click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do."),
+    click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate."),
+)
 
 
-def gate_options(command: F) -> F:
-    """Add the flags of the gate."""
-    for option in (
-        click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate."),
-        click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do."),
-        click.option(
-            "--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate."
-        ),
-        click.option(
-            "--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions."
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def opened_online(place: str, flags: dict[str, Any], tick: Tick, questions: Questions | None = None) -> Online:
+def opened_online(place: str, given: dict[str, Any], tick: Tick, questions: Questions | None = None) -> Online:
     """A store open for questions and edits; flags that are none of the gate's replace its settings."""
-    gate = {name: flags.pop(name) for name in ("gate", "margin", "evidence", "held_out")}
-    with open(place, **flags) as opened:
+    gate = {name: given.pop(name) for name in ("gate", "margin", "evidence", "held_out")}
+    with open(place, **given) as opened:
         settings = opened.settings
-    return open_online(place, settings, flags.get("embedder"), **gate, tick=tick, questions=questions)
+    return open_online(place, settings, given.get("embedder"), **gate, tick=tick, questions=questions)

@@ -10,7 +10,7 @@ import click
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
-from kbgym.cli.common import Printed, agent_options, progress, settings_given, verb
+from kbgym.cli.common import Printed, agent_options, progress, search_options, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.observations import OBSERVATIONS
@@ -39,6 +39,7 @@ from kbgym.worlds.world import World
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
 @agent_options
+@search_options
 @spending_options
 def command(world_folder: Path, out: Path, url: str | None, config: Path | None, **flags: Any) -> Printed:
     """Train a store: answer each question, see the gold, edit the store, commit.

@@ -11,7 +11,7 @@ import msgspec
 from kbgym.corpus.blocks import Broken
 from kbgym.corpus.converting import Converter
 from kbgym.corpus.files import FoundFile, Problem, walk
-from kbgym.corpus.linking import Resolver, make_ids
+from kbgym.corpus.linking import LinkResolver, make_ids
 from kbgym.corpus.losses import Loss, Losses
 from kbgym.corpus.reading import fallback_title, read_file
 from kbgym.corpus.rewriting import AFTER, BEFORE, Passage, Rewrite
@@ -187,7 +187,7 @@ def _passage(said: Sequence[Statement], place: int) -> Passage:
 def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: ReadingOptions) -> None:
     """Statements as documents, with ids and links."""
     ids = make_ids(said)
-    resolver = Resolver(said, ids, options.site) if options.links or options.site else None
+    resolver = LinkResolver(said, ids, options.site) if options.links or options.site else None
     for id, one, text in zip(ids, said, texts, strict=True):
         links, dead = resolver.links(one, id) if resolver and one.names else ((), 0)
         if dead:

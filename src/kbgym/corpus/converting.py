@@ -114,14 +114,21 @@ class Converter:
 
 
 def _check_archive(file: FoundFile) -> None:
-    """Office files and books are zip archives; one that unpacks without end is refused before anybody unpacks it."""
-    if file.path.suffix.lower() in (".pdf", ".ipynb"):
-        return
+    """Office files and books are zip archives; one that unpacks without end is refused before anybody unpacks it.
+
+    markitdown goes by what is in a file, so one that is not what its name says must be found out here.
+    """
+    ending, unpacked = file.path.suffix.lower(), 0
     try:
-        with zipfile.ZipFile(file.path) as archive:
-            unpacked = sum(one.file_size for one in archive.infolist())
+        if ending == ".pdf":
+            with file.path.open("rb") as handle:
+                if b"%PDF" not in handle.read(1024):
+                    raise ValueError
+        elif ending != ".ipynb":
+            with zipfile.ZipFile(file.path) as archive:
+                unpacked = sum(one.file_size for one in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError):
-        raise Broken(f"no {file.path.suffix.lower()} file") from None
+        raise Broken(f"no {ending} file") from None
     if unpacked > MOST_UNPACKED:
         raise Broken(f"it unpacks to {unpacked:,} bytes; at most {MOST_UNPACKED:,} are read")
 

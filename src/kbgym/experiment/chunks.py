@@ -28,6 +28,7 @@ from kbgym.llm.values import Usage
 from kbgym.protocol.exam import Row, Sheet, Tick, examine
 from kbgym.protocol.no_store import no_store_file, of_no_store
 from kbgym.protocol.run import Settings
+from kbgym.search.choice import engine_of, engine_on
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store
@@ -57,15 +58,21 @@ class ExamSetup:
 
     def __getstate__(self) -> dict[str, Any]:
         """Exact vectors travel as one array. Mapped ones do not: every machine opens its own."""
-        index = self._engine.index if isinstance(self._engine, Engine) else None
-        state = {**vars(self), "_index": index if isinstance(index, ExactIndex) else None}
-        return {**state, "_engine": None} if isinstance(self._engine, Engine) else state
+        engine = self._engine
+        if not isinstance(engine, Engine):
+            return vars(self)
+        index = engine.index if isinstance(engine.index, ExactIndex) else None
+        return {**vars(self), "_engine": None, "_index": index, "_how": (engine.kind, engine.spread)}
 
     @property
     def engine(self) -> environment.SearchEngine:
         if self._engine is None:
-            embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index", None)
-            self._engine = Engine(embedder, index) if index is not None else engine_for(self.store, embedder)
+            embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index")
+            how, texts = vars(self).pop("_how"), ((record.id, record.text) for record in self.store)
+            on_index = index is not None
+            self._engine = (
+                engine_on(index, texts, embedder, *how) if on_index else engine_of(texts, embedder, None, *how)
+            )
         return self._engine
 
 

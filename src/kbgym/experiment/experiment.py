@@ -32,6 +32,7 @@ from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings
+from kbgym.search.choice import default_search
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
@@ -188,6 +189,7 @@ class SeedRun:
         self.embedder = embedder_named(plan.embedder)
         self.reader = make_agent(plan.reader, "reader")
         self.world = self._world()
+        self.search = default_search(self.world.facts)
 
     def run(self, only: str | None = None) -> None:
         """Everything, or what concerns one arm or training; whatever that is, the world and the groups come first."""
@@ -212,7 +214,7 @@ class SeedRun:
         return World.load(place)
 
     def _settings(self, training: Training) -> Settings:
-        return msgspec.structs.replace(training.settings, seed=self.seed)
+        return msgspec.structs.replace(training.settings, seed=self.seed, search=self.search)
 
     def _train(self, training: Training) -> None:
         settings = self._settings(training)
@@ -271,7 +273,8 @@ class SeedRun:
             asked = self._with_lessons(groups) if at == last and self.plan.kind == "paper" else groups
             if self._missing(arm, asked):
                 store = place.store(at)
-                self._examine(arm, store, engine_for(store, self.embedder), asked, training.settings)
+                engine = engine_for(store, self.embedder, search=self.search)
+                self._examine(arm, store, engine, asked, training.settings)
 
     def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
         if self.plan.kind != "paper":

@@ -9,7 +9,7 @@ import msgspec
 
 from kbgym.agents.registry import make_agent, make_judge
 from kbgym.artefact import open
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named, engine_for, spread_over
 from kbgym.canonical import digest_of, read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
@@ -92,10 +92,12 @@ def open_live(
     """A store open for serving, searched with the embedder its trace names unless another is given."""
     with open(place) as opened:
         settings = settings or opened.settings
-        vectors = embedder_named(embedder or opened.settings.embedder)
+        vectors = embedder_named(embedder or settings.embedder)
+        most = settings.per_source
+        spread = spread_over(opened.place.originals().values(), most) if most else None
     return LiveStore(
         place,
-        lambda store: engine_for(store, vectors, tick, overlays=True),
+        lambda store: engine_for(store, vectors, tick, True, settings.search, spread),
         listeners,
         judge=make_judge(settings.judge),
         ranking=settings.ranking,
@@ -142,7 +144,8 @@ def flat_environment(live: LiveStore) -> Environment:
     """The store as it began, frozen, with a search of its own."""
     store, engine = live.initial.copy().freeze(), live.environment.engine
     assert isinstance(engine, LiveEngine)
-    return Environment(store, engine_for(store, engine.embedding.embedder), ranking=live.environment.ranking)
+    flat = engine_for(store, engine.embedding.embedder, search=engine.kind, spread=engine.spread)
+    return Environment(store, flat, ranking=live.environment.ranking)
 
 
 async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> tuple[int, int]:

@@ -79,7 +79,9 @@ class _Noting:
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         hits = self._engine.search(query, offset, limit)
-        self.noted.append((query, hits[-1][1] if len(hits) == limit else -1.0))
+        # Only a cosine can be compared with what a new text would score; any other page may change.
+        told = len(hits) == limit and self._engine.kind == "vectors"
+        self.noted.append((query, hits[-1][1] if told else -1.0))
         return hits
 
     def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[Hit]:

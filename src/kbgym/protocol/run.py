@@ -22,6 +22,7 @@ from kbgym.canonical import decode, pretty, whole_folder, write_lines, write_who
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput, Damaged
 from kbgym.observations import Observations
+from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
@@ -29,9 +30,11 @@ from kbgym.worlds.world import World
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
-    The last three are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
+    The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
     exams. `levels`: from how many documents on an index is split into parts, 0 for never. `admission`: how many
-    questions are asked again before the edits of a lesson stay, 0 for none.
+    questions are asked again before the edits of a lesson stay, 0 for none. `observations`: how results read. `search`:
+    what a search goes by. `per_source`: how many documents of one page of the source a page of results may have, 0 for
+    any number.
     """
 
     questions: int = 100
@@ -51,6 +54,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     levels: int = 0
     admission: int = 0
     observations: Observations = "paper"
+    search: SearchKind = "vectors"
+    per_source: int = 0
 
 
 class Run:

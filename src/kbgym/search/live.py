@@ -1,8 +1,8 @@
 """Search for a process that serves many: embedding in a thread, and views of the past that cost nothing to take.
 
-`Embedding` works out vectors beside the event loop, what waits and is equally long in one batch. `LiveEngine` is the
-index of the store as it is now. `Overlay` is that index as it was when the overlay was made, with changes of its own on
-top: it keeps what the live index has changed since, and nothing else. None of them knows stores, clients or traces.
+`Embedding` works out vectors beside the event loop, what waits and is equally long in one batch. `LiveEngine` searches
+the store as it is now. `Overlay` searches it as it was when the overlay was made, with changes of its own on top: it
+keeps what the live engine has changed since, and nothing else. None of them knows stores, clients or traces.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
+from kbgym.search.hybrid import SearchKind, Words, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
+from kbgym.search.ranking import Spread
+from kbgym.search.words import WordsBefore
 
 Vector = NDArray[np.float32]
 
@@ -124,31 +129,79 @@ class Embedding:
         self.embedder.save()
 
 
-class LiveEngine:
-    """What the live environment searches with; it tells every overlay what it is about to change."""
+class ServedEngine:
+    """What `LiveEngine` and `Overlay` share: a page out of a ranking by vectors and one by words."""
 
-    def __init__(self, index: KeptIndex, embedding: Embedding) -> None:
-        self.index = index
-        self.embedding = embedding
-        self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
+    def __init__(self, embedding: Embedding, kind: SearchKind, spread: Spread | None) -> None:
+        self.embedding, self.kind, self.spread = embedding, kind, spread
 
     async def prepare(self, texts: Iterable[str]) -> None:
-        await self.embedding.prepare(texts)
+        """Have the vectors of these texts at hand; by words alone there is none."""
+        if self.kind != "words":
+            await self.embedding.prepare(texts)
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
-        return self.index.search(self.embedding(query), offset, limit) if offset < len(self.index) else []
+        ranking = partial(self._page, query)
+        return ranking(offset, limit) if self.spread is None else self.spread.page(ranking, offset, limit)
+
+    def _page(self, query: str, offset: int, limit: int) -> list[Hit]:
+        if self.kind == "vectors":
+            return self._near(query, offset, limit)
+        if self.kind == "words":
+            return self._words().search(query, offset, limit)
+        return blend(partial(self._near, query), self._words(), query, offset, limit)
 
     def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
-        return _nearest(self, text, limit, exclude)
+        """The nearest texts by cosine, whatever a search goes by."""
+        left_out = set(exclude)
+        return [hit for hit in self._near(text, 0, limit + len(left_out)) if hit[0] not in left_out][:limit]
+
+    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
+        raise NotImplementedError
+
+    def _words(self) -> Words:
+        raise NotImplementedError
+
+
+class LiveEngine(ServedEngine):
+    """What the live environment searches with; it tells every overlay what it is about to change.
+
+    By words alone, nothing is in `index`; by vectors alone, nothing is in `words`.
+    """
+
+    def __init__(
+        self,
+        index: KeptIndex,
+        embedding: Embedding,
+        kind: SearchKind = "vectors",
+        words: BM25Index | None = None,
+        spread: Spread | None = None,
+    ) -> None:
+        super().__init__(embedding, kind, spread)
+        self.index = index
+        self.words = BM25Index() if words is None else words
+        self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
+
+    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
+        return self.index.search(self.embedding(text), offset, limit) if offset < len(self.index) else []
+
+    def _words(self) -> Words:
+        return self.words
 
     def put(self, id: str, text: str) -> None:
-        vector = self.embedding(text)
+        vector = None if self.kind == "words" else self.embedding(text)
         self._tell(id)
-        self.index.put(id, vector)
+        if vector is not None:
+            self.index.put(id, vector)
+        if self.kind != "vectors":
+            self.words.put(id, text)
 
     def remove(self, id: str) -> None:
         self._tell(id)
-        self.index.remove(id)
+        if self.kind != "words":
+            self.index.remove(id)
+        if self.kind != "vectors":
+            self.words.remove(id)
 
     def overlay(self) -> Overlay:
         made = Overlay(self)
@@ -157,54 +210,52 @@ class LiveEngine:
 
     def _tell(self, id: str) -> None:
         if self._overlays:
-            was = self.index.vector(id) if id in self.index else None
+            vector = self.index.vector(id) if id in self.index else None
+            text = self.words.text(id) if id in self.words else None
             for overlay in self._overlays:
-                overlay.keep(id, was)
+                overlay.keep(id, vector, text)
 
 
-class Overlay:
-    """The live index as it was, and what was put or removed here since. The ids in `_apart` are looked up here."""
+class Overlay(ServedEngine):
+    """The live engine as it was, and what was put or removed here since. The ids in `_apart` are looked up here."""
 
     def __init__(self, live: LiveEngine) -> None:
+        super().__init__(live.embedding, live.kind, live.spread)
         self._live = live
         self._apart: set[str] = set()
         self._own = ExactIndex()
-        self.embedding = live.embedding
+        self._own_words = BM25Index()
 
-    async def prepare(self, texts: Iterable[str]) -> None:
-        await self.embedding.prepare(texts)
-
-    def keep(self, id: str, was: Vector | None) -> None:
-        """The live index is about to change an id: keep what it was."""
+    def keep(self, id: str, vector: Vector | None, text: str | None) -> None:
+        """The live engine is about to change an id: keep what it was."""
         if id not in self._apart:
             self._apart.add(id)
-            if was is not None:
-                self._own.put(id, was)
+            if vector is not None:
+                self._own.put(id, vector)
+            if text is not None:
+                self._own_words.put(id, text)
 
     def put(self, id: str, text: str) -> None:
         self._apart.add(id)
-        self._own.put(id, self.embedding(text))
+        if self.kind != "words":
+            self._own.put(id, self.embedding(text))
+        if self.kind != "vectors":
+            self._own_words.put(id, text)
 
     def remove(self, id: str) -> None:
         self._apart.add(id)
-        if id in self._own:
-            self._own.remove(id)
+        for own in (self._own, self._own_words):
+            if id in own:
+                own.remove(id)
 
-    def search(self, query: str, offset: int, limit: int) -> list[Hit]:
+    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         index, apart = self._live.index, self._apart
-        if not apart:
-            return self._live.search(query, offset, limit)
         hidden = sum(id in index for id in apart)
         if offset >= len(index) - hidden + len(self._own):
             return []
-        vector, end = self.embedding(query), offset + limit
+        vector, end = self.embedding(text), offset + limit
         hits = [hit for hit in index.search(vector, 0, end + hidden) if hit[0] not in apart] if len(index) else []
         return page_of([*hits[:end], *(self._own.search(vector, 0, end) if len(self._own) else ())], offset, limit)
 
-    def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
-        return _nearest(self, text, limit, exclude)
-
-
-def _nearest(engine: LiveEngine | Overlay, text: str, limit: int, exclude: Collection[str]) -> list[Hit]:
-    left_out = set(exclude)
-    return [hit for hit in engine.search(text, 0, limit + len(left_out)) if hit[0] not in left_out][:limit]
+    def _words(self) -> Words:
+        return WordsBefore(self._live.words, self._apart, self._own_words)

@@ -60,9 +60,7 @@ class StoreFolder:
 
     @property
     def arm(self) -> str:
-        """A baseline's store says which arm it is, and with that how it is searched."""
-        file = self.folder / ARM
-        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else ""
+        return arm_of(self.folder)
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
         """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""
@@ -108,6 +106,12 @@ def returning(
     position = next((e.position for e in events if isinstance(e, Committed) and e.iteration == to), 0)
     commit = committed(iteration, position, store)
     return store, (RolledBack(iteration, to, reason), commit)
+
+
+def arm_of(folder: Path) -> str:
+    """A baseline's store says which arm it is, and with that how it is searched; empty where nothing says so."""
+    file = folder / ARM
+    return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else ""
 
 
 def open_folder(place: str | Path) -> StoreFolder:

@@ -15,7 +15,7 @@ import msgspec
 from kbgym.analysis.cells import Cell, Table
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.curves import curve, examined
-from kbgym.analysis.results import LABELS, POOLED, Results, Trained
+from kbgym.analysis.results import LABELS, POOLED, Trained, is_reference, played_by
 from kbgym.analysis.retention import forward_passes, retention
 from kbgym.analysis.tables import arms, stores, training
 from kbgym.errors import BadInput
@@ -43,7 +43,7 @@ def about(place: ViewedPlace) -> dict[str, Any]:
         "arms": [{"arm": arm, "label": label} for arm, label in place.arms(seed).items()] if seeds else [],
         "trained": list(place.trained(seed)) if seeds else [],
         "examined": results is not None,
-        "agent": agent(place, results),
+        "agent": results.agent if results else played_by(place.settings) if place.settings else "",
         "reference": _reference(place),
         "facts": facts(place, seed) if seeds else [],
     }
@@ -52,21 +52,8 @@ def about(place: ViewedPlace) -> dict[str, Any]:
     return found
 
 
-def agent(place: ViewedPlace, results: Results | None) -> str:
-    """Who produced the numbers, in words that cannot be mistaken for a model's."""
-    if results is not None:
-        return results.agent
-    settings = place.settings
-    if settings is None:
-        return ""
-    if _reference(place):
-        return "the reference agents (deterministic rules, no language model)"
-    return f"reader {settings.reader}, curator {settings.curator}"
-
-
 def _reference(place: ViewedPlace) -> bool:
-    settings = place.settings
-    return settings is not None and settings.reader == settings.curator == "reference"
+    return place.settings is not None and is_reference(place.settings)
 
 
 def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:

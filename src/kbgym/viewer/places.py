@@ -23,6 +23,7 @@ from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, Plan, read_plan, seed_folder
 from kbgym.protocol.exam import Row
 from kbgym.protocol.run import Settings
+from kbgym.trace.folder import arm_of
 from kbgym.viewer.opened_store import Shelf
 from kbgym.worlds.world import World
 
@@ -39,8 +40,9 @@ class ViewedPlace:
         self.kind = "experiment"
         if not (folder / FILE).exists():
             opened = Artefact(folder)
-            _ = opened.place  # refuses what is no store, before anything is served
             self.kind = "run" if opened.kind == "run" else "store"
+            if self.kind == "store":
+                _ = opened.place  # refuses what is no store, before anything is served
         self._kept: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.RLock()
         self._seen: tuple[Any, ...] = ()
@@ -131,7 +133,7 @@ class ViewedPlace:
     def arms(self, seed: int) -> dict[str, str]:
         """Every store that can be looked at, by arm, with what it is called; trained ones first."""
         if self.kind == "store":
-            arm = Artefact(self.folder).place.arm
+            arm = arm_of(self.folder)
             return {"store": ARMS[arm].label if arm in ARMS else "the store"}
         found = {name: trained.label for name, trained in self.trained(seed).items()}
         found["flat"] = "Flat (before training)"
@@ -173,12 +175,15 @@ class ViewedPlace:
         return self.keep(("shelf", seed, name, at), partial(self._open, seed, name, at))
 
     def _open(self, seed: int, arm: str, at: int | None) -> Shelf:
-        trained = self.trained(seed).get(arm)
+        trained, world = self.trained(seed).get(arm), self.world(seed)
         folder = self.base(seed) if trained is None else trained.where
-        world = self.world(seed)
-        shelf = Shelf(folder if at is None else f"{folder}@{at}", world)
-        if trained is None and self.kind != "store":
-            shelf = Shelf(folder, world, embedder=self.settings.embedder if self.settings else None)
+        named = self.settings.embedder if self.settings else None
+        shelf = Shelf(folder if at is None else f"{folder}@{at}", world, embedder=named)
+        if trained is not None:
+            vars(shelf)["place"] = trained.place  # its trace is read once, for whatever iteration
+            if at is None:
+                vars(shelf)["store"] = trained.store
+        elif self.kind != "store":
             if arm in ("flat", "bm25"):
                 store = shelf.place.store(0)
             elif world is None:

@@ -53,7 +53,7 @@ NAMES = {
 }
 
 
-class Node(msgspec.Struct, frozen=True):
+class PaperNode(msgspec.Struct, frozen=True):
     id: str
     text: str
 
@@ -82,7 +82,7 @@ class PaperMeta(msgspec.Struct, frozen=True):
 class Universe(msgspec.Struct, frozen=True):
     """The file, as far as it is used."""
 
-    nodes: list[Node]
+    nodes: list[PaperNode]
     questions: list[PaperQuestion]
     splits: dict[str, list[str]]
     vocab: Vocabulary
@@ -119,7 +119,7 @@ def convert(universe: Universe) -> World:
     return World(documents, _questions(universe, graph), msgspec.json.decode(msgspec.json.encode(facts)))
 
 
-def _sentences(nodes: Sequence[Node]) -> dict[str, Sentence]:
+def _sentences(nodes: Sequence[PaperNode]) -> dict[str, Sentence]:
     told: dict[str, Sentence] = {}
     for node in nodes:
         if node.id in told:
