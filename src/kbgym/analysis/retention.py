@@ -1,4 +1,4 @@
-"""E3, retention: the same training questions the first and the second time, by class, and with only the store moving.
+"""E3, retention: the same training questions the first and the second time, by class, and where only the store differs.
 
 Epoch against epoch is read off the trace, where the store changes under the questions. The controlled columns examine
 the same questions on the flat store and on the final store, so that nothing but the store differs.

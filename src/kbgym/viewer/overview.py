@@ -198,7 +198,7 @@ def _headline(arms: Sequence[dict[str, Any]]) -> str:
 
 
 def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
-    """Growth of the store and forward scores along every training; exams of stores on the way, where there are any."""
+    """Growth of the store and forward scores along every training; exams of earlier stores, where there are any."""
     results = place.results
     found = []
     for arm, trained in place.trained(seed).items():

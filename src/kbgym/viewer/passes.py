@@ -39,7 +39,7 @@ from kbgym.observations import render
 TextOf = Callable[[str], str]
 
 
-def said(action: Action) -> dict[str, Any]:
+def action_shown(action: Action) -> dict[str, Any]:
     """An action in words: the verb, what it was about, and the document it names."""
     match action:
         case Search(query, page):
@@ -66,7 +66,7 @@ def said(action: Action) -> dict[str, Any]:
             return {"tool": name or "invalid", "text": reason}
 
 
-def heard(result: Result, text_of: TextOf) -> dict[str, Any]:
+def result_shown(result: Result, text_of: TextOf) -> dict[str, Any]:
     """A result: a sentence, and the documents it shows with their texts."""
     match result:
         case Found(ids):
@@ -96,7 +96,7 @@ def _lines(ids: Sequence[str], text_of: TextOf) -> list[dict[str, str]]:
 
 
 def step(number: int, action: Action, result: Result, text_of: TextOf) -> dict[str, Any]:
-    return {"n": number, **said(action), "result": heard(result, text_of)}
+    return {"n": number, **action_shown(action), "result": result_shown(result, text_of)}
 
 
 def mark_evidence(steps: Sequence[dict[str, Any]], support: Callable[[str], Collection[str]], wanted: int) -> None:

@@ -42,7 +42,7 @@ def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
 
 
 def _ordered(place: ViewedPlace, seed: int, arms: list[str]) -> list[str]:
-    """Whole stores first, in the place's own order; stores on the way after them."""
+    """Whole stores first, in the place's own order; stores of earlier iterations after them."""
     known = list(place.arms(seed))
     return sorted(arms, key=lambda arm: (split(arm)[1] or 0, known.index(split(arm)[0])))
 
@@ -197,7 +197,7 @@ def _ids(result: Any) -> list[str]:
 
 
 def _effect(shelf: Shelf, place: ViewedPlace, seed: int, id: str, iteration: int) -> dict[str, Any]:
-    """What became of an edited document: whether it lives, and who opened it afterwards."""
+    """Whether an edited document is still there, and how often it was opened afterwards."""
     later = sum(one > iteration for one in shelf.readings.get(id, ()))
     return {
         "id": id,
