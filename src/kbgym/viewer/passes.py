@@ -10,29 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from kbgym.actions import (
-    Action,
-    Add,
-    Added,
-    Answer,
-    Delete,
-    Done,
-    Edit,
-    Edited,
-    Error,
-    Found,
-    Invalid,
-    Link,
-    Linked,
-    LinkMany,
-    Merged,
-    Opened,
-    Read,
-    Result,
-    Search,
-    Unlink,
-    Unlinked,
-)
+import msgspec
+
+from kbgym.actions import Action, Added, Edited, Error, Found, Invalid, Linked, Merged, Opened, Result, Search, Unlinked
 from kbgym.canonical import encode
 from kbgym.observations import render
 
@@ -40,30 +20,17 @@ TextOf = Callable[[str], str]
 
 
 def action_shown(action: Action) -> dict[str, Any]:
-    """An action in words: the verb, what it was about, and the document it names."""
+    """An action in words: the tool, what it was about, the document it names, and those it links."""
     match action:
         case Search(query, page):
             return {"tool": "search", "text": query, "note": f"page {page}" if page > 1 else ""}
-        case Read(id):
-            return {"tool": "read", "id": id}
-        case Answer(text):
-            return {"tool": "answer", "text": text}
-        case Add(text):
-            return {"tool": "add", "text": text}
-        case Edit(id, text):
-            return {"tool": "edit", "id": id, "text": text}
-        case Delete(id):
-            return {"tool": "delete", "id": id}
-        case Link(source, target):
-            return {"tool": "link", "id": source, "targets": [target]}
-        case LinkMany(source, targets):
-            return {"tool": "link_many", "id": source, "targets": list(targets)}
-        case Unlink(source, target):
-            return {"tool": "unlink", "id": source, "targets": [target]}
-        case Done():
-            return {"tool": "done"}
         case Invalid(name, reason):
             return {"tool": name or "invalid", "text": reason}
+    found: dict[str, Any] = msgspec.to_builtins(action)
+    if "source" in found:
+        targets = found["targets"] if "targets" in found else [found["target"]]
+        return {"tool": found["tool"], "id": found["source"], "targets": targets}
+    return found
 
 
 def result_shown(result: Result, text_of: TextOf) -> dict[str, Any]:
@@ -80,12 +47,8 @@ def result_shown(result: Result, text_of: TextOf) -> dict[str, Any]:
         case Merged(into):
             return {"kind": "edit", "say": render(result, text_of).partition("\n")[0], "lines": _lines([into], text_of)}
         case Linked(source, linked):
-            return {
-                "kind": "edit",
-                "say": render(result, text_of),
-                "head": _lines([source], text_of),
-                "lines": _lines(linked, text_of),
-            }
+            head, lines = _lines([source], text_of), _lines(linked, text_of)
+            return {"kind": "edit", "say": render(result, text_of), "head": head, "lines": lines}
         case Error():
             return {"kind": "error", "say": render(result, text_of), "lines": []}
     return {"kind": "plain", "say": render(result, text_of), "lines": []}
