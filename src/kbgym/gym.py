@@ -17,6 +17,7 @@ import msgspec
 
 from kbgym.actions import Answer, Invalid
 from kbgym.artefact import open
+from kbgym.canonical import decode
 from kbgym.environment import Environment, SearchEngine
 from kbgym.errors import BadInput, Missing
 from kbgym.grading import grade
@@ -88,9 +89,9 @@ class ReaderEnv(gymnasium.Env[str, str]):
 
     def _call(self, action: str) -> Any:
         try:
-            call = msgspec.json.decode(action, type=dict[str, Any])
+            call = decode(action, dict[str, Any])
             return parse(str(call.pop("tool", "")), call, "reader")
-        except (msgspec.DecodeError, UnicodeEncodeError):
+        except msgspec.DecodeError:
             return Invalid("", 'send one JSON object such as {"tool": "search", "query": "..."}.')
 
     def _see(self, result: str) -> str:

@@ -27,6 +27,7 @@ from kbgym.actions import (
     Search,
     Unlink,
 )
+from kbgym.characters import is_plain
 
 Role = Literal["reader", "curator"]
 
@@ -168,24 +169,18 @@ def check(action: Action, role: Role) -> Action:
     return msgspec.structs.replace(action, **tidied) if tidied else action
 
 
-# Characters that reorder the text around them: an index must read the same to an agent and to a person.
-_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
 def _problem(text: str, field: str) -> str | None:
     if not text or all(unicodedata.category(c) == "Cf" for c in text):
         return f"{field} is empty."
     if len(text) > MOST_TEXT:
         return f"{field} has {len(text):,} characters; at most {MOST_TEXT:,} are taken."
-    if text.isascii() and text.isprintable():
-        return None
-    if any(unicodedata.category(c) in ("Cc", "Cs") or c in _BIDI for c in text):
-        return f"{field} holds control characters, direction marks or broken Unicode; send plain text."
+    if not is_plain(text):  # a document must read the same to an agent and to a person
+        return f"{field} holds control characters, invisible ones, direction marks or broken Unicode; send plain text."
     return None
 
 
 def _plain_id(id: str) -> bool:
-    return 0 < len(id) <= 200 and id.isprintable()
+    return 0 < len(id) <= 200 and id.isprintable() and is_plain(id)
 
 
 def _number(value: int) -> str:

@@ -85,7 +85,7 @@ def test_each_cell_has_a_formula_and_its_rows(folder, cells):
 
 @pytest.mark.slow
 def test_a_cell_is_explained_down_to_its_rows(folder, cells):
-    text = explain(folder, cells, "gradient/trained-paper/both/rho")
+    text = "\n".join(explain(folder, cells, "gradient/trained-paper/both/rho"))
     rows = [line for line in text.splitlines() if line.startswith("           actions=")]
     asked = sum(len((folder / f"seed-{n}/probe/both.jsonl").read_text().splitlines()) for n in (0, 1))
     assert len(rows) == 2 * asked > 0 and "paired bootstrap" in text

@@ -12,13 +12,15 @@ import pytest
 from kbgym.errors import BadInput
 from kbgym.search import hybrid
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.choice import default_search, engine_of, live_engine
+from kbgym.search.choice import engine_of, live_engine, search_named
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.hybrid import SearchKind, blend
 from kbgym.search.index import Hit, page_of
 from kbgym.search.live import Embedding
 from kbgym.search.ranking import Spread
+from kbgym.worlds.kinds import search_of
+from kbgym.worlds.world import World
 
 WORDS = "tailor baker Mara Odo Fenn Eastmere lives near the old mill by Lund 2014-04-30 foo_bar".split()
 TEXTS = {f"d{n:03}": " ".join(random.Random(n).choices(WORDS, k=1 + n % 7)) for n in range(300)}
@@ -116,11 +118,14 @@ def test_a_served_engine_gives_what_an_engine_gives_and_its_overlay_the_past(kin
 
 
 def test_which_search_a_world_wants() -> None:
-    assert default_search({"kind": "people"}) == default_search({}) == "vectors"
-    assert default_search({"kind": "public"}) == default_search({"kind": "corpus"}) == "hybrid"
-    assert default_search({"kind": "corpus", "search": "words"}) == "words"
+    def wanted(**facts: str) -> SearchKind:
+        return search_named(search_of(World((), (), facts)))
+
+    assert wanted(kind="people") == wanted(kind="phantomwiki") == wanted() == "vectors"
+    assert wanted(kind="public") == wanted(kind="corpus") == "hybrid"
+    assert wanted(kind="corpus", search="words") == "words"
     with pytest.raises(BadInput, match="vectors, words or hybrid"):
-        default_search({"search": "psychic"})
+        wanted(search="psychic")
     with pytest.raises(BadInput, match="psychic"):
         engine_of([], CachedEmbedder(HashEmbedder()), search="psychic")  # type: ignore[arg-type]
 

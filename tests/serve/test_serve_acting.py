@@ -11,10 +11,26 @@ from family import documents, family
 from live_stores import live_store
 from serving import family_store, opened, replayed
 
-from kbgym.actions import Add, Added, Answer, Delete, Edit, Error, Link, LinkMany, Merged, Read, Search, Unlink
+from kbgym.actions import (
+    Add,
+    Added,
+    Answer,
+    Delete,
+    Edit,
+    Error,
+    Found,
+    Link,
+    LinkMany,
+    Merged,
+    Opened,
+    Read,
+    Search,
+    Unlink,
+)
 from kbgym.errors import BadInput, Failed
 from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session, Sessions
+from kbgym.store import Store, source
 from kbgym.trace import log
 from kbgym.trace.folder import StoreFolder
 
@@ -221,7 +237,35 @@ def test_old_sessions_are_forgotten_before_new_ones() -> None:
     assert sessions.of("ada") is first and sessions.of("ada", "2") is not first
     for number in range(2_000):
         sessions.of("bo", str(number))
-    assert sessions.of("ada") is not first
+    assert sessions.of("ada") is first, "one client's sessions cost another nothing"
+    for number in range(2_000):
+        sessions.of("ada", str(number))
+    assert sessions.of("ada") is not first and len(sessions) <= 2 * 64
+
+
+def test_what_was_forgotten_is_shown_before_it_is_changed() -> None:
+    store = Store([source("d1", "Ada lives in Lund."), source("d2", "Bo lives in Lund.")])
+    sessions = Sessions(most=2)
+    sessions.of("ada", "old").saw(Opened("d1", ()), store)
+    edit = Edit("d1", "Ada lives in Ystad.")
+    assert sessions.of("ada", "new").stale(edit, store) is None, "nothing was forgotten yet"
+    store.edit("d1", "Ada lives in Malmö.")
+    for name in ("2", "3", "4"):
+        sessions.of("ada", name)
+    again = sessions.of("ada", "old")
+    assert again.stale(edit, store) == "d1", "it may have seen what it was"
+    again.show("d1", store)
+    assert again.stale(edit, store) is None
+    assert again.stale(Edit("gone", "x"), store) is None
+    assert sessions.of("bo", "new").stale(edit, store) is None, "another client has lost nothing"
+
+
+def test_a_client_remembers_so_many_documents_however_many_sessions_it_has() -> None:
+    store = Store(source(f"d{n}", f"Sentence {n}.") for n in range(6_000))
+    sessions = Sessions()
+    for number in range(10):
+        sessions.of("ada", str(number)).saw(Found(tuple(f"d{n}" for n in range(6_000)), 1), store)
+        assert sum(one.documents for one in sessions._sessions["ada"].values()) <= 12_000
 
 
 def test_one_who_only_looks_locks_nobody_out_and_sees_what_is_committed(place: Path) -> None:

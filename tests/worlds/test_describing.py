@@ -66,6 +66,17 @@ def test_a_colon_in_a_title_makes_no_field():
     assert "the field Born, such as 1950; 1960; 1970; 1980" in describe([*read, *others]).keys
 
 
+def test_the_fields_of_a_table_on_one_page():
+    rows = [Document(str(n), f"Landings: Boat: B{n}; Crates: {n % 2}", about=("Landings",)) for n in range(4)]
+    said = describe(rows)
+    assert said.keys[1:3] == ("the field Boat, such as B0; B1; B2; B3", "the field Crates, such as 0; 1")
+    assert [form.form for form in said.forms] == ["PAGE: ...", "Boat: ...; Crates: ..."]
+
+
+def test_an_example_is_short():
+    assert [len(form.example) for form in describe(documents(*["Notes: " + "word " * 700] * 2)).forms] == [300]
+
+
 def test_a_word_that_begins_a_sentence_is_no_name():
     assert describe(documents("Ships sail.", "Ships rot.", "Ships sink.", "All ships are wood.")).keys == ()
     assert describe(documents("Élan sails.", "The Élan rots.", "We sold the Élan.")).keys == ("a name, such as Élan",)

@@ -14,6 +14,7 @@ import msgspec
 
 from kbgym.actions import Action, Invalid
 from kbgym.agents.prompting import Skill, messages, skill_of, tail
+from kbgym.canonical import decode
 from kbgym.llm.asking import Asker, Flawed
 from kbgym.llm.client import ModelClient
 from kbgym.llm.connect import Models, ModelSettings, described
@@ -90,8 +91,8 @@ def read(reply: Reply, role: Role) -> Action | Flawed:
         return Flawed("the reply was text without a call.")
     (call,) = reply.calls
     try:
-        arguments = msgspec.json.decode(call.arguments or "{}")
-    except (msgspec.MsgspecError, UnicodeEncodeError):
+        arguments = decode(call.arguments or "{}")
+    except msgspec.DecodeError:
         cut = " and were cut off" if reply.finish == "length" else ""
         return Flawed(f"the arguments of {call.name[:40]!r} are no JSON{cut}.")
     if not isinstance(arguments, dict):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis.stats import Interval
+from kbgym.canonical import read_lines
+from kbgym.characters import safe_cell
 from kbgym.errors import BadInput
 
 SHOWN = 400  # rows printed for one cell
@@ -133,9 +134,10 @@ def as_csv(table: Table) -> str:
         if not line.cells:
             block = line.head
             continue
-        row: list[Any] = [block, line.head, "paper" if line.paper else "ours"]
+        row: list[Any] = [safe_cell(block), safe_cell(line.head), "paper" if line.paper else "ours"]
         for cell, ends in zip(line.cells, wide, strict=True):
-            row.append("" if cell is None or cell.value is None else cell.value)
+            value = "" if cell is None or cell.value is None else cell.value
+            row.append(safe_cell(value) if isinstance(value, str) else value)
             if ends:
                 row += ["", ""] if cell is None or cell.low is None else [cell.low, cell.high]
         writer.writerow(row)
@@ -153,8 +155,8 @@ def cells_json(tables: Iterable[Table]) -> dict[str, Cell]:
     return found
 
 
-def explain(root: Path, cells: Mapping[str, Cell], id: str) -> str:
-    """What a cell is, and the rows it came from."""
+def explain(root: Path, cells: Mapping[str, Cell], id: str) -> list[str]:
+    """What a cell is, and the rows it came from, as lines."""
     if id not in cells:
         near = [name for name in cells if id.strip("/").split("/")[-1] in name][:3] or list(cells)[:3]
         raise BadInput(f"there is no cell {id!r}; there are {len(cells):,}, such as {', '.join(near)}.")
@@ -166,7 +168,7 @@ def explain(root: Path, cells: Mapping[str, Cell], id: str) -> str:
     for source in cell.sources:
         lines.append(f"from     {source.file}: {source.field}")
         lines += _rows(root / source.file, source)
-    return "\n".join(lines)
+    return lines
 
 
 def _rows(file: Path, source: CellSource) -> list[str]:
@@ -175,8 +177,8 @@ def _rows(file: Path, source: CellSource) -> list[str]:
         return [f"           {id}" for id in source.ids[:SHOWN]]
     wanted, fields = set(source.ids), [name.strip() for name in source.field.split(",")]
     lines = []
-    for text in file.read_text(encoding="utf-8").splitlines():
-        row = json.loads(text)
-        if not wanted or row["id"] in wanted:
-            lines.append("           " + "  ".join([*(f"{name}={row.get(name)}" for name in fields), row["id"]]))
+    for row in read_lines(file, dict[str, Any]):
+        if not wanted or row.get("id") in wanted:
+            shown = [*(f"{name}={row.get(name)}" for name in fields), str(row.get("id"))]
+            lines.append("           " + "  ".join(shown))
     return lines[:SHOWN]

@@ -41,6 +41,7 @@ def plotting() -> Any:
     matplotlib.rcParams.update(
         {
             "svg.hashsalt": "kbgym",
+            "text.parse_math": False,  # a dollar in a name is a dollar
             "font.size": 9,
             "font.family": "DejaVu Sans",
             "axes.spines.top": False,

@@ -5,7 +5,6 @@ A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -20,6 +19,8 @@ from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
 from kbgym.analysis.trajectory import Trajectory, trajectory
 from kbgym.artefact import Artefact
+from kbgym.canonical import read_lines, read_value
+from kbgym.characters import safe_text
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
 from kbgym.observations import render
@@ -33,6 +34,11 @@ from kbgym.worlds.world import World
 ORDER = ("trained", "both", "one", "neither", "unseen")
 POOLED = "pooled"
 Pair = tuple[Row, Row]
+
+
+class _Timed(msgspec.Struct, frozen=True):
+    what: str
+    seconds: float
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -124,7 +130,7 @@ class Seed:
         """What is known of every arm, trained ones included, and of those that could not be built."""
         found: dict[str, dict[str, Any]] = {}
         for file in sorted((self.folder / "arms").glob("*.json")):
-            found[file.stem] = json.loads(file.read_bytes())
+            found[file.stem] = read_value(file, dict[str, Any])
         if "flat" not in found:
             found["flat"] = _about(Store(next(iter(self.trained.values())).place.initial))
         for name, trained in self.trained.items():
@@ -137,8 +143,7 @@ class Seed:
         file = self.folder / "timing.jsonl"
         if not file.exists():
             return {}
-        lines = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
-        return {line["what"]: line["seconds"] for line in lines}
+        return {line.what: line.seconds for line in read_lines(file, _Timed)}
 
 
 def _about(store: Store) -> dict[str, Any]:
@@ -173,9 +178,9 @@ class Results:
     def label(self, arm: str) -> str:
         for seed in self.seeds:
             if arm in seed.trained:
-                return seed.trained[arm].label
+                return safe_text(seed.trained[arm].label)
             if arm in seed.arms and "label" in seed.arms[arm]:
-                return str(seed.arms[arm]["label"])
+                return safe_text(str(seed.arms[arm]["label"]))
         return {"flat": "B1 flat"}.get(arm, arm)
 
     @cached_property

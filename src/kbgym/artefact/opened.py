@@ -39,7 +39,7 @@ from kbgym.llm.connect import Models
 from kbgym.protocol.exam import Row, Summary, Tick, examine, read_rows, summarise
 from kbgym.protocol.no_store import examine_without, is_public
 from kbgym.protocol.run import Run, Settings
-from kbgym.search.choice import default_search, search_named
+from kbgym.search.choice import search_named
 from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
 from kbgym.sync import run_sync
@@ -49,7 +49,7 @@ from kbgym.trace.folder import ARM, TRACE, arm_of, folder_and_iteration, initial
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
-from kbgym.worlds.kinds import description_for_prompt
+from kbgym.worlds.kinds import description_for_prompt, search_of
 from kbgym.worlds.world import Question, Source, World
 
 Kind = Literal["world", "run", "store"]
@@ -157,7 +157,7 @@ class Artefact:
         if self.folder is not None and (self.folder / ARM).is_file():
             built = decode((self.folder / ARM).read_bytes(), dict[str, Any])
             return search_named(built.get("engine") or "vectors")
-        return default_search(self.world.facts) if self.world is not None else "vectors"
+        return search_named(search_of(self.world)) if self.world is not None else "vectors"
 
     @property
     def _genesis(self) -> Genesis | None:

@@ -27,7 +27,7 @@ from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES, Agents
 from kbgym.search.cache import VectorCache, cache_folder
-from kbgym.search.choice import default_search, engine_of, live_engine
+from kbgym.search.choice import engine_of, live_engine, search_named
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, Tick, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.search.hybrid import SearchKind
@@ -37,7 +37,7 @@ from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE, Role
-from kbgym.worlds.kinds import description_for_prompt
+from kbgym.worlds.kinds import description_for_prompt, search_of
 from kbgym.worlds.pages import pages_of
 from kbgym.worlds.world import Document, Question, World
 
@@ -191,7 +191,7 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
 def training_settings(world: World, **given: Any) -> Settings:
     """Settings to train on a world with: never more questions than it has, unless they were asked for."""
     most = min(Settings().questions, len(world.split("train")))
-    search = given.get("search") or default_search(world.facts)
+    search = given.get("search") or search_named(search_of(world))
     embedder = given.get("embedder") or ("none" if search == "words" else None)
     made = settings_with(**{"questions": most, **given, "search": search, "embedder": embedder})
     embedder_named(made.embedder)

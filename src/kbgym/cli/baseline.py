@@ -12,9 +12,10 @@ from kbgym.artefact.parts import embedder_named
 from kbgym.baselines import ARMS, arm_named, build_arm
 from kbgym.canonical import pretty
 from kbgym.cli.common import Printed, verb
-from kbgym.search.choice import default_search
+from kbgym.search.choice import search_named
 from kbgym.trace.copying import save_store
 from kbgym.trace.place import shown
+from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World
 
 
@@ -41,7 +42,7 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str) -> Print
     seconds = time.perf_counter() - started
     about = {
         "arm": arm,
-        "engine": chosen.engine or default_search(world.facts),
+        "engine": chosen.engine or search_named(search_of(world)),
         "seed": seed,
         "tokens": built.tokens,
         "notes": built.notes,

@@ -8,22 +8,26 @@ from __future__ import annotations
 import contextlib
 import functools
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from kbgym.agents.trust import allowed
+from kbgym.artefact import open
+from kbgym.canonical import encode
+from kbgym.characters import safe_json, safe_text
 from kbgym.errors import BadInput
+from kbgym.protocol.run import Settings
 from kbgym.search.hybrid import SEARCHES
-from kbgym.trace.place import is_url
+from kbgym.trace.place import is_url, shown
 from kbgym.worlds.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
-Printed = tuple[dict[str, Any], str]  # for machines, for people
+Printed = tuple[dict[str, Any], str | Sequence[str]]  # for machines, for people
 Verb = Callable[..., Printed | None]
 
 # Tick(done, total, note): what long work calls as it goes; the note is shown behind the bar.
@@ -91,12 +95,16 @@ def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[
     return made
 
 
-def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str) -> None:
-    """Print a verb's result: JSON for machines, or `text` for people."""
+def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str | Sequence[str]) -> None:
+    """Print a verb's result: JSON for machines, or `text` for people.
+
+    Where a stranger's ids and texts stand in it, `text` is a list of lines: what they hold cannot begin another.
+    """
     if as_json:
-        click.echo(msgspec.json.encode(result, order="sorted"))
+        click.echo(safe_json(encode(result)))
     elif not quiet:
-        click.echo(text)
+        lines = text.split("\n") if isinstance(text, str) else text
+        click.echo("\n".join(safe_text(line) for line in lines))
 
 
 def is_silent() -> bool:
@@ -123,9 +131,9 @@ def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
         yield lambda done, total, note: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console, transient=True) as bar:
+    with Progress(*columns, TextColumn("{task.fields[note]}", markup=False), console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, note="")
-        yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
+        yield lambda done, total, note: bar.update(task, completed=done, total=total, note=safe_text(note))
 
 
 def search_options(command: F) -> F:
@@ -136,6 +144,23 @@ def search_options(command: F) -> F:
     return click.option(
         "--search", type=click.Choice(SEARCHES), help="[default: as before; new: hybrid for real text, else vectors]"
     )(command)
+
+
+serving_options = flags(
+    click.option("--reader", help="Who answers.  [default: the run's]"),
+    click.option("--curator", help="Who edits.  [default: the run's]"),
+    click.option("--judge", help="Who decides what is a duplicate.  [default: the run's]"),
+    click.option("--trust", is_flag=True, help="Let the folder's own agents play, now and later."),
+)
+
+
+def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
+    """The settings of a store with what the flags say instead, and which of their agents may play."""
+    roles = ("reader", "curator", "judge")
+    with open(place, **{name: value for name, value in given.items() if name != "trust"}) as opened:
+        settings = opened.settings
+    names = [getattr(settings, role) for role in roles]
+    return settings, allowed(shown(place), names, [given[role] for role in roles], given["trust"])
 
 
 def settings_given(config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:

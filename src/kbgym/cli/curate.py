@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kbgym.cli.common import STORE, Printed, Tick, progress, verb
+from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.errors import BadInput
 from kbgym.online.learning import Online
@@ -20,7 +20,7 @@ from kbgym.trace.place import shown
 @click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="At most so many actions.")
 @gate_options
-@click.option("--curator", help="Who edits.  [default: the run's]")
+@serving_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 def command(place: str, idle: bool, budget: int, **flags: Any) -> Printed:
     """Curate a STORE while nobody asks: index what its agenda holds, until the budget or the agenda is spent.

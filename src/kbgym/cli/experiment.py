@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from kbgym.agents.trust import allowed
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact.parts import embedder_named
@@ -21,11 +22,13 @@ from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.exam import how_many
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import (
+    FILE,
     VALUES,
     Kind,
     Plan,
     Prepared,
     open_experiment,
+    read_plan,
     run_seed,
     seed_folder,
     snapshots,
@@ -63,6 +66,7 @@ def command() -> None:
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
+@click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
 @click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
 @engine_options
 def run_command(
@@ -106,6 +110,9 @@ def run_command(
         vary=vary if kind == "ablation" else "",
         touched=base.questions if kind == "ablation" and vary == "questions" else 0,
     )
+    before = read_plan(out).trainings if (out / FILE).exists() else ()
+    names = (name for one in before for name in (one.settings.reader, one.settings.curator, one.settings.judge))
+    allowed(str(out), names, [flags["agent"]], flags["trust"])
     whole = open_experiment(out, plan)
     if world:
         for seed in whole.seeds:

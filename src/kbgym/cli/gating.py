@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from kbgym.artefact import open
-from kbgym.cli.common import Tick, flags
+from kbgym.cli.common import Tick, flags, serving_settings
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
 from kbgym.online.setup import open_online
@@ -27,6 +26,6 @@ gate_options = flags(
 def opened_online(place: str, given: dict[str, Any], tick: Tick, questions: Questions | None = None) -> Online:
     """A store open for questions and edits; flags that are none of the gate's replace its settings."""
     gate = {name: given.pop(name) for name in ("gate", "margin", "evidence", "held_out")}
-    with open(place, **given) as opened:
-        settings = opened.settings
-    return open_online(place, settings, given.get("embedder"), **gate, tick=tick, questions=questions)
+    known = {"reader": None, "curator": None, "judge": None, "trust": False, **given}
+    settings, trusted = serving_settings(place, known)
+    return open_online(place, settings, given.get("embedder"), **gate, tick=tick, questions=questions, trusted=trusted)

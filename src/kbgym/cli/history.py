@@ -74,7 +74,7 @@ def diff_command(before: str, after: str) -> Printed:
     return msgspec.to_builtins(difference), _differences(difference, name)
 
 
-def _differences(difference: Difference, name: Callable[[str], str]) -> str:
+def _differences(difference: Difference, name: Callable[[str], str]) -> list[str]:
     lines = [f"+ {_document(record)}" for record in difference.added]
     lines += [f"- {_document(record)}" for record in difference.removed]
     for change in difference.edited:
@@ -84,12 +84,12 @@ def _differences(difference: Difference, name: Callable[[str], str]) -> str:
     lines += [f"~ the links of {name(id)} stand in another order" for id in difference.reordered]
     lines += [f"~ the provenance of {name(id)} differs" for id in difference.provenance]
     if not lines:
-        return "The two stores are the same."
+        return ["The two stores are the same."]
     counts = (
         f"{len(difference.added)} documents added, {len(difference.removed)} removed, {len(difference.edited)} edited;"
         f" {len(difference.links_added)} links added, {len(difference.links_removed)} removed."
     )
-    return "\n".join([*lines, counts])
+    return [*lines, counts]
 
 
 def _document(record: Record) -> str:
@@ -130,7 +130,7 @@ def _blamed(found: Blame) -> list[str]:
         lines.append(f"  {len(found.links)} links:" if found.links else "  It links to nothing.")
     for link in found.links:
         by = f"added by {_author(link.by)}" if link.by else "stood in the initial store"
-        lines.append(f"    -> [{link.target}] {link.text}\n       {by}")
+        lines += [f"    -> [{link.target}] {link.text}", f"       {by}"]
     return lines
 
 

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from kbgym.analysis.stats import ratio_of_means, score_difference
-from kbgym.cli.common import STORE, Printed, Tick, progress, verb
+from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
@@ -26,8 +26,7 @@ from kbgym.trace.place import shown
 @gate_options
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions a window.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
-@click.option("--curator", help="Who edits.  [default: the run's]")
-@click.option("--reader", help="Who answers.  [default: the run's]")
+@serving_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
     """Learn from traffic: answer, see the gold, edit; and compare with the frozen flat store on the same questions.

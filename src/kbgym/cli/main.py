@@ -6,10 +6,12 @@ Exit codes: 0 done, 1 the thing asked failed, 2 bad input, 130 interrupted.
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 
 import click
 
+from kbgym.characters import safe_text
 from kbgym.errors import KbgymError
 
 # verb: the module that defines its click command (`command`, or what is named behind a colon), and its line of help
@@ -76,12 +78,17 @@ def run(arguments: list[str] | None = None) -> None:
     try:
         app.main(args=arguments, prog_name="kbgym", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo("\n".join(map(safe_text, shown.getvalue().splitlines())), err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted; what was finished is kept, run the same command again to go on.", err=True)
         sys.exit(130)
     except KbgymError as error:
-        click.echo(f"kbgym: {error}", err=True)
+        click.echo(f"kbgym: {safe_text(str(error))}", err=True)
         sys.exit(error.exit_code)
+    except RecursionError:  # a value that could just be read may still be nested too deeply to be written
+        click.echo("kbgym: something in these files is nested too deeply.", err=True)
+        sys.exit(1)
     sys.exit(0)

@@ -95,7 +95,7 @@ def suggest_command(
     if len(found.drafts) < count:
         lines.append(f"  {count} were asked for; these documents gave no more.")
     lines.append("Read them, write yes in the column `approve` of those you want, then: import corpus --questions.")
-    emit(result, as_json, quiet, "\n".join(lines))
+    emit(result, as_json, quiet, lines)
 
 
 def _world(places: tuple[Path, ...], language: str) -> World:

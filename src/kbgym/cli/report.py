@@ -9,7 +9,7 @@ import click
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.report import write_report
 from kbgym.artefact.parts import embedder_named
-from kbgym.canonical import decode
+from kbgym.canonical import read_value, refuse_links
 from kbgym.cli.common import Printed, verb
 
 
@@ -34,12 +34,13 @@ def command(place: Path, out: Path | None, cell: str | None, beside: Path | None
     folder = out or place / "report"
     known = folder / "cells.json"
     if cell is None or not known.exists():
+        refuse_links(place)
         write_report(place, folder, embedder_named if with_map else None, beside)
     if cell is not None:
-        cells = decode(known.read_bytes(), dict[str, Cell])
-        text = explain(place, cells, cell)
-        return {"cell": cell, "value": cells[cell].value, "formula": cells[cell].formula, "text": text}, text
-    numbers = len(decode(known.read_bytes(), dict[str, Cell]))
+        cells = read_value(known, dict[str, Cell])
+        lines, found = explain(place, cells, cell), cells[cell]
+        return {"cell": cell, "value": found.value, "formula": found.formula, "text": "\n".join(lines)}, lines
+    numbers = len(read_value(known, dict[str, Cell]))
     page = folder / "report.html"
     result = {"report": str(page), "markdown": str(folder / "report.md"), "cells": numbers}
     text = f"{page}: {numbers:,} numbers, each with an id.\nWhere one came from: kbgym report {place} --explain ID"

@@ -12,6 +12,7 @@ import click
 
 from kbgym.artefact.parts import models_for
 from kbgym.canonical import encode
+from kbgym.characters import safe_text
 from kbgym.cli.common import Tick, flags
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
@@ -70,7 +71,7 @@ class Spending:
         return Prices(provider, model, self._options["base_url"])
 
     def _go_on(self, name: str, cost: str) -> None:
-        click.echo(f"{name}: {cost}", err=True)
+        click.echo(safe_text(f"{name}: {cost}"), err=True)
         if self._yes:
             return
         if not sys.stdin.isatty():

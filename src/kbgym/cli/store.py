@@ -134,6 +134,8 @@ def _measured(index: dict[str, Any]) -> str:
 def export_command(place: str, format_: str, out: Path) -> Printed:
     """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
 
+    In CSV a quote goes before what a spreadsheet would take for a formula, unless --formulas is said.
+
     \b
     Example:
       kbgym store export runs/first --format graphml --out first.graphml

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import Printed, agent_options, progress, search_options, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
+from kbgym.errors import BadInput
 from kbgym.observations import OBSERVATIONS
 from kbgym.protocol.run import Run
 from kbgym.store import ledger
@@ -56,7 +59,10 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
     settings = training_settings(world, **settings_given(config, flags))
     agents_named(settings)  # refuses whom it does not know, before anything is written
     run = Run.open_or_create(out, world, settings)
-    with spending.models([settings.reader, settings.curator, settings.judge], run.folder / CASSETTE) as models:
+    names = [settings.reader, settings.curator, settings.judge]
+    with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
+        remember(str(out), names)
+    with spending.models(names, run.folder / CASSETTE) as models:
         with progress("embedding") as tick:
             trainer = trainer_for(run, agents_named(settings, models, world=world), url, tick)
         left = len(trainer.lessons) - trainer.position

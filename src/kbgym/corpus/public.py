@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kbgym.canonical import digest
+from kbgym.canonical import decode, digest
 from kbgym.corpus.questions import MadeQuestions, QuestionRow, make_questions
 from kbgym.corpus.sentences import MOST_TEXT, clean, split
 from kbgym.errors import BadInput
@@ -196,8 +196,8 @@ def _bytes(file: Path) -> bytes:
 
 def _decode(file: Path, data: bytes, type_: type[T], where: str = "") -> T:
     try:
-        return msgspec.json.decode(data, type=type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(data, type_)
+    except msgspec.DecodeError as error:
         raise BadInput(f"{file}{where} is not in the official format: {error}.") from error
 
 

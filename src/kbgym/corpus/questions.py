@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import digest
+from kbgym.canonical import decode, digest
 from kbgym.corpus.blocks import folded
 from kbgym.corpus.duplicates import near_duplicates, normalised
 from kbgym.corpus.splitting import Split, divide
@@ -233,7 +233,7 @@ def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
         if not line.strip():
             continue
         try:
-            rows.append((f"{path.name}, line {number}", msgspec.json.decode(line, type=dict[str, Any])))
+            rows.append((f"{path.name}, line {number}", decode(line, dict[str, Any])))
         except msgspec.DecodeError as error:
             raise BadInput(f"{path.name}, line {number}: {error}.") from error
     return rows

@@ -18,7 +18,7 @@ from kbgym import environment
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import Artefact, Exam
 from kbgym.artefact.parts import embedder_named, engine_for
-from kbgym.canonical import decode, read_bytes
+from kbgym.canonical import decode, read_file
 from kbgym.errors import KbgymError
 from kbgym.experiment.engines import WorkEngine, cut
 from kbgym.llm.client import Budget
@@ -53,7 +53,7 @@ class ExamSetup:
         self.agent = agent
         self.options = Options()
         self.recording = b""  # what the models have said already
-        self.played = read_bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
+        self.played = read_file(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
         self._engine: environment.SearchEngine | None = engine
 
     def __getstate__(self) -> dict[str, Any]:

@@ -25,18 +25,19 @@ import msgspec
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
-from kbgym.canonical import pretty, read_lines, read_value, whole_folder, write_lines, write_whole
+from kbgym.canonical import check_name, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings
-from kbgym.search.choice import default_search
+from kbgym.search.choice import search_named
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
+from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import Question, World
 
 Kind = Literal["paper", "ablation"]
@@ -90,6 +91,12 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def embedder(self) -> str:
         return self.trainings[0].settings.embedder
+
+
+class _Probed(msgspec.Struct, frozen=True):
+    """What of probe.json is asked for again."""
+
+    order: list[str]
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -189,7 +196,7 @@ class SeedRun:
         self.embedder = embedder_named(plan.embedder)
         self.reader = make_agent(plan.reader, "reader")
         self.world = self._world()
-        self.search = default_search(self.world.facts)
+        self.search = search_named(search_of(self.world))
 
     def run(self, only: str | None = None) -> None:
         """Everything, or what concerns one arm or training; whatever that is, the world and the groups come first."""
@@ -238,7 +245,9 @@ class SeedRun:
                     write_lines(folder / f"{name}.jsonl", questions)
                 checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
                 (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
-        order = json.loads((place / "probe.json").read_text(encoding="utf-8"))["order"]
+        order = read_value(place / "probe.json", _Probed).order
+        for name in order:
+            check_name(place / "probe.json", name)
         return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
 
     def _asked(self, questions: int) -> list[Question]:
@@ -249,7 +258,7 @@ class SeedRun:
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
         asked = self._with_lessons(groups) if arm == "flat" else groups
         note = self.folder / "arms" / f"{arm}.json"
-        if note.exists() and ("skipped" in json.loads(note.read_bytes()) or not self._missing(arm, asked)):
+        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not self._missing(arm, asked)):
             return
         self.tick(f"{arm}: building")
         started = time.perf_counter()

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.errors import Missing
 from kbgym.llm.endpoint import Endpoint, connecting, served
 from kbgym.llm.errors import Transient
@@ -52,7 +53,7 @@ class Anthropic(Endpoint):
 
     def _read(self, text: str, request: Request, sent: Sent) -> Reply:
         try:
-            wire = msgspec.json.decode(text, type=_Wire)
+            wire = decode(text, _Wire)
         except msgspec.MsgspecError:
             raise Transient("a reply that is no message") from None
         if wire.content is None:
@@ -101,7 +102,7 @@ def _block(message: Message) -> tuple[dict[str, Any], str]:
     if message.role == "tool":
         return {"type": "tool_result", "tool_use_id": message.id, "content": message.text}, "user"
     if message.call is not None:
-        arguments = msgspec.json.decode(message.call.arguments)
+        arguments = decode(message.call.arguments)
         return {"type": "tool_use", "id": message.call.id, "name": message.call.name, "input": arguments}, "assistant"
     return {"type": "text", "text": message.text}, message.role
 

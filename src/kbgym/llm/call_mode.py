@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.llm.values import Call, Request, object_schema
 
 Way = Literal["tools", "schema"]
@@ -53,8 +54,8 @@ class _Envelope(msgspec.Struct):
 def written_call(content: str) -> Call | None:
     """The call a schema reply holds, if it holds one."""
     try:
-        written = msgspec.json.decode(content.strip(), type=_Envelope).call
-    except (msgspec.MsgspecError, UnicodeEncodeError):
+        written = decode(content.strip(), _Envelope).call
+    except msgspec.DecodeError:
         return None
     return Call(written.tool, msgspec.json.encode(written.arguments).decode())
 

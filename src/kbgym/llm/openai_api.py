@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.errors import Missing
 from kbgym.llm.call_mode import Way, Ways, schema_format, schema_system, written_call
 from kbgym.llm.endpoint import Endpoint, connecting, served
@@ -68,7 +69,7 @@ class OpenAI(Endpoint):
         if len(text) > LARGEST:
             return Reply(text=text[:1000], finish="length", sent=sent)
         try:
-            wire = msgspec.json.decode(text, type=_Wire)
+            wire = decode(text, _Wire)
         except msgspec.MsgspecError:
             raise Transient("a reply that is no chat completion") from None
         choice = wire.choices[0] if wire.choices else None

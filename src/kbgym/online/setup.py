@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -69,15 +69,19 @@ def open_online(
     held_out: Path | None = None,
     tick: Tick | None = None,
     questions: Questions | None = None,
+    trusted: Collection[str] = (),
 ) -> Online:
-    """A store open for questions and edits; whoever opened it closes its live store."""
+    """A store open for questions and edits; whoever opened it closes its live store.
+
+    The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
+    """
     questions, desk = questions or Questions(), AgendaFollower()
-    reader = make_agent(settings.reader, "reader")
-    curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
+    reader = make_agent(settings.reader, "reader", trusted=trusted)
+    curator = make_agent(settings.curator, "curator", strategy=settings.strategy, trusted=trusted)
     budget, memory = settings.forward_budget, settings.memory
     panel = held_out_questions(place, held_out) if gate else []
     made = Gate(gate, panel, reader, margin, evidence, budget=budget, memory=memory) if gate else None
-    live = open_live(place, [questions, desk], settings, embedder, tick)
+    live = open_live(place, [questions, desk], settings, embedder, tick, trusted=trusted)
     return Online(live, questions, desk, reader, curator, settings, made)
 
 
@@ -88,6 +92,7 @@ def open_live(
     embedder: str | None = None,
     tick: Tick | None = None,
     write: bool = True,
+    trusted: Collection[str] = (),
 ) -> LiveStore:
     """A store open for serving, searched with the embedder its trace names unless another is given."""
     with open(place) as opened:
@@ -99,7 +104,7 @@ def open_live(
         place,
         lambda store: engine_for(store, vectors, tick, True, settings.search, spread),
         listeners,
-        judge=make_judge(settings.judge),
+        judge=make_judge(settings.judge, trusted=trusted),
         ranking=settings.ranking,
         observations=settings.observations,
         embedder="hash" if vectors.name.startswith("hash-") else vectors.name,

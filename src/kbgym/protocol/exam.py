@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action, Result
-from kbgym.canonical import encode, write_lines
+from kbgym.canonical import Decoder, encode, read_file, write_lines
 from kbgym.environment import Environment, Ranking, SearchEngine
 from kbgym.episode import Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
@@ -203,13 +203,17 @@ class _Means:
         return f"F1 {self._f1 / self._scored:.3f}  actions {self._actions / self._rows:.2f}"
 
 
+_decoder: Decoder[Row] = Decoder(Row)
+_BEGINNING = b'{"actions":'
+
+
 def read_rows(path: Path) -> list[Row]:
     """The rows of an exam, perhaps one in progress: a torn last line is left out, and left where it is."""
     rows: dict[str, Row] = {}
     for number, line in enumerate(_whole_lines(path).splitlines(), 1):
         try:
-            row = msgspec.json.decode(line, type=Row)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            row = _decoder.decode(line)
+        except msgspec.DecodeError as error:
             raise Damaged(f"{path}, line {number}: {error}") from error
         if row.id in rows:
             raise Damaged(f"{path}, line {number}: question {row.id} has two rows.")
@@ -218,11 +222,11 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _whole_lines(path: Path) -> bytes:
-    try:
-        data = path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
-    return data[: data.rfind(b"\n") + 1]
+    data = read_file(path) if path.exists() else b""
+    whole = data[: data.rfind(b"\n") + 1]
+    if not whole and not _BEGINNING.startswith(data[: len(_BEGINNING)]):
+        raise Damaged(f"{path} is no exam's file; choose another --out.")
+    return whole
 
 
 class Summary(msgspec.Struct, frozen=True):

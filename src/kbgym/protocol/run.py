@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, pretty, whole_folder, write_lines, write_whole
+from kbgym.canonical import check_name, pretty, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import Ranking
-from kbgym.errors import BadInput, Damaged
+from kbgym.errors import BadInput
 from kbgym.observations import Observations
 from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
@@ -58,19 +58,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     per_source: int = 0
 
 
+class _Header(msgspec.Struct, frozen=True):
+    """What run.json is read for."""
+
+    settings: Settings
+    world: str
+
+
 class Run:
     """A run folder that exists."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            header = decode((folder / "run.json").read_bytes(), dict[str, Any])
-            self.settings = msgspec.convert(header["settings"], Settings)
-            self.world_hash = str(header["world"])
-        except FileNotFoundError:
-            raise BadInput(f"{folder} is no run: it has no run.json.") from None
-        except (msgspec.DecodeError, msgspec.ValidationError, KeyError, UnicodeDecodeError) as error:
-            raise Damaged(f"{folder / 'run.json'}: {error}") from error
+        if not (folder / "run.json").exists():
+            raise BadInput(f"{folder} is no run: it has no run.json.")
+        header = read_value(folder / "run.json", _Header)
+        check_name(folder / "run.json", header.settings.strategy)  # it names the run's tables and figures
+        self.settings, self.world_hash = header.settings, header.world
         self._world: World | None = None
 
     @classmethod

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from kbgym.errors import BadInput, Missing
 from kbgym.search.bm25 import BM25Index
@@ -103,11 +103,6 @@ def _vectors(
     pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None, search: SearchKind
 ) -> KeptIndex:
     return index_of(() if search_named(search) == "words" else pairs, embedder, tick)
-
-
-def default_search(facts: Mapping[str, Any]) -> SearchKind:
-    """What a world is searched by: what its facts say, else both for real text, else vectors, as in the paper."""
-    return search_named(facts.get("search") or ("hybrid" if facts.get("kind") in ("corpus", "public") else "vectors"))
 
 
 def search_named(name: object) -> SearchKind:

@@ -24,7 +24,7 @@ DEPTH = 200
 WEIGHT = 0.4
 
 
-class Words(Protocol):
+class WordRanking(Protocol):
     """A ranking by words."""
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]: ...
@@ -32,7 +32,7 @@ class Words(Protocol):
     def scores(self, query: str, ids: Sequence[str]) -> list[float]: ...
 
 
-def blend(near: Fetch, words: Words, query: str, offset: int, limit: int) -> list[Hit]:
+def blend(near: Fetch, words: WordRanking, query: str, offset: int, limit: int) -> list[Hit]:
     """A page of both rankings together, best first, ties by id."""
     if offset < 0 or limit < 0:
         raise BadInput(f"no page starts at {offset} with {limit} results.")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.hybrid import SearchKind, Words, blend
+from kbgym.search.hybrid import SearchKind, WordRanking, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
 from kbgym.search.ranking import Spread
 from kbgym.search.words import WordsBefore
@@ -30,8 +30,54 @@ Vector = NDArray[np.float32]
 # A batch of eight short queries takes three to four times as long as one, and one of sixteen hardly less for each: a
 # query that comes in while a batch is under way should not wait for more.
 _AT_ONCE = 8
+_LONG = 2_000  # characters a batch may have together, unless a single text has more
 _THREADS = 2
 _LOOKED_AT = 64  # of the texts that wait, so many may be chosen from
+
+
+class _Waiting:
+    """Texts that wait, by who wants them. Whoever has had least so far comes first, each with the oldest it wants.
+
+    What an owner has had is counted in characters, as that is what a text costs; it is forgotten once nobody waits.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, dict[str, None]] = {}
+        self._had: dict[str, int] = {}
+
+    def add(self, text: str, owner: str) -> None:
+        if owner not in self._texts:
+            # Somebody who comes back has saved nothing up.
+            least = min((self._had[one] for one in self._texts), default=0)
+            self._had[owner] = max(self._had.get(owner, 0), least)
+        self._texts.setdefault(owner, {})[text] = None
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def first(self, most: int) -> list[str]:
+        """So many texts, in the order in which they should be had."""
+        queues = [iter(self._texts[owner]) for owner in sorted(self._texts, key=self._had.__getitem__)]
+        found: dict[str, None] = {}
+        while queues and len(found) < most:
+            left = []
+            for queue in queues:
+                if (text := next(queue, None)) is not None:
+                    found[text] = None
+                    left.append(queue)
+            queues = left
+        return list(found)[:most]
+
+    def take(self, texts: Iterable[str]) -> None:
+        """These are being worked out, at the cost of everybody who wants them."""
+        for text in texts:
+            for owner in [owner for owner, wanted in self._texts.items() if text in wanted]:
+                del self._texts[owner][text]
+                self._had[owner] += len(text) + 1
+                if not self._texts[owner]:
+                    del self._texts[owner]
+        if not self._texts:
+            self._had.clear()
 
 
 class Embedding:
@@ -42,14 +88,18 @@ class Embedding:
         self._remember = remember
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._wanted: dict[str, asyncio.Future[None]] = {}
+        self._waiting = _Waiting()
         self._taken: set[str] = set()
         self._choosing = asyncio.Lock()
         self._workers: set[asyncio.Task[None]] = set()
         self._most = min(_THREADS, os.cpu_count() or 1)
         self._threads = ThreadPoolExecutor(self._most, "embedding")
 
-    async def prepare(self, texts: Iterable[str]) -> None:
-        """Return once the vectors of these texts are at hand; the loop goes on in the meantime."""
+    async def prepare(self, texts: Iterable[str], owner: str = "") -> None:
+        """Return once the vectors of these texts are at hand; the loop goes on in the meantime.
+
+        Where texts must wait, each owner gets a share: one with many or long texts holds up nobody but itself.
+        """
         loop = asyncio.get_running_loop()
         waiting = []
         for text in texts:
@@ -58,6 +108,8 @@ class Embedding:
                 continue
             if text not in self._wanted:
                 self._wanted[text] = loop.create_future()
+            if text not in self._taken:
+                self._waiting.add(text, owner)
             waiting.append(self._wanted[text])
         if waiting:
             self._hire()
@@ -65,25 +117,28 @@ class Embedding:
 
     def _hire(self) -> None:
         """Another worker, where there is work for one."""
-        if len(self._workers) < self._most and len(self._wanted) > len(self._taken):
+        if len(self._workers) < self._most and self._waiting:
             worker = asyncio.get_running_loop().create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
 
     async def _work(self) -> None:
-        """What is known at once; then the oldest with those that share its batch, so that none is passed over."""
+        """What is known at once; then the one whose turn it is, with those that share its batch."""
         run = asyncio.get_running_loop().run_in_executor
         while True:
             async with self._choosing:
-                texts = [text for text in self._wanted if text not in self._taken][:_LOOKED_AT]
+                texts = self._waiting.first(_LOOKED_AT)
                 if not texts:
                     return
+                most = max(1, min(_AT_ONCE, _LONG // (len(texts[0]) + 1)))
                 try:
-                    places = await run(self._threads, self.embedder.choose, texts, _AT_ONCE)
+                    places = await run(self._threads, self.embedder.choose, texts, most)
                 except Exception as error:
+                    self._waiting.take(texts)
                     self._fail(texts, error)
                     continue
                 chosen = [texts[place] for place in places]
+                self._waiting.take(chosen)
                 self._taken.update(chosen)
             self._hire()
             try:
@@ -159,7 +214,7 @@ class ServedEngine:
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         raise NotImplementedError
 
-    def _words(self) -> Words:
+    def _words(self) -> WordRanking:
         raise NotImplementedError
 
 
@@ -185,7 +240,7 @@ class LiveEngine(ServedEngine):
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         return self.index.search(self.embedding(text), offset, limit) if offset < len(self.index) else []
 
-    def _words(self) -> Words:
+    def _words(self) -> WordRanking:
         return self.words
 
     def put(self, id: str, text: str) -> None:
@@ -257,5 +312,5 @@ class Overlay(ServedEngine):
         hits = [hit for hit in index.search(vector, 0, end + hidden) if hit[0] not in apart] if len(index) else []
         return page_of([*hits[:end], *(self._own.search(vector, 0, end) if len(self._own) else ())], offset, limit)
 
-    def _words(self) -> Words:
+    def _words(self) -> WordRanking:
         return WordsBefore(self._live.words, self._apart, self._own_words)

@@ -21,11 +21,13 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.actions import Invalid
+from kbgym.canonical import decode
 from kbgym.errors import Failed
 from kbgym.online.learning import Online
 from kbgym.online.open_questions import Refusal
 from kbgym.serve.acting import act
-from kbgym.serve.mcp import Caller, make_server
+from kbgym.serve.allowances import Allowance, McpSessions, Rates
+from kbgym.serve.mcp import Caller, make_server, unfinished
 from kbgym.serve.metrics import Metrics
 from kbgym.serve.middleware import BODY_SECONDS, MOST_BODY, Guard, refuse
 from kbgym.serve.openapi import ACTIONS, document
@@ -54,14 +56,16 @@ class Gold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The routes. One object a process."""
 
-    def __init__(self, live: LiveStore, online: Online, version: str, auth: bool) -> None:
+    def __init__(self, live: LiveStore, online: Online, version: str, auth: bool, allowance: Allowance) -> None:
         self.live, self.online, self.version = live, online, version
-        self.sessions = Sessions()
+        self.allowance, self.rates = allowance, Rates(allowance.requests)
+        self.sessions = Sessions(allowance.sessions)
         self.metrics = Metrics()
         self._document = document(version, auth)
         self.mcp = StreamableHTTPSessionManager(
-            make_server(live, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=1_000
+            make_server(live, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=None
         )
+        self.mcp_sessions = McpSessions(self.mcp.handle_request, allowance.sessions)
 
     def routes(self) -> list[BaseRoute]:
         found: list[BaseRoute] = [Route(f"/{name}", self._action(name), methods=["POST"]) for name in ACTIONS]
@@ -75,7 +79,7 @@ class Api:
             Route("/health", _answered(self.health), methods=["GET"]),
             Route("/metrics", self.metrics_text, methods=["GET"]),
             Route("/openapi.json", _answered(self.openapi), methods=["GET"]),
-            Route("/mcp", _Mcp(self.mcp), methods=["GET", "POST", "DELETE"]),
+            Route("/mcp", self.mcp_sessions, methods=["GET", "POST", "DELETE"]),
         ]
 
     # -- actions ------------------------------------------------------------------------------------------------------
@@ -186,21 +190,20 @@ class Api:
             "admitted_total": ("counter", "Backward passes whose edits were admitted.", float(online.admitted)),
             "rolled_back_total": ("counter", "Backward passes whose edits were refused.", float(online.refused)),
             "withdrawn_total": ("counter", "Admitted documents withdrawn since.", float(online.withdrawn)),
+            "sessions": ("gauge", "Sessions of clients that are remembered.", float(len(self.sessions))),
+            "mcp_sessions": ("gauge", "MCP sessions that are open.", float(len(self.mcp_sessions))),
+            "limited_total": (
+                "counter",
+                "Requests of tokens that asked too often.",
+                float(self.rates.refused),
+            ),
+            "allowed_requests": ("gauge", "Requests a second each token may make.", self.allowance.requests),
+            "allowed_sessions": ("gauge", "Sessions of each kind a token may have.", float(self.allowance.sessions)),
         }
         if (recent := online.questions.rolling()) is not None:
             gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
             gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with a gold.", recent.f1 or 0.0)
         return PlainTextResponse(self.metrics.text(gauges))
-
-
-class _Mcp:
-    """The MCP transport as an endpoint of its own."""
-
-    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
-        self._manager = manager
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._manager.handle_request(scope, receive, send)
 
 
 def make_app(
@@ -212,9 +215,10 @@ def make_app(
     hosts: frozenset[str] | None,
     view: ASGIApp | None = None,
     body_seconds: float = BODY_SECONDS,
+    allowance: Allowance | None = None,
 ) -> ASGIApp:
     """The whole application, with learning in the background while it runs; `view` is shown below /view/."""
-    api = Api(live, online, version, tokens is not None)
+    api = Api(live, online, version, tokens is not None, allowance or Allowance())
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -235,7 +239,7 @@ def make_app(
         routes += [Route("/view", lambda request: RedirectResponse("view/"), methods=["GET"]), Mount("/view", view)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: said})
     app.router.redirect_slashes = False
-    return _Measured(Guard(app, tokens, anybody, hosts, body_seconds), api.metrics, routes)
+    return _Measured(Guard(app, tokens, anybody, hosts, body_seconds, api.rates), api.metrics, routes)
 
 
 class _Measured:
@@ -275,7 +279,7 @@ def _answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Req
         except Refusal as refusal:
             return refuse(_STATUS[refusal.kind], str(refusal))
         except Failed as failure:
-            return refuse(503, str(failure))
+            return refuse(503, unfinished(failure))
 
     return handled
 
@@ -290,8 +294,8 @@ async def _object(request: Request) -> dict[str, Any]:
     if kind != "application/json":
         raise HTTPException(415, "send application/json.")
     try:
-        body = msgspec.json.decode(await request.body())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        body = decode(await request.body())
+    except msgspec.DecodeError:
         raise HTTPException(400, "the body is not JSON.") from None
     if not isinstance(body, dict):
         raise Refusal("invalid", "the body is a JSON object.")

@@ -6,6 +6,7 @@ session that was asked a question has the tool `answer` too, and sees the store 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from kbgym.actions import Error, Invalid
+from kbgym.characters import safe_text
 from kbgym.errors import Failed
 from kbgym.online.learning import Online
 from kbgym.online.open_questions import Refusal
@@ -79,8 +81,10 @@ def make_server(
                 step = await online.act(caller.question, caller.session.client, action)
                 return _text(step.observation, isinstance(step.result, Error))
             reply = await act(live, caller.session, action, caller.role)
-        except (Refusal, Failed) as refusal:
+        except Refusal as refusal:
             return _text(f"Error: {refusal}", True)
+        except Failed as failure:
+            return _text(f"Error: {unfinished(failure)}", True)
         return _text(reply.step.observation, isinstance(reply.step.result, Error))
 
     return Server(
@@ -93,6 +97,12 @@ def make_server(
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def unfinished(failure: Failed) -> str:
+    """What a client is told of a failure; the reason names files and machines, and goes to the log."""
+    logging.getLogger("kbgym").error("%s", safe_text(str(failure)))
+    return "this could not be finished and nothing was changed; the server's log says why."
 
 
 def _text(text: str, error: bool = False) -> types.CallToolResult:

@@ -19,6 +19,8 @@ _ERRORS = {
     "413": "The body is too large.",
     "415": "The body is not application/json.",
     "422": "The arguments are not what the action takes.",
+    "429": "This token asks too often; Retry-After says for how many seconds it may not.",
+    "431": "The head of the request is too long.",
     "503": "The disk refused the edit, and nothing was changed; or the server is closing.",
 }
 _TEXT = {"type": "string"}

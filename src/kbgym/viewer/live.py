@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import EDITS, Error
+from kbgym.canonical import Decoder, open_file
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
 from kbgym.viewer import picked
 from kbgym.viewer.places import ViewedPlace
 
 RECENT = 30
-_decoder = msgspec.json.Decoder(Event)
+_decoder: Decoder[Event] = Decoder(Event)
 
 
 class Follower:
@@ -45,14 +46,14 @@ class Follower:
                 self._restart()
             if size == self._offset:
                 return
-            with self.trace.open("rb") as file:
+            with open_file(self.trace) as file:
                 file.seek(self._offset)
                 data = file.read(size - self._offset)
             whole = data[: data.rfind(b"\n") + 1]
             for line in whole.splitlines():
                 try:
                     event = _decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except msgspec.DecodeError:
                     continue  # damage is `kbgym replay`'s to name
                 self._open.append(event)
                 if isinstance(event, Committed):

@@ -114,7 +114,7 @@ class ViewedPlace:
             raise BadInput(f"{self.name} has not begun yet.")
         if not asked:
             return self.seeds[0]
-        if not asked.isdecimal() or int(asked) not in self.seeds:
+        if not asked.isdecimal() or len(asked) > 18 or int(asked) not in self.seeds:
             raise BadInput(f"{self.name} has no seed {asked[:20]}; it has {', '.join(map(str, self.seeds))}.")
         return int(asked)
 

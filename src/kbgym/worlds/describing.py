@@ -14,6 +14,7 @@ from kbgym.worlds.world import Description, Document, SentenceForm
 
 MOST = 5_000  # documents read, evenly spread over all
 SHOWN = 5  # examples of anything
+LONGEST = 300  # characters of an example
 OFTEN = 3  # documents that must have a field, a name or an identifier
 
 _HEAD = re.compile(r"((?:[^>]{1,200}? > )*[^:>]{1,60}): (?=\S)")
@@ -27,7 +28,7 @@ _IDENTIFIER = re.compile(
 
 
 def describe(documents: Sequence[Document]) -> Description:
-    """A draft from what recurs; the examples are documents as they stand."""
+    """A draft from what recurs; the examples are documents as they stand, the beginning of long ones."""
     read = documents[:: max(1, -(-len(documents) // MOST))]
     heads = [_head(one) for one in read]
     titles = _titles(read, heads)
@@ -52,7 +53,8 @@ def describe(documents: Sequence[Document]) -> Description:
         ("an identifier", _counted(map(_IDENTIFIER.findall, own))),
     ):
         keys += [f"{what}, such as {_listed(found)}"] if found else []
-    return Description(f"{about}.", tuple(SentenceForm(*pair) for pair in forms.items()), tuple(keys))
+    examples = (SentenceForm(form, text[:LONGEST]) for form, text in forms.items())
+    return Description(f"{about}.", tuple(examples), tuple(keys))
 
 
 def _page(document: Document) -> str:
@@ -88,17 +90,15 @@ def _titles(read: Sequence[Document], heads: Sequence[str]) -> Counter[str]:
 def _fields(read: Sequence[Document], own: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Labels that recur, the most frequent first, each with some of its values and a document that has it.
 
-    A file may be one table, but what only the page of one thing has is part of its name: "Killer: A Journal of Murder".
+    What a page's own name begins with is none: "Killer: A Journal of Murder".
     """
     found: dict[str, tuple[Counter[str], str]] = {}
-    things: dict[str, set[str]] = {}
     for document, text in zip(read, own, strict=True):
         for label, value in _FIELD.findall(text):
-            values, _ = found.setdefault(label, (Counter(), document.text))
-            values[value.rstrip(" .")] += 1
-            things.setdefault(label, set()).update(document.about[:1])
-    often = {label: values.total() for label, (values, _) in found.items() if len(things[label]) != 1}
-    count = Counter({label: n for label, n in often.items() if n >= OFTEN})
+            if not _page(document).startswith(f"{label}:"):
+                values, _ = found.setdefault(label, (Counter(), document.text))
+                values[value.rstrip(" .")] += 1
+    count = Counter({label: values.total() for label, (values, _) in found.items() if values.total() >= OFTEN})
     return {label: (_listed(found[label][0]), found[label][1]) for label, _ in count.most_common(2 * SHOWN)}
 
 

@@ -21,12 +21,13 @@ from kbgym.worlds.world import Description, Question, World
 class WorldKind(Protocol):
     """`name` is what `world.json` says, `title` what a report calls it.
 
-    `has_pools`: it can list everything a template could ask. `lists_answers`: a gold may be several answers, separated
-    by commas.
+    `search` is what suits its text, unless told otherwise. `has_pools`: it can list everything a template could ask.
+    `lists_answers`: a gold may be several answers, separated by commas.
     """
 
     name: str
     title: str
+    search: str
     has_pools: bool
     lists_answers: bool
 
@@ -46,6 +47,9 @@ class WorldKind(Protocol):
         """What its documents are about, worked out; see `description_of` for what is shown."""
 
 
+_REAL_TEXT = ("corpus", "public")  # searched by words too; whatever else is there is searched as in the paper
+
+
 class UnknownKind:
     """Documents and questions of which nothing more is known."""
 
@@ -55,6 +59,7 @@ class UnknownKind:
     def __init__(self, name: str) -> None:
         self.name = name
         self.title = name or "your documents"
+        self.search = "hybrid" if name in _REAL_TEXT else "vectors"
 
     def pool(self, world: World, template: str) -> Iterator[Question]:
         raise BadInput("this world cannot list its questions: only generated worlds have instance pools.")
@@ -78,6 +83,11 @@ _KINDS: dict[str, WorldKind] = {kind.name: kind for kind in (PeopleKind(), WikiK
 def kind_of(world: World) -> WorldKind:
     name = str(world.facts.get("kind", ""))
     return _KINDS.get(name) or UnknownKind(name)
+
+
+def search_of(world: World) -> object:
+    """What a world is searched by: what its facts say, else what suits its kind."""
+    return world.facts.get("search") or kind_of(world).search
 
 
 def description_of(world: World) -> Description:

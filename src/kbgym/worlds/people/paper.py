@@ -12,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from kbgym.canonical import read_bytes
+from kbgym.canonical import decode, encode, read_file
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.population import Person
@@ -92,7 +92,7 @@ class Universe(msgspec.Struct, frozen=True):
 def read(file: Path) -> World:
     """The world in a file; BadInput says what is wrong with it."""
     try:
-        universe = msgspec.json.decode(read_bytes(file), type=Universe)
+        universe = decode(read_file(file), Universe)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{file} is not a whole universe file: {error}.") from error
     try:
@@ -116,7 +116,7 @@ def convert(universe: Universe) -> World:
         "seed": universe.meta.seed,
         "people": msgspec.to_builtins(people),
     }
-    return World(documents, _questions(universe, graph), msgspec.json.decode(msgspec.json.encode(facts)))
+    return World(documents, _questions(universe, graph), decode(encode(facts)))
 
 
 def _sentences(nodes: Sequence[PaperNode]) -> dict[str, Sentence]:

@@ -26,6 +26,7 @@ _KEYS = (
 class WikiKind:
     name = "phantomwiki"
     title = "PhantomWiki"
+    search = "vectors"
     has_pools = True
     lists_answers = True
 
