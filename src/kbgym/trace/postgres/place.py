@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode
+from kbgym.canonical import Decoder, decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Store
 from kbgym.trace.events import SCHEMA, Event, Genesis
@@ -140,7 +140,7 @@ class PostgresStore:
             return imported((), self.events)
         with self.server.said():
             lines = list(initial_lines(self.server.connection))
-        return imported((decode(line, Document) for line in lines), self.events)
+        return imported(map(Decoder[Document](Document).decode, lines), self.events)
 
     def close(self) -> None:
         self.server.close()
