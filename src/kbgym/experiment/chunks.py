@@ -18,7 +18,7 @@ from kbgym import environment
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import Artefact, Exam
 from kbgym.artefact.parts import embedder_named, engine_for
-from kbgym.canonical import decode, read_file
+from kbgym.canonical import Decoder, read_file
 from kbgym.errors import KbgymError
 from kbgym.experiment.engines import WorkEngine, cut
 from kbgym.llm.client import Budget
@@ -171,7 +171,7 @@ def examine_in_chunks(
             if tape:
                 tape.add(answered.recorded)
             for line in answered.rows.splitlines():
-                sheet.add(decode(line, Row))
+                sheet.add(_row.decode(line))
             if answered.failure and not isinstance(answered.failure, CapReached):
                 failures.append(answered.failure)
             elif reached := run_sync(_cap(budget)):
@@ -236,5 +236,9 @@ class _Line(msgspec.Struct):
     kind: str
 
 
+_line: Decoder[_Line] = Decoder(_Line)
+_row: Decoder[Row] = Decoder(Row)
+
+
 def _is_reply(line: bytes) -> bool:
-    return decode(line, _Line).kind == "reply"
+    return _line.decode(line).kind == "reply"
