@@ -152,7 +152,7 @@ def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str |
 
 
 class Environment:
-    """A live store: actions in, observations out, and the search engine kept in step with every change."""
+    """A live store: it takes actions, gives observations, and keeps the search engine up to date with every change."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class Environment:
         return await verdict(text, self.engine.nearest(text, NEIGHBOURS, exclude), self.text_of, self.judge)
 
     def become(self, store: Store) -> None:
-        """Take on another state of the store and bring the search into step."""
+        """Take on another state of the store and bring the search up to date."""
         before, self.store = self.store, store
         for record in before:
             if record.id not in store:
@@ -222,7 +222,7 @@ class Environment:
                 self.engine.put(record.id, record.text)
 
     def follow(self, result: Result) -> None:
-        """Bring the search into step with what an action did to the store."""
+        """Bring the search up to date with what an action did to the store."""
         match result:
             case Added(id) | Edited(id):
                 self.engine.put(id, self.text_of(id))

@@ -23,7 +23,7 @@ Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
 
 
 class Acting(Protocol):
-    """What a pass acts on: an environment, or something that stands before one."""
+    """What a pass acts on: an environment, or a wrapper around one."""
 
     async def step(self, action: Action, role: Role) -> Step: ...
 

@@ -1,7 +1,7 @@
 """A language model as the judge of near-duplicates, behind the same seam as the offline rule.
 
-A judge that does not answer stops the run: an empty verdict read as "no duplicate" is a guard that is not there. It is
-tried on a known duplicate and a known difference before the first write.
+A judge that does not answer stops the run: to take an empty reply for "no duplicate" would switch the guard off. It is
+tested on a known duplicate and a known difference before the first write.
 """
 
 from __future__ import annotations

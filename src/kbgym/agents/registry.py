@@ -58,7 +58,7 @@ def make_agent(
 
 
 def make_agenda() -> Agenda:
-    """An agenda that has heard nothing yet."""
+    """An agenda that has seen no event yet."""
     return ReferenceAgenda()
 
 

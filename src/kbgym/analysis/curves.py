@@ -1,4 +1,4 @@
-"""Learning curves: frozen stores from along a training, examined on the same questions, against what training bought.
+"""Learning curves: the stores of a training after several iterations, examined on the same questions.
 
 A point is one store of one seed; a curve is the mean of its seeds with their spread. Iteration 0 is the flat store.
 """
@@ -29,7 +29,7 @@ class CurvePoint(msgspec.Struct, frozen=True):
 
 
 def examined(seed: Seed, arm: str, groups: tuple[str, ...]) -> list[int]:
-    """The iterations on the way of which there are exams on every group."""
+    """The iterations before the last of which there are exams on every group."""
     pattern = re.compile(re.escape(arm) + r"@(\d+)-" + re.escape(groups[0]) + r"\.jsonl")
     found = (pattern.fullmatch(file.name) for file in (seed.folder / "exams").glob(f"{arm}@*-{groups[0]}.jsonl"))
     steps = sorted(int(match[1]) for match in found if match)

@@ -109,7 +109,7 @@ def _draw(axis: Any, store: Store, places: Layout) -> None:
 
 
 def examples(axis: Any, trained: Trained, places: Layout) -> list[Index]:
-    """Name one sound index of each kind of key, four at most, where its links are all right; labels keep apart."""
+    """Name one sound index of each kind of key, four at most, where its links are all right; labels do not overlap."""
     audit = trained.health.audit
     sound = [i for i in audit.indexes if i.scored and not i.wrong and not i.missing and i.id in places]
     chosen: list[Index] = []

@@ -1,4 +1,4 @@
-"""E3, retention: the same training questions the first and the second time, by class, and with only the store moving.
+"""E3, retention: the same training questions the first and the second time, by class, and where only the store differs.
 
 Epoch against epoch is read off the trace, where the store changes under the questions. The controlled columns examine
 the same questions on the flat store and on the final store, so that nothing but the store differs.
@@ -107,7 +107,7 @@ def _theirs(
     results: Results, name: str, figures: tuple[float, float] | None, epochs: int, digits: int
 ) -> list[Cell | None]:
     """The paper's figures by epoch; empty cells where it has none."""
-    known = figures if results.kind == "people" else None
+    known = figures if results.kind == paper.KIND else None
     return [
         published(f"retention/{name}/epoch{place + 1}", float(known[place]) if known else None, digits)
         for place in range(epochs)

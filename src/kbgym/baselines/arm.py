@@ -1,6 +1,6 @@
-"""What every arm gives back, what it may be given, and the two moves by which structure lands in a store.
+"""What every arm gives back, what it may be given, and the two functions that put structure into a store.
 
-An arm is built before anybody asks: from documents, never from questions or golds. What it makes are authored documents
+An arm is built from documents, never from questions or golds. What it makes are authored documents
 and links beside originals that keep their text and provenance.
 """
 
@@ -18,7 +18,7 @@ from kbgym.worlds.world import Document
 
 
 class Built(msgspec.Struct, frozen=True):
-    """A store, what it cost in tokens, and what is worth knowing about how it came out."""
+    """A store, what it cost in tokens, and counts of what was built."""
 
     store: Store
     tokens: int = 0

@@ -1,4 +1,4 @@
-"""Groups of near vectors, none larger than a given size: two-means, again and again, with no chance in it.
+"""Groups of near vectors, none larger than a given size: two-means, repeated, without randomness.
 
 It knows vectors of unit length, not what they stand for.
 """

@@ -74,7 +74,7 @@ def arm_named(name: str) -> Arm:
 
 
 def build_arm(name: str, world: World, embedder: Callable[[], Embedder] = default_embedder, seed: int = 0) -> Built:
-    """An arm's store for a world. Questions stay behind: no arm is given them."""
+    """An arm's store for a world. No arm is given the questions."""
     return arm_named(name).build(Given(world.documents, world.facts, embedder, seed))
 
 

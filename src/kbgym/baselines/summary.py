@@ -1,7 +1,7 @@
 """A group of documents in one sentence, by a rule: what it is about, most named first.
 
-It stands where a language model writes a summary, costs nothing, and is the same every time. It recites no fact: a
-summary points, the documents under it tell.
+It takes the place of a summary by a language model, costs nothing, and is the same every time. It states no fact: the
+documents it links to do.
 """
 
 from __future__ import annotations

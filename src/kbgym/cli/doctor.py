@@ -132,7 +132,7 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     passes: list[Transcript] = []
     reader: Agent | None = None
     where, seconds = "", list[float]()
-    # Enough to get past a hiccup; a model that needs more patience will not be pleasant to run.
+    # Enough for a short failure; a model that needs more tries is too slow to run.
     models = Models(options, Retry(attempts=6, total=120.0))
     prices = Prices("local", name)
     try:

@@ -129,7 +129,7 @@ def written(drafts: Sequence[Suggested]) -> str:
 
 
 class _Sieve:
-    """Lets through what can be asked, and counts the rest by reason."""
+    """Keeps the drafts that can be asked, and counts the others by reason."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self.found: list[Suggested] = []

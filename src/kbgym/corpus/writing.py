@@ -1,7 +1,7 @@
 """A model that is asked many single questions, each to be answered by one call: what rewriting and drafting share.
 
 Every reply is read by a function that gives a value or says what is wrong with it. A flawed reply is answered with one
-correction; if the next is flawed too, there is no value. An outage or a cap is nobody's flaw and passes through. Equal
+correction; if the next is flawed too, there is no value. An outage or a cap passes through. Equal
 requests are made once, so that a recording plays back the same in whatever order the replies come.
 """
 

@@ -18,7 +18,7 @@ from kbgym import environment
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import Artefact, Exam
 from kbgym.artefact.parts import embedder_named, engine_for
-from kbgym.canonical import decode, read_file
+from kbgym.canonical import Decoder, read_file
 from kbgym.errors import KbgymError
 from kbgym.experiment.engines import WorkEngine, cut
 from kbgym.llm.client import Budget
@@ -42,7 +42,7 @@ _PLAYED = "cassette:"
 
 
 class ExamSetup:
-    """What the questions of an exam are asked of, and by whom, as a value that travels."""
+    """The store and the reader of an exam, as a value that can be sent to another process."""
 
     def __init__(
         self, store: Store, engine: environment.SearchEngine, settings: Settings, agent: str = "reference"
@@ -57,7 +57,7 @@ class ExamSetup:
         self._engine: environment.SearchEngine | None = engine
 
     def __getstate__(self) -> dict[str, Any]:
-        """Exact vectors travel as one array. Mapped ones do not: every machine opens its own."""
+        """Exact vectors are sent as one array. Mapped ones are not: every machine opens its own."""
         engine = self._engine
         if not isinstance(engine, Engine):
             return vars(self)
@@ -85,7 +85,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class ChunkResult(msgspec.Struct, frozen=True):
-    """What came of a chunk: lines of rows, lines of a cassette, what was spent, and why it ended early if it did."""
+    """The result of a chunk: lines of rows, lines of a cassette, what was spent, and why it ended early if it did."""
 
     rows: bytes
     recorded: bytes = b""
@@ -153,7 +153,7 @@ def examine_in_chunks(
         share = max(1, options.concurrency // engine.workers)
         desk.options = msgspec.structs.replace(options, concurrency=share, cassette=None)
         if options.cassette:
-            tape, desk.recording = _Tape(options.cassette), options.cassette.read_bytes()
+            tape, desk.recording = _SharedCassette(options.cassette), options.cassette.read_bytes()
     before, failures = budget.spent, list[KbgymError]()
 
     def chunks() -> Iterator[Chunk]:
@@ -171,7 +171,7 @@ def examine_in_chunks(
             if tape:
                 tape.add(answered.recorded)
             for line in answered.rows.splitlines():
-                sheet.add(decode(line, Row))
+                sheet.add(_row.decode(line))
             if answered.failure and not isinstance(answered.failure, CapReached):
                 failures.append(answered.failure)
             elif reached := run_sync(_cap(budget)):
@@ -215,8 +215,8 @@ def _size(questions: int, desk: ExamSetup, workers: int) -> int:
     return max(1, min(most, questions // (EACH * workers)))
 
 
-class _Tape:
-    """The exam's cassette, to which chunks' lines are added; what they share stands on it once."""
+class _SharedCassette:
+    """The exam's cassette, to which chunks' lines are added; lines they share are written once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -236,5 +236,9 @@ class _Line(msgspec.Struct):
     kind: str
 
 
+_line: Decoder[_Line] = Decoder(_Line)
+_row: Decoder[Row] = Decoder(Row)
+
+
 def _is_reply(line: bytes) -> bool:
-    return decode(line, _Line).kind == "reply"
+    return _line.decode(line).kind == "reply"

@@ -29,9 +29,9 @@ class WorkEngine(Protocol):
         """How many items are worked on at a time."""
 
     def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
-        """`work(shared, item)` for every item. An item is drawn only when somebody is free for it.
+        """`work(shared, item)` for every item. An item is drawn only when a worker is free for it.
 
-        `work`, `shared`, items and results must be values that can be pickled, where they travel.
+        `work`, `shared`, items and results must be values that can be pickled, where they are sent to other processes.
         """
 
 

@@ -42,8 +42,8 @@ from kbgym.worlds.world import Question, World
 
 Kind = Literal["paper", "ablation"]
 FILE = "experiment.json"
-LESSONS = "lessons"  # the exam on every training question: retention with nothing moving but the store
-SNAPSHOTS = 5  # stores examined on the way through the first epoch
+LESSONS = "lessons"  # the exam on every training question: retention where only the store differs
+SNAPSHOTS = 5  # stores of the first epoch that are examined
 # What an ablation can vary, with the values it takes unless told others.
 VALUES: dict[str, tuple[int | str, ...]] = {
     "budget": (15, 30, 60),
@@ -136,7 +136,7 @@ def trainings(
 
 
 def open_experiment(folder: Path, plan: Plan) -> Plan:
-    """Start an experiment or go on with one: seeds, arms and trainings may be added, the rest must be the same."""
+    """Start an experiment or resume one: seeds, arms and trainings may be added, the rest must be the same."""
     file = folder / FILE
     if file.exists():
         before = read_plan(folder)
@@ -172,7 +172,7 @@ def seed_folder(folder: Path, seed: int) -> Path:
 
 
 def snapshots(settings: Settings) -> tuple[int, ...]:
-    """The iterations examined on the way: five through the first epoch, then each epoch's end but the last."""
+    """The iterations before the last that are examined: five of the first epoch, then each epoch's end."""
     steps = (round(settings.questions * part / SNAPSHOTS) for part in range(1, SNAPSHOTS + 1))
     ends = (settings.questions * epoch for epoch in range(1, settings.epochs + 1))
     last = settings.questions * settings.epochs
@@ -274,7 +274,7 @@ class SeedRun:
         note.write_text(pretty(prepared.about), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
-        """The final store of a training and those on the way, by replay."""
+        """The final store of a training and earlier ones, by replay."""
         place = StoreFolder(self.folder / training.name)
         last = training.settings.questions * training.settings.epochs
         for at in (*snapshots(training.settings), last):

@@ -1,8 +1,8 @@
 """An experiment in parts, one for every seed and arm or training, on an engine whose machines need share no disk.
 
-A part is worked on in a scratch folder that holds the seed's world and groups and whatever there is of the part; what
-came of it travels back and lands in the experiment's folder, whole. So a part cut short is begun again, and the rest
-stays as it is. What an arm is, it does not know.
+A part is worked on in a scratch folder that holds the seed's world and groups and whatever there is of the part; the
+files it wrote are sent back and put into the experiment's folder, whole. So a part cut short is begun again, and the
+rest stays as it is. It does not know what an arm is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Ground(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One arm or training of one seed, and files of it: on the way there what there is, on the way back what is new."""
+    """One arm or training of one seed, with its files: those that exist when it is sent, those it wrote in return."""
 
     seed: int
     name: str

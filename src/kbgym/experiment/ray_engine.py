@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 class RayEngine:
-    """It fits `WorkEngine`. `address` is `auto`, `HOST:PORT` or `ray://HOST:PORT`; None starts a cluster of our own."""
+    """A `WorkEngine`. `address` is `auto`, `HOST:PORT` or `ray://HOST:PORT`; None starts a cluster of our own."""
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -98,7 +98,7 @@ class RayEngine:
 
     def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
         ray, end = self._ray, object()
-        # In a list, so that a task is handed the reference and not, every time anew, what is behind it.
+        # In a list, so that a task gets the reference and not, every time anew, a copy of the value.
         box = [ray.put(shared)]
         queue = iter(items)
         waiting: list[Any] = []
@@ -144,7 +144,7 @@ _held: dict[str, Any] = {}  # what the chunks of this process share: one thing a
 
 
 def _task(work: Callable[[Any, Any], Any], ours: str, box: list[Any], item: Any) -> Any:
-    """One chunk. An error meant for the user travels as a value: raised, Ray would wrap it in a traceback."""
+    """One chunk. An error meant for the user is returned as a value: raised, Ray would wrap it in a traceback."""
     try:
         return work(_shared(box[0], ours), item)
     except KbgymError as error:

@@ -19,7 +19,7 @@ _PROSE, _SHARE = 3, 0.2
 
 
 class Ways:
-    """Tool calls first; the schema once prose keeps coming back, unless the server has refused schemas."""
+    """Tool calls first; the schema once too many replies have no call, unless the server has refused schemas."""
 
     def __init__(self) -> None:
         self.now: Way = "tools"

@@ -169,7 +169,7 @@ class Cassette:
         self._next[hash] = self._next.get(hash, 0) + 1
 
     def close(self) -> None:
-        """Let go of the file. Recording something more takes hold of it again."""
+        """Close the file. Recording something more opens it again."""
         if self._file is not None:
             os.fsync(self._file)
             os.close(self._file)

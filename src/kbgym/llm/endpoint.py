@@ -1,4 +1,4 @@
-"""What the providers' protocols share: one request at a time over a wire, and learning which settings are refused."""
+"""What the providers' protocols share: sending a request, and remembering which settings are refused."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ class Endpoint(ABC):
 
 
 def served(sent: Sent, model: str | None) -> Sent:
-    """With the model that answered, by its own account."""
+    """With the name of the model that answered, as the reply gives it."""
     return msgspec.structs.replace(sent, served=(model or "")[:100])

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 
 class Limiter:
-    """At most `limit` holders at once, `limit` moving between 1 and `most`; who is least advanced goes first.
+    """At most `limit` holders at once, `limit` moving between 1 and `most`; the shortest conversation goes first.
 
     Passes are chains of requests of unknown length. Keeping them level ends an exam sooner than finishing some early:
     a long chain that starts late would run on alone at the end.

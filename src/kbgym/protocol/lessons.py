@@ -57,7 +57,7 @@ def schedule(world: World, settings: Settings) -> list[Lesson]:
 
 
 class Progress:
-    """Follows a trace, as it was and as it goes on, and knows what became of each lesson.
+    """Follows a trace, replayed or live, and knows how far each lesson has come.
 
     What a rollback undid does not count.
     """

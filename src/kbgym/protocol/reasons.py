@@ -57,7 +57,7 @@ class Words:
         return set.intersection(*(self._holding[word] for word in rare)) if rare else set()
 
     def speaks_for(self, source: str, target: str) -> bool:
-        """Whether a document with the text `target` belongs under one with the text `source`."""
+        """Whether the words say that a document with the text `target` belongs under one with the text `source`."""
         rarest = self.rarest(source)
         if not words_of(target).isdisjoint(rarest):
             return True

@@ -27,7 +27,7 @@ def _files() -> int:
 
 
 def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
-    """A socket that accepts, port 0 being any free one, and the address to give away; so many may wait to be heard."""
+    """A listening socket, port 0 being any free one, and its address; `waiting` connections may be queued."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -40,7 +40,7 @@ def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
 
 
 def serve(app: ASGIApp, listening: socket.socket, keep_alive: int = 5, patience: int = 1) -> None:
-    """Answer until somebody ends it; idle connections are kept, and the last requests waited for, so many seconds."""
+    """Answer until interrupted; idle connections are kept, and the last requests waited for, so many seconds."""
     limits = Limits()
     limits = msgspec.structs.replace(limits, connections=min(limits.connections, _files() - SPARE))
     config = uvicorn.Config(

@@ -28,7 +28,7 @@ class Journal(Store):
 
     @classmethod
     def of(cls, store: Store) -> Journal:
-        """A journal that goes on from a store; the records are shared, nothing else is."""
+        """A journal with the content of a store; the records are shared, nothing else is."""
         made = cls()
         made._take(store)
         return made

@@ -127,7 +127,7 @@ def _check_genesis(path: Path | str, event: Event) -> None:
 
 
 class TraceWriter:
-    """Appends whole transactions. One writer a trace: a second process is refused. It fits `place.Appender`."""
+    """Appends whole transactions. One writer a trace: a second process is refused. A `place.Appender`."""
 
     shared = False
 

@@ -54,7 +54,7 @@ class Appender(Protocol):
         """Hold up every other writer, for one commit; gives the news. An error inside undoes the commit."""
 
     def rejoin(self, place: Place) -> None:
-        """After a failure: go on from what a place that was just opened has looked at, not from the last news."""
+        """After a failure: continue from what a place that was just opened has read, not from the last news."""
 
     def claim(self, name: str) -> bool:
         """Take a piece of work nobody else has claimed; freed by `release`, or when this process ends."""
@@ -69,7 +69,7 @@ class Appender(Protocol):
 
 
 class Place(Protocol):
-    """A store with its history, looked at once; any state of it on request."""
+    """A store with its history, read once; any state of it on request."""
 
     @property
     def name(self) -> str:
@@ -122,7 +122,7 @@ class Place(Protocol):
         """The user's sentences it stands for, as later imports changed them."""
 
     def close(self) -> None:
-        """Let go of connections; appenders stay."""
+        """Close connections; appenders stay open."""
 
 
 def is_url(place: str | Path) -> bool:

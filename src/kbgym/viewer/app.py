@@ -219,14 +219,9 @@ def _answered(handle: Handler) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
         try:
             found = handle(request)
-        except Missing as error:
-            return _refused(503, str(error))
-        except Damaged as error:
-            return _refused(500, str(error))
-        except BadInput as error:
-            return _refused(404, str(error))
         except KbgymError as error:
-            return _refused(500, str(error))
+            asked = isinstance(error, BadInput) and not isinstance(error, Damaged)
+            return _refused(503 if isinstance(error, Missing) else 404 if asked else 500, str(error))
         if isinstance(found, Response):
             return found
         headers = {"cache-control": "no-store"}

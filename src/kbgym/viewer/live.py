@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
+from kbgym.actions import EDITS, Error
 from kbgym.canonical import Decoder, open_file
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
+from kbgym.viewer import picked
 from kbgym.viewer.places import ViewedPlace
 
 RECENT = 30
 _decoder: Decoder[Event] = Decoder(Event)
-_EDITS = (Added, Edited, Merged, Deleted, Linked, Unlinked)
 
 
 class Follower:
@@ -81,7 +81,7 @@ class Follower:
                 "f1": grades[0].f1 if grades else None,
                 "outcome": ends[0].outcome if ends else "",
                 "steps": sum(act.phase != "backward" for act in acts),
-                "edits": sum(isinstance(act.result, _EDITS) for act in acts),
+                "edits": sum(type(act.result) in EDITS for act in acts),
                 "errors": sum(isinstance(act.result, Error) for act in acts),
                 "links": commit.links,
                 "documents": commit.documents,
@@ -96,12 +96,9 @@ class Follower:
         thinned = [*self.points[:-1:every], *self.points[-1:]]
         return {
             "bytes": self._offset,
-            "iteration": self.iteration,
-            "position": self.position,
+            **picked(self, "iteration", "position"),
             "total": total,
-            "documents": self.documents,
-            "links": self.links,
-            "actions": self.actions,
+            **picked(self, "documents", "links", "actions"),
             "f1": sum(self._grades) / len(self._grades) if self._grades else None,
             "recent": list(reversed(self.recent)),
             "points": thinned,

@@ -87,7 +87,7 @@ class Growth:
 
 
 class Map:
-    """A store's map in the making: growth at once, places from the cache or from a thread that works them out."""
+    """A store's map: growth at once, places from the cache or from a thread that works them out."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf

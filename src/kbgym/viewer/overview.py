@@ -15,7 +15,7 @@ import msgspec
 from kbgym.analysis.cells import Cell, Table
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.curves import curve, examined
-from kbgym.analysis.results import LABELS, POOLED, Trained, is_reference, played_by
+from kbgym.analysis.results import LABELS, POOLED, Results, Trained, is_reference, played_by
 from kbgym.analysis.retention import forward_passes, retention
 from kbgym.analysis.tables import arms, stores, training
 from kbgym.errors import BadInput
@@ -27,6 +27,20 @@ from kbgym.viewer.places import ViewedPlace
 from kbgym.worlds.kinds import kind_of
 
 INTERVAL = ("value", "low", "high", "text")
+TABLES: dict[str, Callable[[Results], Table | None]] = {
+    "gradient": arms.gradient,
+    "seeds": arms.by_seed,
+    "arms": stores.arms,
+    "audit": stores.store_audit,
+    "coverage": stores.readings,
+    "spend": training.breaking_even,
+    "timing": training.timing,
+}
+TABLES_OF_ARM: dict[str, Callable[[Results, str], Table | None]] = {
+    "retention": retention,
+    "edits": training.edits,
+    "quality": stores.index_quality,
+}
 MOST_POINTS = 400  # of a line: more cannot be told apart
 
 
@@ -118,23 +132,11 @@ def report_table(place: ViewedPlace, name: str) -> Table:
         kind, _, arm = name.partition(":")
         if arm and arm not in results.trainings:
             raise BadInput(f"{place.name} has no training {arm[:60]!r}.")
-        plain: dict[str, Callable[[], Table | None]] = {
-            "gradient": lambda: arms.gradient(results),
-            "seeds": lambda: arms.by_seed(results),
-            "arms": lambda: stores.arms(results),
-            "audit": lambda: stores.store_audit(results),
-            "coverage": lambda: stores.readings(results),
-            "spend": lambda: training.breaking_even(results),
-            "timing": lambda: training.timing(results),
-        }
-        of_arm: dict[str, Callable[[], Table | None]] = {
-            "retention": lambda: retention(results, arm),
-            "edits": lambda: training.edits(results, arm),
-            "quality": lambda: stores.index_quality(results, arm),
-        }
-        if (make := of_arm.get(kind) if arm else plain.get(kind)) is None:
-            raise BadInput(f"there is no table {name[:60]!r}.")
-        return make()
+        if arm and kind in TABLES_OF_ARM:
+            return TABLES_OF_ARM[kind](results, arm)
+        if not arm and kind in TABLES:
+            return TABLES[kind](results)
+        raise BadInput(f"there is no table {name[:60]!r}.")
 
     table = place.keep(("table", name), made)
     if table is None:
@@ -169,8 +171,7 @@ def gradient(place: ViewedPlace) -> dict[str, Any]:
             groups[group] = {
                 "rho": picked(cells[f"{at}/rho"], *INTERVAL),
                 "difference": picked(cells[f"{at}/difference"], *INTERVAL),
-                "f1": [cells[f"{flat}/f1"].value, cells[f"{at}/f1"].value],
-                "actions": [cells[f"{flat}/actions"].value, cells[f"{at}/actions"].value],
+                **{name: [cells[f"{one}/{name}"].value for one in (flat, at)] for name in ("f1", "actions")},
                 "n": sum(len(pairs) for pairs in results.pairs(arm, group)),
             }
         arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
@@ -198,7 +199,7 @@ def _headline(arms: Sequence[dict[str, Any]]) -> str:
 
 
 def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
-    """Growth of the store and forward scores along every training; exams of stores on the way, where there are any."""
+    """Growth of the store and forward scores along every training; exams of earlier stores, where there are any."""
     results = place.results
     found = []
     for arm, trained in place.trained(seed).items():

@@ -10,63 +10,30 @@ from collections.abc import Callable, Collection, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from kbgym.actions import (
-    Action,
-    Add,
-    Added,
-    Answer,
-    Delete,
-    Done,
-    Edit,
-    Edited,
-    Error,
-    Found,
-    Invalid,
-    Link,
-    Linked,
-    LinkMany,
-    Merged,
-    Opened,
-    Read,
-    Result,
-    Search,
-    Unlink,
-    Unlinked,
-)
+import msgspec
+
+from kbgym.actions import Action, Added, Edited, Error, Found, Invalid, Linked, Merged, Opened, Result, Search, Unlinked
 from kbgym.canonical import encode
 from kbgym.observations import render
 
 TextOf = Callable[[str], str]
 
 
-def said(action: Action) -> dict[str, Any]:
-    """An action in words: the verb, what it was about, and the document it names."""
+def action_shown(action: Action) -> dict[str, Any]:
+    """An action in words: the tool, what it was about, the document it names, and those it links."""
     match action:
         case Search(query, page):
             return {"tool": "search", "text": query, "note": f"page {page}" if page > 1 else ""}
-        case Read(id):
-            return {"tool": "read", "id": id}
-        case Answer(text):
-            return {"tool": "answer", "text": text}
-        case Add(text):
-            return {"tool": "add", "text": text}
-        case Edit(id, text):
-            return {"tool": "edit", "id": id, "text": text}
-        case Delete(id):
-            return {"tool": "delete", "id": id}
-        case Link(source, target):
-            return {"tool": "link", "id": source, "targets": [target]}
-        case LinkMany(source, targets):
-            return {"tool": "link_many", "id": source, "targets": list(targets)}
-        case Unlink(source, target):
-            return {"tool": "unlink", "id": source, "targets": [target]}
-        case Done():
-            return {"tool": "done"}
         case Invalid(name, reason):
             return {"tool": name or "invalid", "text": reason}
+    found: dict[str, Any] = msgspec.to_builtins(action)
+    if "source" in found:
+        targets = found["targets"] if "targets" in found else [found["target"]]
+        return {"tool": found["tool"], "id": found["source"], "targets": targets}
+    return found
 
 
-def heard(result: Result, text_of: TextOf) -> dict[str, Any]:
+def result_shown(result: Result, text_of: TextOf) -> dict[str, Any]:
     """A result: a sentence, and the documents it shows with their texts."""
     match result:
         case Found(ids):
@@ -80,12 +47,8 @@ def heard(result: Result, text_of: TextOf) -> dict[str, Any]:
         case Merged(into):
             return {"kind": "edit", "say": render(result, text_of).partition("\n")[0], "lines": _lines([into], text_of)}
         case Linked(source, linked):
-            return {
-                "kind": "edit",
-                "say": render(result, text_of),
-                "head": _lines([source], text_of),
-                "lines": _lines(linked, text_of),
-            }
+            head, lines = _lines([source], text_of), _lines(linked, text_of)
+            return {"kind": "edit", "say": render(result, text_of), "head": head, "lines": lines}
         case Error():
             return {"kind": "error", "say": render(result, text_of), "lines": []}
     return {"kind": "plain", "say": render(result, text_of), "lines": []}
@@ -96,7 +59,7 @@ def _lines(ids: Sequence[str], text_of: TextOf) -> list[dict[str, str]]:
 
 
 def step(number: int, action: Action, result: Result, text_of: TextOf) -> dict[str, Any]:
-    return {"n": number, **said(action), "result": heard(result, text_of)}
+    return {"n": number, **action_shown(action), "result": result_shown(result, text_of)}
 
 
 def mark_evidence(steps: Sequence[dict[str, Any]], support: Callable[[str], Collection[str]], wanted: int) -> None:

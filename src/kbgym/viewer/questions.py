@@ -42,7 +42,7 @@ def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
 
 
 def _ordered(place: ViewedPlace, seed: int, arms: list[str]) -> list[str]:
-    """Whole stores first, in the place's own order; stores on the way after them."""
+    """Whole stores first, in the place's own order; stores of earlier iterations after them."""
     known = list(place.arms(seed))
     return sorted(arms, key=lambda arm: (split(arm)[1] or 0, known.index(split(arm)[0])))
 
@@ -187,23 +187,17 @@ def lesson(place: ViewedPlace, seed: int, arm: str | None, iteration: int) -> di
 
 def _ids(result: Any) -> list[str]:
     """Every document a result names."""
-    found: list[str] = []
-    for field in ("id", "into", "source"):
-        if isinstance(value := getattr(result, field, None), str):
-            found.append(value)
-    for field in ("ids", "links", "linked"):
-        found += getattr(result, field, None) or ()
-    return found
+    single = [getattr(result, field) for field in ("id", "into", "source") if hasattr(result, field)]
+    return single + [id for field in ("ids", "links", "linked") for id in getattr(result, field, ())]
 
 
 def _effect(shelf: Shelf, place: ViewedPlace, seed: int, id: str, iteration: int) -> dict[str, Any]:
-    """What became of an edited document: whether it lives, and who opened it afterwards."""
-    later = sum(one > iteration for one in shelf.readings.get(id, ()))
+    """Whether an edited document is still there, and how often it was opened afterwards."""
     return {
         "id": id,
         "kind": shelf.kind_of(id),
         "links": len(shelf.store[id].links) if id in shelf.store else 0,
-        "later": later,
+        "later": sum(one > iteration for one in shelf.readings.get(id, ())),
         "exams": openings(place, seed, shelf.name)[id],
     }
 

@@ -1,7 +1,7 @@
 """A store in PostgreSQL, shared by many processes: `postgresql://...` wherever a STORE is asked for.
 
-It is looked at once, like a folder: what others commit later comes as news to an appender. The tables hold the store at
-the head, the trace holds everything; each can be checked against the other. SQL is in `postgres_tables.py`.
+It is read once, like a folder: what others commit later is given by an appender's `news`. The tables hold the store at
+the head, the trace holds everything; each can be checked against the other. SQL is in `tables.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode
+from kbgym.canonical import Decoder, decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Store
 from kbgym.trace.events import SCHEMA, Event, Genesis
@@ -30,7 +30,7 @@ from kbgym.worlds.world import Document
 
 
 class PostgresStore:
-    """Initial documents and a trace in a database. It fits `place.Place`."""
+    """Initial documents and a trace in a database. A `place.Place`."""
 
     folder: Path | None = None
 
@@ -81,13 +81,13 @@ class PostgresStore:
         """The store after an iteration: from the tables where the last is asked for, else by replay."""
         at = self.at if at is None else at
         if at is not None and at > self.head.iteration:
-            self._look_again()  # somebody may have come that far since
+            self._look_again()  # another process may have come that far since
         if at is None and watch is None and not self.head.imports and (found := self._from_tables()) is not None:
             return found.copy()
         return replay(self.initial.copy, self.events, at, watch)
 
     def _from_tables(self) -> Journal | None:
-        """The store at the head; none where somebody has written since this place was opened."""
+        """The store at the head; None where another process has written since this place was opened."""
         with self.server.snapshot() as connection:
             head = head_of(connection.execute(HEAD).fetchone())
             return load(connection, head) if head.seq == self.head.seq else None
@@ -108,7 +108,7 @@ class PostgresStore:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def start(self, embedder: str, settings: dict[str, Any]) -> PostgresWriter:
-        """Begin a trace; where somebody else has just begun it, go on with theirs."""
+        """Begin a trace; where another process has just begun it, continue that one."""
         writer = self.resume()
         with writer.turn() as news:
             if not news:
@@ -117,7 +117,7 @@ class PostgresStore:
         return writer
 
     def resume(self) -> PostgresWriter:
-        """Go on after what was looked at; the appender has a connection of its own."""
+        """Continue after what was read; the appender has a connection of its own."""
         return PostgresWriter(Server(self.address), self.head)
 
     def rollback(self, to: int, reason: str = "") -> Store:
@@ -140,7 +140,7 @@ class PostgresStore:
             return imported((), self.events)
         with self.server.said():
             lines = list(initial_lines(self.server.connection))
-        return imported((decode(line, Document) for line in lines), self.events)
+        return imported(map(Decoder[Document](Document).decode, lines), self.events)
 
     def close(self) -> None:
         self.server.close()

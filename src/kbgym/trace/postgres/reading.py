@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kbgym.canonical import decode
+from kbgym.canonical import Decoder
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record, Store
 from kbgym.trace.folder import RECORDS, InitialDocument
@@ -52,8 +52,9 @@ def initial_store(server: Server, kind: str) -> Store:
         lines = list(initial_lines(server.connection))
     try:
         if kind == RECORDS:
-            return Store(decode(line, Record) for line in lines)
-        return Store(decode(line, InitialDocument).record for line in lines)
+            return Store(map(Decoder[Record](Record).decode, lines))
+        read = Decoder[InitialDocument](InitialDocument).decode
+        return Store(read(line).record for line in lines)
     except msgspec.DecodeError as error:
         raise Damaged(f"{server.address.shown}, initial documents: {error}") from error
 

@@ -1,4 +1,4 @@
-"""A connection to a PostgreSQL server, and its troubles as sentences. It knows no tables.
+"""A connection to a PostgreSQL server, and its errors as sentences. It knows no tables.
 
 Opening fails at once where nobody answers; a connection that breaks later is made again within `PATIENCE` seconds,
 because a server that is restarted comes back. Passwords are never shown.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 _DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-# Whoever holds the turn and says nothing for so long has lost it; whoever waits longer is told.
+# A client that holds the turn and sends nothing for so long loses it; one that waits longer gets an error.
 _SETTINGS = {
     "idle_in_transaction_session_timeout": "60s",
     "lock_timeout": "90s",
@@ -42,7 +42,7 @@ def driver() -> Any:
 
 
 class Batch:
-    """Statements sent as one message: on a busy machine every message costs two processes a turn at the processor."""
+    """Statements sent as one message: on a busy machine every message costs two context switches."""
 
     def __init__(self) -> None:
         self._statements: list[str] = []
@@ -105,7 +105,7 @@ class Server:
         if connection is None or self.lost:
             return
         try:
-            # One that was interrupted in the middle of a statement is not worth mending.
+            # A connection that was interrupted in the middle of a statement is closed.
             if connection.pgconn.transaction_status != self._psycopg.pq.TransactionStatus.ACTIVE:
                 connection.execute("ROLLBACK")
                 return
@@ -167,7 +167,7 @@ class Server:
         return Failed(f"{self.address.shown}: {self._said(error)}.")
 
     def _said(self, error: Exception) -> str:
-        """The first line of what the driver says that says something."""
+        """The first line of the driver's message that holds a reason."""
         text = self.address.redact(str(error))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         telling = [line for line in lines if "FATAL" in line or "ERROR" in line]

@@ -1,6 +1,6 @@
 """The appender of a store in PostgreSQL: many processes, one order.
 
-A turn locks the head row, hands over what others committed, and ends with one SQL transaction that holds the events,
+A turn locks the head row, gives what others committed, and ends with one SQL transaction that holds the events,
 the changed documents and links, and the new head: all of it or nothing. The events are replayed on a store of the
 appender's own before they are written, so no client can commit what a replay would not repeat.
 
@@ -36,12 +36,12 @@ _NEWS = "SELECT line FROM trace WHERE seq > %s ORDER BY seq"
 
 
 class PostgresWriter:
-    """Appends whole transactions, in turn with every other client of the store. It fits `place.Appender`."""
+    """Appends whole transactions, in turn with every other client of the store. A `place.Appender`."""
 
     shared = True
 
     def __init__(self, server: Server, head: Head) -> None:
-        """Go on after what was looked at; what others committed since comes as news."""
+        """Continue after `head`; what others committed since is given by `news`."""
         self._server = server
         self._seq, self._chain, self._iteration = head.seq, head.chain, head.iteration  # how far it has looked
         self._store: Journal | None = None  # what the tables hold at `_seq`; none: to be read again
@@ -66,7 +66,7 @@ class PostgresWriter:
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
     def _looked(self, lines: Sequence[str]) -> tuple[Event, ...]:
-        """Verify and take on what was read; the store of this appender follows."""
+        """Verify lines that were read and apply them to this appender's store."""
         events: list[Event] = []
         chain = self._chain
         for number, line in enumerate(lines, self._seq + 1):
@@ -196,10 +196,10 @@ class PostgresWriter:
         self._head, self._wanted = None, None
         self._server.forget()
 
-    # -- troubles -----------------------------------------------------------------------------------------------------
+    # -- failures -----------------------------------------------------------------------------------------------------
 
     def _again(self, error: Exception) -> None:
-        """Before anything was written: connect again if that was the trouble, else say what was."""
+        """Before anything was written: connect again if the connection was lost, else raise."""
         self._head = None
         if not self._server.lost:
             self._undo()
@@ -208,7 +208,7 @@ class PostgresWriter:
 
     def _reconnect(self) -> None:
         self._server.reconnect()
-        # The server gave the claims of the old connection away.
+        # The server has freed the claims of the old connection.
         for name in list(self._claims):
             del self._claims[name]
             self.claim(name)
@@ -229,7 +229,7 @@ class PostgresWriter:
             raise Lost(f"{said} The transaction was not committed; it can be tried again.") from None
 
     def rejoin(self, place: Place) -> None:
-        """Go on from what a place of this store has looked at."""
+        """Continue from what a place of this store has read."""
         head = getattr(place, "head", None)
         if not isinstance(head, Head):
             raise TypeError("only a place of the same store can be gone on from")
