@@ -51,7 +51,7 @@ class Spent(msgspec.Struct, frozen=True):
 def tokens_of(event: Ended | Row) -> int:
     """What a model used in a pass; 0 where no model ran."""
     usage = event.usage or {}
-    return int(usage.get("prompt", 0)) + int(usage.get("completion", 0))
+    return sum(count for name in ("prompt", "completion") if isinstance(count := usage.get(name, 0), int))
 
 
 class Trained:
@@ -204,10 +204,14 @@ class Results:
         # A cassette is called what was recorded in it.
         genesis = self.seeds[0].trained[self.trainings[0]].place.events[0]
         known = genesis.settings.get("agents", {}) if isinstance(genesis, Genesis) else {}
+        try:
+            agents = msgspec.convert(known, dict[str, dict[str, Any]])
+        except msgspec.ValidationError:
+            agents = {}
         reader, curator = (
-            known.get(role, {}).get("agent", getattr(self.settings, role)) for role in ("reader", "curator")
+            agents.get(role, {}).get("agent", getattr(self.settings, role)) for role in ("reader", "curator")
         )
-        return f"reader {reader}, curator {curator}"
+        return safe_text(f"reader {reader}, curator {curator}")
 
     def caption(self, seeds: Sequence[Seed] | None = None, n: bool = True) -> str:
         """Agent, seeds and n, for under a table."""

@@ -12,6 +12,7 @@ import msgspec
 from kbgym.agents.registry import make_agent
 from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import whole_folder, write_lines
+from kbgym.characters import number_in
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -137,9 +138,10 @@ def probe_command(
     run = Run(run_folder)
     if world_folder is not None and World.load(world_folder).hash != run.world_hash:
         raise BadInput(f"{world_folder} is not the world {run_folder} was trained on.")
-    if size != "all" and not size.isdigit():
+    n = number_in(size)
+    if size != "all" and n is None:
         raise BadInput(f"--n takes a number or `all`, not {size!r}.")
-    probe = probe_run(run, None if size == "all" else int(size), seed)
+    probe = probe_run(run, n, seed)
     groups = {name: len(questions) for name, questions in probe.groups.items()}
     lines = [f"{name:8} {n:4} questions, {probe.overlap[name]} of them trained on" for name, n in groups.items()]
     lines += [f"pool too small for {name}: {took} in every group" for name, took in probe.short.items()]

@@ -16,6 +16,7 @@ from kbgym.agents.trust import allowed
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
+from kbgym.characters import number_in
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.engines import Where, engine_options
 from kbgym.errors import BadInput
@@ -110,7 +111,8 @@ def run_command(
     where = Where(flags)
     if jobs > 1 and not where.is_here:
         raise BadInput("--jobs is for --engine local; with --engine ray say --workers.")
-    if size != "all" and not size.isdigit():
+    n = number_in(size)
+    if size != "all" and n is None:
         raise BadInput(f"--n takes a number or `all`, not {size!r}.")
     named = _list(arms) if arms is not None else ARMS if kind == "paper" else ("flat", "hipporag")
     for name in named:
@@ -122,7 +124,7 @@ def run_command(
         trainings=trainings(kind, vary, _list(strategy), base, _values(vary, values, world)),
         arms=tuple(dict.fromkeys(("flat", *((NO_STORE,) if world and is_public(world) else ()), *named))),
         seeds=numbers(seeds),
-        n=None if size == "all" else int(size),
+        n=n,
         people=0 if world else people,
         world=world.hash if world else "",
         vary=vary if kind == "ablation" else "",
@@ -205,16 +207,17 @@ def numbers(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split(","):
         low, dash, high = part.strip().partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
+        first, last = number_in(low), number_in(high if dash else low)
+        if first is None or last is None or last - first > 100_000:
             raise BadInput(f"--seeds takes numbers such as 0,1,2 or 0-4, not {text!r}.")
-        found += range(int(low), int(high or low) + 1)
+        found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
 
 
 def _values(vary: str, text: str | None, world: World | None) -> tuple[int | str, ...]:
     """What was asked for; else, of the questions of a given world, as many as it has."""
     if text is not None:
-        return tuple(int(part) if part.isdigit() else part for part in _list(text))
+        return tuple(part if (number := number_in(part)) is None else number for part in _list(text))
     if vary == "questions" and world is not None:
         return tuple(value for value in VALUES[vary] if int(value) <= len(world.split("train")))
     return ()

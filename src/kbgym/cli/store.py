@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from kbgym.characters import number_in
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.errors import BadInput
 from kbgym.store import Ledger, Store, ledger
@@ -65,8 +66,10 @@ def _embedder(folder: Place) -> CachedEmbedder:
 
     name = folder.genesis.embedder if folder.genesis else ""
     if name.partition("-")[0] == "hash":
-        size = name.partition("-")[2]
-        return CachedEmbedder(HashEmbedder(int(size)) if size.isdecimal() else HashEmbedder())
+        size = number_in(name.partition("-")[2] or "256")
+        if size is None or not 1 <= size <= 4_096:
+            raise BadInput(f"{folder.name} was written with {name[:40]!r}, which is no embedder.")
+        return CachedEmbedder(HashEmbedder(size))
     return default_embedder()
 
 

@@ -116,7 +116,7 @@ def returning(
 def open_folder(place: str | Path) -> StoreFolder:
     """A store, run or world folder, optionally at an iteration: `FOLDER` or `FOLDER@N`."""
     text = str(place)
-    match = re.fullmatch(r"(.+)@(\d+)", text)
+    match = re.fullmatch(r"(.+)@([0-9]{1,18})", text)
     if match and not Path(text).exists():
         return StoreFolder(Path(match[1]), int(match[2]))
     return StoreFolder(Path(text))

@@ -11,6 +11,7 @@ import msgspec
 
 from kbgym.analysis.cells import Cell, Line, Source, Table, number
 from kbgym.analysis.results import POOLED, Results
+from kbgym.errors import Damaged
 from kbgym.llm.values import Usage
 from kbgym.protocol.exam import Row
 from kbgym.trace.events import Ended
@@ -39,7 +40,10 @@ class _Sum(msgspec.Struct):
     def add(self, one: Ended | Row) -> None:
         self.passes += 1
         self.failed += one.outcome == "agent_failed"
-        self.usage += msgspec.convert(one.usage or {}, Usage)
+        try:
+            self.usage += msgspec.convert(one.usage or {}, Usage)
+        except msgspec.ValidationError as error:
+            raise Damaged(f"what a pass says it used does not fit: {error}.") from error
 
 
 def model_usage(results: Results) -> Table | None:
