@@ -61,7 +61,7 @@ def values(draw: Any, data: bytes) -> bytes:
     at = draw(st.sampled_from(filled))
     try:
         value = json.loads(lines[at])
-    except ValueError:
+    except (ValueError, RecursionError):
         return data
     holder = [value]
     for _ in range(draw(st.integers(1, 2))):
@@ -125,7 +125,7 @@ def rechained(data: bytes) -> bytes:
     for line in data.split(b"\n")[:-1]:
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = {}
         if isinstance(value, dict):
             value.pop("chain", None)

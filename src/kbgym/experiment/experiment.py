@@ -168,8 +168,8 @@ def read_plan(folder: Path) -> Plan:
     if not (folder / FILE).exists():
         raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
     plan = read_value(folder / FILE, Plan)
-    if not plan.trainings:
-        raise Damaged(f"{folder / FILE}: it has no training.")
+    if not plan.trainings or not plan.seeds:
+        raise Damaged(f"{folder / FILE}: it has no training, or no seed.")
     for name in (*(training.name for training in plan.trainings), *plan.arms):
         check_name(folder / FILE, name)
     return plan
