@@ -55,6 +55,11 @@ def safe_cell(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
+def number_in(text: str) -> int | None:
+    """The number a text writes in plain digits; None where it is none, or longer than any number here is."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
 def _written(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kbgym.characters import number_in
+
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
@@ -109,7 +111,7 @@ def _spellings(gold: str) -> list[str]:
     text = gold.strip().lower()
     if text in _WORDS:
         return [gold, str(_WORDS.index(text))]
-    if text.isascii() and text.isdigit() and int(text) < len(_WORDS):
-        word = _WORDS[int(text)]
+    if (number := number_in(text)) is not None and number < len(_WORDS):
+        word = _WORDS[number]
         return [gold, word, word.replace("-", " ")] if "-" in word else [gold, word]
     return [gold]

@@ -52,7 +52,7 @@ class Spent(msgspec.Struct, frozen=True):
 def tokens_of(event: Ended | Row) -> int:
     """What a model used in a pass; 0 where no model ran."""
     usage = event.usage or {}
-    return int(usage.get("prompt", 0)) + int(usage.get("completion", 0))
+    return sum(count for name in ("prompt", "completion") if isinstance(count := usage.get(name, 0), int))
 
 
 class Trained(Artefact):

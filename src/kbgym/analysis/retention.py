@@ -14,6 +14,7 @@ import msgspec
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LESSONS, Results, Trained
+from kbgym.characters import number_in
 from kbgym.trace.events import Acted, Began, Ended, Graded
 
 
@@ -143,5 +144,4 @@ def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], wid
 
 
 def _class_order(name: str) -> tuple[int, str]:
-    digits = "".join(letter for letter in name if letter.isdigit())
-    return (int(digits) if digits else 0, name)
+    return number_in("".join(letter for letter in name if letter.isdigit())) or 0, name

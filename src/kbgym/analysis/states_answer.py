@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from kbgym.agents.reference.language import facts
 from kbgym.analysis.keys import NUMBERS, Resolver, steps_in, words_of
+from kbgym.characters import number_in
 from kbgym.worlds.truth import ATTRIBUTES, Truth
 from kbgym.worlds.world import Key
 
@@ -32,7 +33,7 @@ def states_answer(text: str, resolver: Resolver, truth: Truth) -> bool:
     if any(fact.about in people for fact in facts(text)):
         return True
     words = words_of(text)
-    numbers = {NUMBERS.get(word, int(word) if word.isascii() and word.isdecimal() else -1) for word in words}
+    numbers = {NUMBERS.get(word, number_in(word)) for word in words}
     for key in resolver.keys_if_alone(text):
         members = truth.recitable(key)
         told = len(members & (people - {key.value}))

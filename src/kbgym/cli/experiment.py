@@ -17,6 +17,7 @@ from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact.parts import embedder_named
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
+from kbgym.characters import number_in
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.exam import how_many
@@ -184,16 +185,17 @@ def numbers(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split(","):
         low, dash, high = part.strip().partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
+        first, last = number_in(low), number_in(high if dash else low)
+        if first is None or last is None or last - first > 100_000:
             raise BadInput(f"--seeds takes numbers such as 0,1,2 or 0-4, not {text!r}.")
-        found += range(int(low), int(high or low) + 1)
+        found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
 
 
 def _values(vary: str, text: str | None, world: World | None) -> tuple[int | str, ...]:
     """What was asked for; else, of the questions of a given world, as many as it has."""
     if text is not None:
-        return tuple(int(part) if part.isdigit() else part for part in _list(text))
+        return tuple(part if (number := number_in(part)) is None else number for part in _list(text))
     if vary == "questions" and world is not None:
         return tuple(value for value in VALUES[vary] if int(value) <= len(world.split("train")))
     return ()

@@ -86,9 +86,15 @@ def run(arguments: list[str] | None = None) -> None:
         click.echo("Interrupted; what was finished is kept, run the same command again to go on.", err=True)
         sys.exit(130)
     except KbgymError as error:
-        click.echo(f"kbgym: {safe_text(str(error))}", err=True)
+        click.echo(f"kbgym: {_sentence(error)}", err=True)
         sys.exit(error.exit_code)
     except RecursionError:  # a value that could just be read may still be nested too deeply to be written
         click.echo("kbgym: something in these files is nested too deeply.", err=True)
         sys.exit(1)
     sys.exit(0)
+
+
+def _sentence(error: KbgymError) -> str:
+    """What went wrong as one line of a bearable length: how it begins, and how it ends, which is what to do."""
+    text = safe_text(str(error))
+    return text if len(text) <= 1_000 else f"{text[:600]} ... {text[-300:]}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kbgym.characters import number_in
 from kbgym.cli.common import STORE, emit, output_options, progress, serving_options, serving_settings
 from kbgym.errors import BadInput, Missing
 from kbgym.search.hybrid import SearchKind
@@ -144,9 +145,10 @@ def _check_installed() -> None:
 def _address(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    number = number_in(port)
+    if not host or number is None or number > 65535:
         raise BadInput(f"--http takes HOST:PORT, such as 127.0.0.1:8765, not {address!r}.")
-    return host, int(port)
+    return host, number
 
 
 def _check_open(host: str, tokens: Path, no_auth: bool) -> None:

@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kbgym.characters import number_in
 from kbgym.serve.allowances import Rates
 from kbgym.serve.tokens import Client, Tokens
 
@@ -96,8 +97,8 @@ class Guard:
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | Response:
         close = {"Connection": "close"}
-        length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > MOST_BODY:
+        length = number_in(headers.get("content-length", "0"))
+        if length is None or length > MOST_BODY:
             return refuse(413, f"a body has at most {MOST_BODY:,} bytes.", close)
         chunks, size = [], 0
         try:

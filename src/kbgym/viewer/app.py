@@ -19,6 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.analysis.cells import as_csv
+from kbgym.characters import number_in
 from kbgym.errors import BadInput, Damaged, KbgymError, Missing
 from kbgym.serve.middleware import LOOPBACK, Guard
 from kbgym.serve.tokens import Client
@@ -240,6 +241,6 @@ def _text(request: Request, name: str) -> str:
 
 def _number(request: Request, name: str) -> int:
     value = _text(request, name)
-    if not value.isdecimal() or len(value) > 9:
+    if (number := number_in(value)) is None:
         raise BadInput(f"{name} is a number, not {value[:20]!r}.")
-    return int(value)
+    return number

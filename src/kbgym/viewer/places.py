@@ -19,6 +19,7 @@ from kbgym.analysis.results import ORDER, Results, Seed, Trained, open_seeds
 from kbgym.artefact import Artefact
 from kbgym.artefact.parts import embedder_named
 from kbgym.baselines.registry import ARMS, build_arm
+from kbgym.characters import number_in
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, Plan, read_plan, seed_folder
 from kbgym.protocol.exam import Row
@@ -114,9 +115,9 @@ class ViewedPlace:
             raise BadInput(f"{self.name} has not begun yet.")
         if not asked:
             return self.seeds[0]
-        if not asked.isdecimal() or len(asked) > 18 or int(asked) not in self.seeds:
+        if (number := number_in(asked)) not in self.seeds:
             raise BadInput(f"{self.name} has no seed {asked[:20]}; it has {', '.join(map(str, self.seeds))}.")
-        return int(asked)
+        return number
 
     def base(self, seed: int) -> Path:
         """The folder with a seed's world and exams."""
@@ -223,7 +224,7 @@ class ViewedPlace:
 def split(arm: str) -> tuple[str, int | None]:
     """`trained-paper@40` as an arm and an iteration."""
     name, _, at = arm.partition("@")
-    return (name, int(at)) if at.isdecimal() and len(at) < 10 else (name, None)
+    return name, number_in(at)
 
 
 class Places:

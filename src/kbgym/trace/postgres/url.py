@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import msgspec
 
+from kbgym.characters import number_in
 from kbgym.errors import BadInput
 
 _UNREADABLE = "the store's URL cannot be read; special characters in a user's name or password are written as %2F."
@@ -56,8 +57,9 @@ def parse(url: str) -> DatabaseAddress:
         path, at = match[1], match[2]
     if "@" in path:
         raise BadInput(_UNREADABLE)
-    if at and not at.isdecimal():
-        raise BadInput(f"{at!r} is no iteration; a store's URL ends in a number such as #57.")
+    number = number_in(at)
+    if at and number is None:
+        raise BadInput(f"{at[:40]!r} is no iteration; a store's URL ends in a number such as #57.")
     if store and not _NAME.fullmatch(store):
         raise BadInput(f"{store!r} is no name for a store; use a letter, then small letters, digits and _.")
     kept = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] not in _OWN]

@@ -1,0 +1,20 @@
+"""What attacks need: the helpers of the serving tests, and a server with a store and tokens of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "serve"))
+from serving import Server, Tokens, family_store, make_tokens, serving
+
+
+@pytest.fixture
+def attacked(tmp_path: Path) -> Iterator[tuple[Server, Tokens, Path]]:
+    place = family_store(tmp_path / "store")
+    tokens = make_tokens(place)
+    with serving(place) as server:
+        yield server, tokens, place
