@@ -37,8 +37,7 @@ class Errand(msgspec.Struct, frozen=True):
     `named` by this question, `unfinished` since an earlier one, or a `sibling`: unasked so far, of a kind questions ask
     for. `known` are documents that belong under it, as (id, text); `page` is the first page of its search nobody has
     looked at. With an `index`, `known` is what that index does not link yet. With `then` the key is one step further
-    (the cities of everybody with a job) and `known` is all there is; with `part` it is what lies between two values
-    there, and parts that have an index stand among what is known of the whole.
+    (the cities of everybody with a job) and `known` is all there is.
     """
 
     kind: str
@@ -48,7 +47,6 @@ class Errand(msgspec.Struct, frozen=True):
     page: int = 1
     index: str | None = None
     then: str = ""
-    part: tuple[str, str] | None = None
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):

@@ -44,25 +44,22 @@ def prompt(name: str) -> str:
 
 
 class Skill(msgspec.Struct, frozen=True):
-    """What a role is told before anything else: one prompt or several, by name, and the number they speak of."""
+    """What a role is told before anything else: one prompt or several, by name."""
 
     prompts: tuple[str, ...]
-    most: int = 0
 
     @property
     def text(self) -> str:
-        return "\n\n".join(prompt(name) for name in self.prompts).replace("{most}", str(self.most))
+        return "\n\n".join(prompt(name) for name in self.prompts)
 
     @property
     def hashes(self) -> dict[str, str]:
         return {name: prompt_hash(name) for name in self.prompts}
 
 
-def skill_of(role: Role, strategy: str = "paper", levels: int = 0) -> Skill:
-    """The prompts of a role; a curator's follow the strategy, and tell of levels where those are on."""
-    if role == "reader":
-        return Skill((SKILLS[role],))
-    return Skill((CURATION.get(strategy, SKILLS[role]), *(["levels"] if levels else [])), levels)
+def skill_of(role: Role, strategy: str = "paper") -> Skill:
+    """The prompts of a role; a curator's follow the strategy."""
+    return Skill((SKILLS[role] if role == "reader" else CURATION.get(strategy, SKILLS[role]),))
 
 
 def prompt_hash(name: str) -> str:
@@ -124,8 +121,6 @@ def _agenda(errands: tuple[Errand, ...]) -> list[str]:
     lines = ["Keys worth an index, the most useful first:"]
     for errand in errands[:_MOST_ERRANDS]:
         then = f", and then its {errand.then}" if errand.then else ""
-        if errand.part is not None:
-            then += f" from {_plain(errand.part[0])} to {_plain(errand.part[1])}"
         there = f"index [{errand.index}] exists" if errand.index else "no index yet"
         lines.append(
             f"- {errand.kind} {_plain(errand.value)}{then} ({_REASONS[errand.reason]}): {there}; next page of "

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import partial
 
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
@@ -21,15 +20,15 @@ from kbgym.policy import Agent
 from kbgym.tools import Role
 
 
-def make_agent(name: str, role: Role, models: Models | None = None, strategy: str = "paper", levels: int = 0) -> Agent:
+def make_agent(name: str, role: Role, models: Models | None = None, strategy: str = "paper") -> Agent:
     """What plays a role under this name; the models of one run share `models`.
 
-    The strategy decides which prompt a model curates by, `levels` from how many documents on an index is split.
+    The strategy decides which prompt a model curates by.
     """
     if name == "reference":
-        return ReferenceReader if role == "reader" else partial(ReferenceCurator, levels)
+        return ReferenceReader if role == "reader" else ReferenceCurator
     if is_model(name):
-        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, levels))
+        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy))
     if ":" in name:
         return _imported(name)
     raise BadInput(

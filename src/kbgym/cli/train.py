@@ -37,8 +37,6 @@ from kbgym.worlds.world import World
 @click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
 @click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
 @click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]")
-@click.option("--levels", type=click.IntRange(min=2), help="Split an index of more documents.  [default: never]")
-@click.option("--no-levels", "levels", flag_value=0, type=int, help="Never split an index.")
 @click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")

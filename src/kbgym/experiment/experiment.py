@@ -31,7 +31,7 @@ from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
-from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.run import Run, Settings, still_settings
 from kbgym.protocol.session import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.store import Store
@@ -47,7 +47,6 @@ SNAPSHOTS = 5  # stores examined on the way through the first epoch
 VALUES: dict[str, tuple[int | str, ...]] = {
     "budget": (15, 30, 60),
     "questions": (25, 50, 100, 200, 400),
-    "levels": (0, 12, 24),
     "ranking": RANKINGS,
     "admission": (0, 10),
 }
@@ -117,8 +116,6 @@ def trainings(
         if vary not in VALUES:
             raise BadInput(f"an ablation varies strategy, {' or '.join(VALUES)}, not {vary!r}.")
         for value in values or VALUES[vary]:
-            if vary == "levels" and value and strategy != "class":
-                continue  # no other strategy builds what levels split
             try:
                 changed = msgspec.convert(
                     {**msgspec.to_builtins(settings), _FIELDS.get(vary, vary): value}, Settings, strict=True
@@ -160,10 +157,13 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
 
 def read_plan(folder: Path) -> Plan:
     try:
-        return decode((folder / FILE).read_bytes(), Plan)
+        found = decode((folder / FILE).read_bytes(), dict[str, Any])
+        for training in found["trainings"]:
+            training["settings"] = still_settings(training["settings"])
+        return msgspec.convert(found, Plan)
     except FileNotFoundError:
         raise BadInput(f"{folder} is no experiment: it has no {FILE}.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise Damaged(f"{folder / FILE}: {error}") from error
 
 

@@ -79,7 +79,7 @@ def open_online(
     """A store open for questions and edits; whoever opened it closes its owner."""
     questions, desk = Questions(), Desk()
     reader = make_agent(settings.reader, "reader")
-    curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
+    curator = make_agent(settings.curator, "curator", strategy=settings.strategy)
     made = Gate(gate, held_out(place, held_out_file), reader, margin, evidence) if gate else None
     owner = Owner(
         place,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,15 @@ from kbgym.errors import BadInput, Damaged
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
+# Settings of earlier versions: `levels` split an index of more documents than that, 0 for never.
+_GONE = ("levels",)
+
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
-    The last three are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
-    exams. `levels`: from how many documents on an index is split into parts, 0 for never. `admission`: how many
-    questions are asked again before the edits of a lesson stay, 0 for none.
+    The last two are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in exams.
+    `admission`: how many questions are asked again before the edits of a lesson stay, 0 for none.
     """
 
     questions: int = 100
@@ -48,8 +51,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_size: int = 1
     eval: bool = True
     ranking: Ranking = "paper"
-    levels: int = 0
     admission: int = 0
+
+
+def still_settings(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as this version or an earlier one wrote them, without what is no longer a setting."""
+    return {name: value for name, value in found.items() if name not in _GONE}
 
 
 class Run:
@@ -59,7 +66,8 @@ class Run:
         self.folder = folder
         try:
             header = decode((folder / "run.json").read_bytes(), dict[str, Any])
-            self.settings = msgspec.convert(header["settings"], Settings)
+            self.settings = msgspec.convert(still_settings(header["settings"]), Settings)
+            self._gone = {name: value for name in _GONE if (value := header["settings"].get(name))}
             self.world_hash = str(header["world"])
         except FileNotFoundError:
             raise BadInput(f"{folder} is no run: it has no run.json.") from None
@@ -72,6 +80,11 @@ class Run:
         """The run at this place, started if there is none. One with other settings or another world is refused."""
         if (folder / "run.json").exists():
             run = cls(folder)
+            for name, value in run._gone.items():
+                raise BadInput(
+                    f"{folder} was started with {name} {value!r}, which this version does not have: it can be "
+                    "replayed and examined, not resumed."
+                )
             if run.settings != settings:
                 changed = [
                     f"{name} {old!r}, not {new!r}"

@@ -40,7 +40,7 @@ def engine_for(store: Store, embedder: CachedEmbedder, tick: Tick | None = None)
 def agents_named(settings: Settings, models: Models | None = None) -> Agents:
     """Everybody a run's settings name; models, if there are any, share one client and one budget."""
     reader = make_agent(settings.reader, "reader", models)
-    curator = make_agent(settings.curator, "curator", models, settings.strategy, settings.levels)
+    curator = make_agent(settings.curator, "curator", models, settings.strategy)
     judge = make_judge(settings.judge, models)
     described = {
         role: one.description
@@ -56,10 +56,8 @@ def check(settings: Settings, world: World, models: Models | None = None) -> Non
     embedder_named(settings.embedder)
     if settings.strategy not in STRATEGIES:
         raise BadInput(f"there is no strategy {settings.strategy!r}; use {' or '.join(STRATEGIES)}.")
-    if settings.levels and settings.strategy != "class":
-        raise BadInput("levels split the indexes of narrower keys, which only the strategy class builds.")
-    if min(settings.levels, settings.admission) < 0:
-        raise BadInput("levels and admission are numbers of documents and questions; 0 is off.")
+    if settings.admission < 0:
+        raise BadInput("admission is a number of questions; 0 is off.")
     if settings.admission and settings.batch_size > 1:
         raise BadInput("admission judges one lesson at a time: use a batch size of 1.")
     schedule(world, settings)

@@ -17,7 +17,6 @@ from typing import Literal
 from kbgym.actions import Action, Add, Delete, LinkMany, Search
 from kbgym.agents.base import documents
 from kbgym.agents.reference.language import ATTRIBUTES, Key, facts, index_key
-from kbgym.agents.reference.levels import holds, stated_value
 from kbgym.agents.reference.members import keys_of, tells
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
@@ -46,7 +45,6 @@ class Agenda:
         self._pages: Counter[str] = Counter()
         self._index: dict[Key, str] = {}
         self._linked: dict[str, set[str]] = {}
-        self._parts: dict[Key, dict[Key, None]] = {}
         self._folded: set[Key] = set()  # keys whose index the guard took for another one: not worth trying again
 
     # -- feeding ------------------------------------------------------------------------------------------------------
@@ -74,8 +72,6 @@ class Agenda:
             if index_key(shown[0][1]) == key:
                 self._index[key] = shown[0][0]
                 self._linked.setdefault(shown[0][0], set())
-                if key.part is not None:
-                    self._parts.setdefault(key.whole, {})[key] = None
             else:
                 self._folded.add(key)
         if isinstance(action, LinkMany) and action.source in self._linked:
@@ -102,7 +98,6 @@ class Agenda:
             del self._linked[id]
             for key in [key for key, index in self._index.items() if index == id]:
                 del self._index[key]
-                self._parts.get(key.whole, {}).pop(key, None)
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -121,12 +116,12 @@ class Agenda:
     def _errand(self, key: Key, reason: Reason) -> Errand:
         index = self._index.get(key)
         linked = self._linked[index] if index is not None else set()
-        known = tuple((id, self._seen[id]) for id in self._wanted(key) if id not in linked)
-        return Errand(key.kind, key.value, reason, known, self._pages[query_for(key)] + 1, index, key.then, key.part)
+        known = tuple((id, self._seen[id]) for id in self._under(key) if id not in linked)
+        return Errand(key.kind, key.value, reason, known, self._pages[query_for(key)] + 1, index, key.then)
 
     def _incomplete(self) -> Iterator[Key]:
         """Indexes that do not link a document which was seen and belongs under them."""
-        return (key for key, index in self._index.items() if not self._linked[index].issuperset(self._wanted(key)))
+        return (key for key, index in self._index.items() if not self._linked[index].issuperset(self._under(key)))
 
     def _siblings(self) -> Iterator[Key]:
         """Keys of the kinds questions ask for that have no index and were not named, the most useful action first."""
@@ -165,18 +160,8 @@ class Agenda:
         people = self._people(key)
         return len(people) > 1 and all((key.then, person) in self._states for person in people)
 
-    def _wanted(self, key: Key) -> list[str]:
-        """What an index of the key should link: the documents under it, or its parts and what lies in none of them."""
-        if not (parts := self._parts.get(key)):
-            return self._under(key)
-        values = ((id, stated_value(self._seen[id], key.then)) for id in self._under(key))
-        loose = [id for id, value in values if not any(holds(part, value) for part in parts)]
-        return [*(self._index[part] for part in parts), *loose]
-
     def _under(self, key: Key) -> list[str]:
         """The documents seen so far that belong under a key."""
-        if key.part is not None:
-            return [id for id in self._under(key.whole) if holds(key, stated_value(self._seen[id], key.then))]
         if key.then:
             states = (self._states.get((key.then, person)) for person in self._people(key))
             return [id for id in states if id is not None]

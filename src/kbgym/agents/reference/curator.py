@@ -15,7 +15,6 @@ from kbgym.agents.base import Plan, PlannedPolicy, documents
 from kbgym.agents.reference.dates import find_born
 from kbgym.agents.reference.derived import derived_keys
 from kbgym.agents.reference.language import Key, facts, index_text, is_index
-from kbgym.agents.reference.levels import parts_for, split
 from kbgym.agents.reference.members import INDEXED, belongs, concerns, gaps
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
@@ -36,14 +35,10 @@ Shown = tuple[str, str]
 
 
 class ReferenceCurator(PlannedPolicy):
-    """Works off the agenda where the task has one, else the keys the question named.
+    """Works off the agenda where the task has one, else the keys the question named."""
 
-    With `levels`, a narrower key with more documents than that is given an index of indexes.
-    """
-
-    def __init__(self, levels: int = 0) -> None:
+    def __init__(self) -> None:
         super().__init__(self._plan_pass, lambda view: Done())
-        self._levels = levels
         self._remaining = 0
         self._has_agenda = False
 
@@ -81,34 +76,14 @@ class ReferenceCurator(PlannedPolicy):
 
     def _complete(self, errand: Errand) -> Working:
         """Build the index of a key, or bring it up to date."""
-        key = Key(errand.kind, errand.value, errand.then, errand.part)
+        key = Key(errand.kind, errand.value, errand.then)
         known = [id for id, _ in errand.known]
         if errand.index is not None:
             yield from self._link(errand.index, known)
         elif key.kind in (*INDEXED, "person") and not key.then:
             yield from self._enumerate(key, errand)
-        elif key.then and (len(known) > self._levels > 0 or parts_for(errand.known, key, None)):
-            yield from self._write_levels(key, errand)
         elif known:
             yield from self._write(key, known)
-
-    def _write_levels(self, key: Key, errand: Errand) -> Working:
-        """The parts first, the index of them last: a pass that ends in between leaves nothing that is not whole.
-
-        The parts an earlier pass has written are among what is known, in place of their documents.
-        """
-        there = parts_for(errand.known, key, None)
-        rest = [(id, text) for id, text in errand.known if id not in there]
-        parts = split(key, rest, self._levels or MOST_TARGETS)
-        if not there and len(parts) == 1:
-            yield from self._write(key, parts[0][1])
-            return
-        for part, members in parts:
-            written = yield from self._write(part, members)
-            if written is None:
-                return
-            there.append(written)
-        yield from self._write(key, there)
 
     def _enumerate(self, key: Key, errand: Errand) -> Working:
         """Find every member of a key, then write or mend its index."""

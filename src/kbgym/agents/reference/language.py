@@ -31,21 +31,15 @@ class Key(msgspec.Struct, frozen=True):
     """What an index is about: a person (`person`), everybody with an attribute (`job`), a relation (`friend`).
 
     With `then`, one step further: what is stated of each of those people ("Cities of people whose job is tanner").
-    With `part`, only what lies between two values ("..., from Ashford to Dunmere").
     """
 
     kind: str
     value: str
     then: str = ""
-    part: tuple[str, str] | None = None
 
     @property
     def base(self) -> Key:
         return Key(self.kind, self.value)
-
-    @property
-    def whole(self) -> Key:
-        return Key(self.kind, self.value, self.then)
 
 
 ATTRIBUTES = ("job", "hobby", "city", "born", "gender")
@@ -149,8 +143,6 @@ _THEN_WORDS = {
 
 def index_text(key: Key) -> str:
     """The sentence an index for this key is given: it names the key and no member."""
-    if key.part is not None:
-        return f"{index_text(key.whole)}, from {key.part[0]} to {key.part[1]}"
     if key.then:
         base = index_text(key.base)
         return f"{_THEN_WORDS[key.then][0].capitalize()} of {base[0].lower()}{base[1:]}"
@@ -162,7 +154,6 @@ def index_text(key: Key) -> str:
 _BARE = ("born", "person")
 _THEN_OF = {words[0]: attribute for attribute, words in _THEN_WORDS.items()}
 _THEN = re.compile(rf"({'|'.join(word.capitalize() for word in _THEN_OF)}) of (.+)")
-_PART = re.compile(r"(.+), from (.+?) to (.+)")
 _RELATION_INDEX = re.compile(r"(Friends|Children|Parents|Siblings|Spouses) of (.+)")
 _DATE = re.compile(r"\d+-\d+-\d+")
 _INDEX_KEY = {kind: re.compile(re.escape(text).replace(r"\{\}", "(.+)")) for kind, text in _INDEX_TEXT.items()}
@@ -174,8 +165,6 @@ def index_key(text: str) -> Key | None:
         return None
     if _DATE.fullmatch(text):
         return Key("born", text)
-    if (match := _PART.fullmatch(text)) and (whole := index_key(match[1])) is not None and whole.then:
-        return msgspec.structs.replace(whole, part=(match[2], match[3]))
     if (match := _THEN.fullmatch(text)) and (base := _base_key(match[2])) is not None:
         return msgspec.structs.replace(base, then=_THEN_OF[match[1].lower()])
     return _base_key(text) or Key("person", text)
@@ -194,8 +183,6 @@ def _base_key(text: str) -> Key | None:
 @lru_cache(maxsize=200_000)
 def is_index(text: str, key: Key) -> bool:
     """Whether a sentence names this key and says nothing else, whoever wrote it."""
-    if key.part is not None:
-        return index_key(text) == key
     if facts(text):
         return False
     words = [word.removesuffix("'s") for word in _split(text)]
