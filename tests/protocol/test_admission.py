@@ -9,10 +9,11 @@ import pytest
 from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.agents.base import documents
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import Key, index_text
+from kbgym.agents.reference.language import index_text
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import encode
 from kbgym.environment import Environment, Nearest, apply
+from kbgym.naming import Key
 from kbgym.policy import Backward, Errand
 from kbgym.protocol.admission import Admission
 from kbgym.protocol.exam import examine

@@ -12,7 +12,8 @@ import msgspec
 
 from kbgym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Opened, Read, Unlinked
 from kbgym.agents.reference.agenda import Agenda
-from kbgym.agents.reference.language import Key, index_key, index_text
+from kbgym.agents.reference.language import index_text
+from kbgym.naming import Key
 from kbgym.policy import Errand
 from kbgym.store import Store
 from kbgym.tools import render
@@ -104,13 +105,13 @@ class Desk:
 
     def _stale(self, store: Store) -> dict[str, Key]:
         """Indexes whose facts changed and whose key is known."""
-        keys = {index: index_key(store[index].text) for index in self._changed if index in store}
-        return {index: key for index, key in keys.items() if key is not None}
+        keys = self.agenda.indexes.key
+        return {index: keys[index] for index in self._changed if index in store and index in keys}
 
     def errands(self, store: Store, question: str = "") -> tuple[Errand, ...]:
         """What to work on, best first: indexes whose facts changed, to be gone over again, then the agenda."""
         stale = self._stale(store)
-        anew = (Errand(key.kind, key.value, "unfinished", then=key.then) for key in stale.values())
+        anew = (self.agenda.changed(key) for key in stale.values())
         return (*anew, *(e for e in self.agenda.errands(question) if e.index not in stale and not self._in_vain(e)))
 
     def _in_vain(self, errand: Errand) -> bool:

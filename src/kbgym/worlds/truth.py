@@ -6,6 +6,7 @@
     friend, child, ... of P  everybody in that relation to P    a document telling the relation's last step, from
     child.child ... of P                                        either end: for a grandchild, "G is a child of C"
     friend.job of P          P's friends                        a friend's job document
+    job.city = V             everybody with the job V           the document that gives this person's city
 
 So a birth date does not belong under a city, whoever's it is; "P is the father of C" does not belong under P's
 grandchildren, since it is about no grandchild. Under a person any document that names the person belongs, but only the
@@ -138,9 +139,10 @@ class PeopleTruth:
         return self._serving[key]
 
     def _resolve(self, key: Key) -> tuple[frozenset[str], Serving]:
-        if key.kind in ATTRIBUTES:
-            holders = self.graph.members((key.kind,)).get((key.value,), [])
-            return self._gathered((person, [(key.kind, person.id)]) for person in holders)
+        kind, _, asked = key.kind.partition(".")
+        if kind in ATTRIBUTES:
+            holders = self.graph.members((kind,)).get((key.value,), [])
+            return self._gathered((person, [(asked or kind, person.id)]) for person in holders)
         person = self.graph.named.get(key.value)
         if person is None:
             return frozenset(), {}

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kbgym.agents.base import documents
-from kbgym.agents.reference.kinship import HALVES, path
-from kbgym.agents.reference.language import Fact, Key, facts, is_index
+from kbgym.agents.reference.language import Fact, facts, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import CountEach, Having, People, Person, Query, Related, parse_question
+from kbgym.naming import Key
+from kbgym.naming.relations import HALVES, path
 from kbgym.policy import Backward
 
 Shown = tuple[str, str]

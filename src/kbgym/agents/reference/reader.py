@@ -13,8 +13,7 @@ from collections.abc import Generator, Iterable
 from kbgym.actions import Action, Answer, Read, Search
 from kbgym.agents.base import Plan, PlannedPolicy, documents
 from kbgym.agents.reference.derived import far_side, first_step
-from kbgym.agents.reference.kinship import GENDERED, path
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts, index_text, is_index
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts, index_text, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import (
     Both,
@@ -32,6 +31,8 @@ from kbgym.agents.reference.questions import (
     parse_question,
 )
 from kbgym.agents.reference.wording import listing_query, queries_about, query_for
+from kbgym.naming import Key
+from kbgym.naming.relations import GENDERED, path
 from kbgym.policy import Forward, View
 
 # Up to this many candidates it is cheaper to look each one up than to enumerate a second set.

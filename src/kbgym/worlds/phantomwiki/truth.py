@@ -7,6 +7,7 @@
                                                                M, N."), and the member's own that names P from the other
                                                                end ("The father of M is P.")
     child.daughter of P       everybody at the path's end      the same for the last step
+    job.birth = V             everybody with the job V         the document that gives this person's date of birth
 
 A document here lists everybody in one relation, so it may serve several members. Kinship that no sentence tells is a
 path over what they do tell: an uncle is `parent.brother`. The words of the documents are never looked at.
@@ -83,8 +84,10 @@ class WikiTruth:
         return self._serving[key]
 
     def _resolve(self, key: Key) -> tuple[frozenset[str], Serving]:
-        if key.kind in ATTRIBUTES:
-            return self._gathered({id: [self._told.get((id, key.kind))] for id in self._holders.get(key, ())})
+        kind, _, asked = key.kind.partition(".")
+        if kind in ATTRIBUTES:
+            holders = self._holders.get(Key(kind, key.value), ())
+            return self._gathered({id: [self._told.get((id, asked or kind))] for id in holders})
         person = self._ids.get(key.value)
         if person is None:
             return frozenset(), {}
