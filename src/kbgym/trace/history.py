@@ -166,8 +166,10 @@ OF_A_PASS = (Began, Acted, Ended, Graded)
 class Entry(msgspec.Struct, frozen=True):
     """One iteration: what was asked, how it went, what it did to the store. `undone` by a later rollback, perhaps.
 
-    Lessons under way side by side may end in another order than they began: `commit` is the state of the store in which
-    this one is whole (`RUN@commit`), and the store's size is the size then.
+    Of `edits`, `merges` are documents folded into another, as the ledger counts them, and `refused` are adds of what
+    the store says already, which change nothing. Lessons under way side by side may end in another order than they
+    began: `commit` is the state of the store in which this one is whole (`RUN@commit`), and the store's size is the
+    size then.
     """
 
     iteration: int
@@ -227,7 +229,7 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
     found: dict[str, object] = {}
     agents: dict[str, str] = {}
     notes: list[str] = []
-    edits = dict.fromkeys(("adds", "edits", "merges", "deletes", "links", "unlinks"), 0)
+    edits = dict.fromkeys(("adds", "refused", "edits", "merges", "deletes", "links", "unlinks"), 0)
     errors = 0
     for event in events:
         match event:
@@ -260,8 +262,8 @@ def _edits(event: Acted) -> dict[str, int]:
             return {"adds": 1}
         case Edited():
             return {"edits": 1}
-        case Merged():
-            return {"merges": 1}
+        case Merged(_, gone):  # only an edit folds a document into another; an add that says nothing new does nothing
+            return {"refused": 1} if gone is None else {"merges": 1}
         case Deleted():
             return {"deletes": 1}
         case Linked(_, linked):
