@@ -204,6 +204,21 @@ def test_a_search_that_ended_among_documents_that_name_the_person_is_looked_at_o
     assert sought(agenda, "Ann Bell") == []
 
 
+def test_the_jobs_of_brothers_wait_until_one_knows_who_is_a_brother():
+    agenda = Agenda()
+    agenda.note_question("What is the job of the brother of Ann Bell?")
+    siblings = ("Cy", "Gus", "Ida")
+    lines = [f"[p{name}] Max Bell is the father of {name} Bell." for name in ("Ann", *siblings)]
+    lines += [f"[j{name}] {name} Bell's job is tanner." for name in siblings]
+    lines += [f"[c{name}] {name} Bell is the father of {name} Dow." for name in siblings[:2]]
+    agenda.note_turn(Search("x"), "\n".join(lines))
+    index(agenda, "n1", Key("person", "Ann Bell"), "pAnn")
+    assert not any(errand.then for errand in agenda.errands("")), "Ida may be a brother or a sister"
+    agenda.note_turn(Search("y"), "[c3] Ida Bell is the mother of Ida Dow.")
+    (errand,) = [one for one in agenda.errands("") if one.then]
+    assert (errand.text, [id for id, _ in errand.known]) == ("Jobs of brothers of Ann Bell", ["jCy", "jGus"])
+
+
 def test_a_deleted_index_or_document_is_forgotten(agenda):
     agenda.note_turn(Search("job is tanner", 1), shown("d1", "d2"))
     index(agenda, "n1", Key("job", "tanner"), "d1", "d2")

@@ -28,6 +28,7 @@ from kbgym.agents.reference.questions import further_keys, named_keys, parse_que
 from kbgym.agents.reference.searching import goes_on, is_doubtful, members_on, searches_for
 from kbgym.agents.reference.seen import BASE, Seen
 from kbgym.naming import Key
+from kbgym.naming.relations import GENDERED
 from kbgym.policy import Errand, Lookup, Reason
 
 LENGTH = 32  # more than a pass has actions: some errands are a single search
@@ -236,4 +237,10 @@ class Agenda:
         if not key.then:
             return len(self.seen.under(key)) > 1
         people = self.seen.people(key)
-        return len(people) > 1 and all(self.seen.has_stated(key.then, person) for person in people)
+        if not all(self.seen.has_stated(key.then, person) for person in people) or len(people) < 2:
+            return False
+        # Of brothers one knows all only where one knows of every sibling who is one.
+        memory = self.seen.memory
+        if memory.lists or key.kind not in GENDERED:
+            return True
+        return all(memory.related("gender", other) for other in memory.related(GENDERED[key.kind][0], key.value))

@@ -7,6 +7,7 @@ attribute nearly everybody has, this person has too. Nothing is expected of a st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from kbgym.agents.reference.language import Fact, facts
@@ -33,21 +34,26 @@ class Expected:
 
     def __init__(self) -> None:
         self._own: dict[str, dict[Told, None]] = {}
+        self._kinds: Counter[tuple[str, str]] = Counter()  # how many documents of each kind a person has
         self._implied: dict[str, dict[Told, None]] = {}
 
     def learn(self, stated: Iterable[Fact]) -> None:
         for fact in stated:
-            self._own.setdefault(fact.about, {})[_own(fact)] = None
+            own, told = self._own.setdefault(fact.about, {}), _own(fact)
+            self._kinds[fact.about, told[0]] += told not in own
+            own[told] = None
             other = fact.value if fact.about == fact.subject else fact.subject
             if fact.relation in _OTHER_END and not fact.whole:
                 self._implied.setdefault(other, {})[_OTHER_END[fact.relation], fact.about] = None
 
     def forget(self, stated: Iterable[Fact]) -> None:
         for fact in stated:
-            self._own.get(fact.about, {}).pop(_own(fact), None)
+            own, told = self._own.get(fact.about, {}), _own(fact)
+            self._kinds[fact.about, told[0]] -= told in own
+            own.pop(told, None)
 
     def has(self, person: str, kind: str) -> bool:
-        return any(relation == kind for relation, _ in self._own.get(person, ()))
+        return self._kinds[person, kind] > 0
 
     def share(self, people: Iterable[str], kind: str) -> float:
         """How many of these people have a document of this kind."""
