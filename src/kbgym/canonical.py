@@ -116,6 +116,14 @@ def read_value(path: Path, type: type[T]) -> T:
         raise Damaged(f"{path}: {error}.") from error
 
 
+def fitting(path: Path, found: Any, type: type[T]) -> T:
+    """What was read of a JSON file, as a value of this type."""
+    try:
+        return msgspec.convert(found, type)
+    except msgspec.ValidationError as error:
+        raise Damaged(f"{path}: {error}.") from error
+
+
 def read_lines(path: Path, type: type[T]) -> Iterator[T]:
     """The values of a JSONL file; a line that does not fit is named by its number."""
     decoder = Decoder[T](type)

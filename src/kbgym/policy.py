@@ -6,7 +6,7 @@ policy object plays one pass; it may remember what it likes, but everything it n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Literal, Protocol
 
 import msgspec
@@ -31,24 +31,49 @@ class Forward(msgspec.Struct, frozen=True, tag="forward"):
     question: str
 
 
+class Lookup(msgspec.Struct, frozen=True):
+    """A search that finds members of a key: its words, and the first page nobody has looked at.
+
+    `members` is how many the page before it had, None where no page was looked at. It is after documents of these
+    `kinds` (all of the key's, where none are named) and at most so many pages long (0: until they end). One that
+    `seeks` a document is over when a sentence was seen that begins so.
+    """
+
+    query: str
+    page: int = 1
+    members: int | None = None
+    kinds: tuple[str, ...] = ()
+    most: int = 0
+    seeks: tuple[str, ...] = ()
+
+
+# Why a key is worth work: this question names it; an earlier one did; its index misses a document that was seen; other
+# documents imply one it does not have; facts under it changed; nobody named it, but questions ask for its kind.
+Reason = Literal["named", "asked", "incomplete", "doubted", "changed", "sibling"]
+
+
 class Errand(msgspec.Struct, frozen=True):
     """A key worth an index, as the agenda knows it from the trace.
 
-    `named` by this question, `unfinished` since an earlier one, or a `sibling`: unasked so far, of a kind questions ask
-    for. `known` are documents that belong under it, as (id, text); `page` is the first page of its search nobody has
-    looked at. With an `index`, `known` is what that index does not link yet. With `then` the key is one step further
-    (the cities of everybody with a job) and `known` is all there is; with `part` it is what lies between two values
-    there, and parts that have an index stand among what is known of the whole.
+    `text` is the sentence its index has or is to be given. `known` are documents that belong under it and are not
+    linked, as (id, text), `linked` those that are, `lookups` what is still to be searched for: without any, `known` is
+    all there is. With `then` the key is one step further (the cities of everybody with a job).
     """
 
     kind: str
     value: str
-    reason: Literal["named", "unfinished", "sibling"]
+    reason: Reason
     known: tuple[tuple[str, str], ...] = ()
-    page: int = 1
+    lookups: tuple[Lookup, ...] = ()
     index: str | None = None
     then: str = ""
-    part: tuple[str, str] | None = None
+    text: str = ""
+    linked: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> int:
+        """The fewest actions that complete it: a page for each search, adding the index, linking."""
+        return len(self.lookups) + (self.index is None) + 1
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):
@@ -92,15 +117,19 @@ class Agenda(Protocol):
     It is told every question and every turn in the order of the trace, live or replayed, and keeps nothing on disk.
     """
 
-    def note_question(self, text: str) -> None: ...
+    def note_question(self, text: str, lesson: Hashable = None) -> None:
+        """A question was asked, in a lesson that is under way from now on."""
 
     def note_turn(self, action: Action, observation: str) -> None: ...
 
-    def errands(self, question: str) -> tuple[Errand, ...]:
-        """What to work on after this question, best first."""
+    def errands(self, question: str, lesson: Hashable = None) -> tuple[Errand, ...]:
+        """What to work on after this question, best first; what a lesson is given, no other is until it gives back."""
 
-    def errand_of(self, text: str) -> Errand | None:
-        """To go over the index of this text again; None where the text names no key."""
+    def give_back(self, lesson: Hashable) -> None:
+        """A lesson is over: what it was given and did not finish is anybody's again."""
+
+    def errand_of(self, index: str) -> Errand | None:
+        """To go over this index again, since facts under it changed; None where its key is not known."""
 
     def index_text(self, errand: Errand) -> str:
         """What an index for it is called."""

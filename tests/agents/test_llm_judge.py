@@ -73,7 +73,7 @@ def test_a_good_judge_passes_the_self_test() -> None:
 
 def test_a_model_behind_the_guard() -> None:
     """The whole way: an add, a near neighbour, a model asked over HTTP, a merge with its verdict recorded."""
-    store = Store([source("d1", "People who live in the city of Lund.")])
+    store = Store([source("d1", "The ferry to Lund sails at noon.")])
     engine = Engine(HashEmbedder())
     engine.load((record.id, record.text) for record in store)
 
@@ -85,7 +85,7 @@ def test_a_model_behind_the_guard() -> None:
         async def scene() -> None:
             models = Models(Options(base_url=server.url), quick())
             environment = Environment(store, engine, LLMJudge(models, "llm:local/m"))
-            step = await environment.step(Add("All people who live in the city of Lund."), "curator")
+            step = await environment.step(Add("The ferry to Lund sails at noon sharp."), "curator")
             assert step.result == Merged("d1")
             assert step.verdict is not None
             assert step.verdict.checks[0].judge == "llm:local/m"

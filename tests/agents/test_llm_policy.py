@@ -22,7 +22,7 @@ from kbgym.grading import grade
 from kbgym.llm.asking import Flawed
 from kbgym.llm.errors import Outage, TooLong
 from kbgym.llm.values import Call, Reply
-from kbgym.policy import AgentFailed, Backward, Errand, Forward, Turn, View
+from kbgym.policy import AgentFailed, Backward, Errand, Forward, Lookup, Turn, View
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
@@ -201,13 +201,17 @@ def test_the_backward_task_carries_the_whole_forward_pass() -> None:
 
 
 def test_the_agenda_is_told_with_its_documents_as_data() -> None:
-    errand = Errand("city", "Lund", "unfinished", (("d7", "Anna lives in Lund."),), 3, "i1")
+    known = (("d7", "Anna lives in Lund."), ("d2", "Sentence 2."))
+    lookup = Lookup("lives in the city of Lund", 3, 4)
+    errand = Errand("city", "Lund", "incomplete", known, (lookup,), "i1", text="Residents of Lund", linked=("d1", "d3"))
     task = msgspec.structs.replace(BACKWARD, agenda=(errand,))
     (message,) = request_for(View("curator", task, (), 30), SETTINGS).messages
-    assert (
-        "- city Lund (begun after an earlier question): index [i1] exists; next page of its search: 3" in message.text
-    )
-    assert as_data("[d7] Anna lives in Lund.") in message.text
+    for part in (
+        '- "Residents of Lund" (its index misses documents that were seen); its index is [i1], 2 links; ',
+        'not linked: [d7], [d2]; search for "lives in the city of Lund", page 3 (the page before had 4); at least 2 ',
+    ):
+        assert part in message.text
+    assert as_data("[d7] Anna lives in Lund.") in message.text, "and no document the forward pass shows already"
 
 
 def test_the_constraints_of_the_paper_are_in_the_skill() -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from kbgym.actions import Add, Answer, Delete, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import IndexKey, facts, index_text, is_index
+from kbgym.agents.reference.language import facts, index_text, is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import play
+from kbgym.naming import IndexKey
 from kbgym.policy import Backward, Forward, View
 from kbgym.store import Store, source
 from kbgym.worlds.people import TEMPLATES, generate, pool

@@ -11,7 +11,7 @@ import pytest
 from kbgym.actions import Add, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.derived import derived_keys, far_side, first_step
-from kbgym.agents.reference.language import Fact, IndexKey, index_key, index_text, is_index
+from kbgym.agents.reference.language import Fact, index_text, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import Having, NamedPerson, named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
@@ -19,6 +19,7 @@ from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.grading import set_f1
+from kbgym.naming import IndexKey, worded_key
 from kbgym.policy import Backward, Forward
 from kbgym.store import Store, source
 from kbgym.worlds.people import Sizes
@@ -212,7 +213,7 @@ def test_the_far_side_of_a_last_step(fact, relation, whom):
 
 def test_a_date_is_filed_under_itself_and_found_at_once():
     key = IndexKey("born", "0123-04-05")
-    assert index_text(key) == "0123-04-05" and is_index("0123-04-05", key) and index_key("0123-04-05") == key
+    assert index_text(key) == "0123-04-05" and is_index("0123-04-05", key) and worded_key("0123-04-05") == key
     env = environment(lists())
     question = "Who is the person whose date of birth is 0123-04-05?"
     curate(env, question, ("Ann Ash",))

@@ -77,6 +77,26 @@ def test_the_screen_fits_and_names_what_is_wrong(run):
         assert part in text
 
 
+def test_every_incomplete_index_is_named_with_what_it_misses(tmp_path):
+    world = family()
+    ids = documents(world)
+    live = Live(tmp_path / "run", [source(document.id, document.text) for document in world.documents])
+    world.save(live.path / "world")
+    people = ("Ada Alm", "Bo Alm", "Cy Alm", "Dot Alm", "Fay Alm")
+    for number, name in enumerate(people, 1):
+        live.act(Add(name))
+        own = next(id for text, id in ids.items() if text.startswith(f"{name} lives"))
+        live.act(LinkMany(f"n{number}", (own,)))
+    live.commit()
+    live.close()
+    text = screen(live.path)
+    assert f"incomplete indexes: {len(people)}" in text
+    lines = [line for line in text.splitlines() if " misses " in line and " of " in line]
+    assert [name for name in people if any(f'"{name}" misses' in line for line in lines)] == list(people)
+    assert any("Cy Alm is married to Eve Ek" in line for line in lines), "what is missing, not what is there"
+    assert any(line.startswith("- ") and "audit" in line and "--json" in line for line in text.splitlines())
+
+
 def test_only_commands_that_exist_are_proposed(run):
     for text in (screen(run), "\n".join(audit(run)["next"])):
         proposed = [line.partition("kbgym ")[2].split()[0] for line in text.splitlines() if ": kbgym " in line]

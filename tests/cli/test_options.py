@@ -1,4 +1,4 @@
-"""The options that are off in the paper's protocol, as a user turns them on: ranking, levels, admission."""
+"""The options that are off in the paper's protocol, as a user turns them on: ranking, admission."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from test_train_exam import kbgym
 
 from kbgym.actions import Found
-from kbgym.agents.reference.language import index_key
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Acted, Genesis, Noted
 from kbgym.trace.folder import StoreFolder
@@ -18,7 +17,6 @@ from kbgym.worlds.people import generate
 SMALL = ("--questions", "20", "--epochs", "1", "--embedder", "hash", "--strategy", "class")
 OPTIONS = {
     "ranking": ("--ranking", "apart"),
-    "levels": ("--levels", "4"),
     "admission": ("--admission", "3"),
 }
 
@@ -40,7 +38,7 @@ def trained(request, world, tmp_path_factory) -> tuple[str, Path]:
 
 def test_the_run_and_its_trace_say_so_and_it_does_something(trained):
     name, out = trained
-    value = {"ranking": "apart", "levels": 4, "admission": 3}[name]
+    value = {"ranking": "apart", "admission": 3}[name]
     folder = StoreFolder(out)
     genesis = folder.events[0]
     assert isinstance(genesis, Genesis) and genesis.settings[name] == value
@@ -48,9 +46,6 @@ def test_the_run_and_its_trace_say_so_and_it_does_something(trained):
     if name == "ranking":
         pages = [len(e.result.ids) for e in folder.events if isinstance(e, Acted) and isinstance(e.result, Found)]
         assert max(pages) > PAGE_SIZE
-    elif name == "levels":
-        keys = [index_key(record.text) for record in folder.store() if record.flag == "authored"]
-        assert any(key is not None and key.part is not None for key in keys)
     else:
         assert [e for e in folder.events if isinstance(e, Noted) and e.kind == "admission"]
 
@@ -95,12 +90,28 @@ def test_an_old_run_without_these_settings_is_read(world, tmp_path):
     assert kbgym(*arguments)[0] == 0 and kbgym("exam", str(out), "--set", "eval")[0] == 0
 
 
+def test_a_run_that_had_levels_off_goes_on_and_one_that_split_its_indexes_is_replayed_only(world, tmp_path):
+    out = tmp_path / "run"
+    arguments = ("train", "--world", world, "--out", str(out), *SMALL)
+    assert kbgym(*arguments)[0] == 0
+    whole = (out / "trace.jsonl").read_bytes()
+    header = json.loads((out / "run.json").read_text())
+    header["settings"]["levels"] = 0
+    (out / "run.json").write_text(json.dumps(header))
+    (out / "trace.jsonl").write_bytes(whole[: len(whole) // 2])
+    assert kbgym(*arguments)[0] == 0 and (out / "trace.jsonl").read_bytes() == whole
+    header["settings"]["levels"] = 40
+    (out / "run.json").write_text(json.dumps(header))
+    code, _, error = kbgym(*arguments)
+    assert code == 2 and "levels 40, which this version does not have" in error
+    assert (out / "trace.jsonl").read_bytes() == whole
+    assert kbgym("replay", str(out))[0] == 0 and kbgym("exam", str(out), "--set", "eval")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--ranking", "best"), "'best' is not one of"),
-        (("--levels", "1"), "x>=2"),
-        (("--strategy", "paper", "--levels", "9"), "only the strategy class"),
         (("--admission", "3", "--batch-size", "2"), "one lesson at a time"),
     ],
 )

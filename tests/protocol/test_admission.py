@@ -8,11 +8,12 @@ import pytest
 
 from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import IndexKey, index_text
+from kbgym.agents.reference.language import index_text
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import encode
 from kbgym.environment import Environment
+from kbgym.naming import IndexKey
 from kbgym.observations import documents, render
 from kbgym.policy import Backward, Errand
 from kbgym.protocol.asking import askings

@@ -274,7 +274,30 @@ def test_the_backward_pass_is_given_the_agendas_errands_where_there_is_an_agenda
         assert all(
             errand.value in question for question, agenda in given for errand in agenda if errand.reason == "named"
         )
-        assert any(errand.reason == "unfinished" for _, agenda in given for errand in agenda), "of earlier questions"
+        assert any(errand.reason == "asked" for _, agenda in given for errand in agenda), "of earlier questions"
+
+
+def test_no_two_lessons_side_by_side_are_given_the_same_key(tmp_path, start):
+    under_way = []
+    most = 0
+
+    class Slow:
+        async def act(self, view):
+            nonlocal most
+            keys = {(errand.kind, errand.value, errand.then) for errand in view.task.agenda}
+            assert keys and not any(keys & others for others in under_way)
+            under_way.append(keys)
+            most = max(most, len(under_way))
+            await asyncio.sleep(0.01)
+            under_way.remove(keys)
+            return Done()
+
+    settings = Settings(questions=10, epochs=1, embedder="hash", eval=False, strategy="class", batch_size=3)
+    trainer = start(tmp_path / "run", settings)
+    trainer.agents = Agents(trainer.agents.reader, Slow)
+    asyncio.run(trainer.train())
+    ends = [event.outcome for event in StoreFolder(tmp_path / "run").events if isinstance(event, Ended)]
+    assert most > 1 and "agent_failed" not in ends
 
 
 BATCH = Settings(questions=20, epochs=2, batch_size=8, embedder="hash", eval=False)

@@ -55,6 +55,41 @@ DIFFERENT = [
     ("Bo Ek is never not in Lund.", "Bo Ek is not in Lund."),
     ("Nobody is not in Lund.", "Nobody is in Lund."),
     ("Anna Anna Berg sings.", "Anna Berg sings."),  # a name said twice is another name
+    ("The range x..y holds y.", "The range x...y holds y."),  # signs of code
+    ("A value of the type &T.", "A value of the type *T."),
+    ("Both are checked with a && b.", "Both are checked with a || b."),
+    ("The flag -v prints more.", "The flag --v prints more."),
+    ("Call store.put first.", "Call store put first."),
+    ("The name std::move is used.", "The name std:move is used."),
+    ("It holds []int.", "It holds int."),
+    ("Set a_b to one.", "Set a b to one."),
+    ("Match a & b & c.", "Match a & b c."),
+]
+# Indexes of one key in other words; the pairs below look like that and are not.
+ONE_KEY = [
+    ("The job of these people is interpreter.", "People whose job is interpreter."),
+    ("Interpreters.", "People whose job is interpreter."),
+    ("People who work as interpreters", "The job of these people is interpreter."),
+    ("Ferrymen", "People whose job is ferryman"),
+    ("Chess enthusiasts", "People whose hobby is chess."),
+    ("Kiruna residents", "People who live in the city of Kiruna"),
+    ("About Odile Calder.", "Odile Calder"),
+    ("Everything known about Odile Calder", "Odile Calder"),
+    ("Odile Calder's children", "Children of Odile Calder."),
+    ("Cities of everybody with the job tanner", "Cities of people whose job is tanner"),
+]
+OTHER_KEYS = [
+    ("Interpreter", "People whose job is interpreter."),  # may be a name, or a page of that title
+    ("Interpreters in Lund.", "People whose job is interpreter."),
+    ("People whose job is planner", "People whose job is city planner"),
+    ("People whose job is interpreter.", "People whose hobby is interpreter."),
+    ("Jobs of friends of Ann Bell", "Friends of Ann Bell"),
+    ("Ann Bell's job is interpreter.", "People whose job is interpreter."),
+    ("People whose job is not interpreter", "People whose job is interpreter"),
+    ("Known issues", "Issues"),
+    ("Friends of Ann Bell", "Ann Bell"),
+    ("People who enjoy x..y", "People whose hobby is x...y"),
+    ("About &T", "About *T"),
 ]
 
 
@@ -68,6 +103,20 @@ def test_paraphrases_of_an_index_sentence_are_duplicates(one: str, other: str) -
 def test_the_rule_sees_direction_negation_names_and_numbers(one: str, other: str) -> None:
     assert not asyncio.run(RuleJudge().duplicate(one, other))
     assert not asyncio.run(RuleJudge().duplicate(other, one))
+
+
+@pytest.mark.parametrize(("one", "other"), ONE_KEY)
+def test_two_indexes_of_one_key_are_one_however_far_apart_their_words(one: str, other: str) -> None:
+    for text, there in ((one, other), (other, one)):
+        judge = Recording()
+        given = asyncio.run(verdict(text, [("a", 0.4), ("b", 0.3)], {"a": "Something.", "b": there}.__getitem__, judge))
+        assert given == Verdict((Check("b", 0.3, "key", True),)) and judge.asked == []
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_KEYS)
+def test_what_names_another_key_or_none_is_no_duplicate(one: str, other: str) -> None:
+    for text, there in ((one, other), (other, one)):
+        assert asyncio.run(verdict(text, [("b", 0.99)], lambda _: there, RuleJudge())).duplicate_of is None  # noqa: B023
 
 
 class Recording:

@@ -12,7 +12,7 @@ from playing import ACTIONS, Live
 
 from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany, Unlink
 from kbgym.errors import BadInput
-from kbgym.store import Record, Store, source
+from kbgym.store import Record, Store, ledger, source
 from kbgym.trace.events import Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import Author, Blame, Difference, LinkChange, TextChange, blame, diff, log
@@ -108,6 +108,14 @@ class TestBlame:
 
 
 class TestLog:
+    def test_an_add_of_what_is_there_is_refused_and_no_merge(self, live: Live) -> None:
+        """`log` and the ledger count the same merges."""
+        live.act(Add("bo ek works as a baker"))
+        live.commit()
+        entries = log(StoreFolder(live.path).events)
+        assert entries[-1].edits == {"refused": 1}
+        assert sum(entry.edits.get("merges", 0) for entry in entries) == ledger(live.store).merged == 1
+
     def test_an_entry_an_iteration(self, live: Live) -> None:
         live.rollback(1, "a bad idea")
         live.close()
@@ -122,6 +130,7 @@ class TestLog:
             {"merges": 1, "links": 1},
             {},
         ]
+        assert sum(entry.edits.get("merges", 0) for entry in entries[:3]) == 1
         assert (second.f1, third.f1, third.errors) == (0.25, None, 1)
         assert [entry.undone for entry in entries] == [False, True, True, False]
         assert (back.rollback_to, back.reason, back.position) == (1, "a bad idea", 1)

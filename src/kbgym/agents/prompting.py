@@ -13,8 +13,10 @@ from importlib.resources import files
 import msgspec
 
 from kbgym.actions import Action, Invalid
+from kbgym.agents.errands import told
 from kbgym.canonical import digest, encode
 from kbgym.llm.values import Call, Message
+from kbgym.observations import documents
 from kbgym.policy import Backward, Errand, Forward, Task, Turn, View
 from kbgym.tools import Role
 
@@ -25,11 +27,6 @@ _VERDICTS = {
     "out of budget": "It ran out of actions before it answered.",
     "wrong": "It answered wrongly.",
     "right": "It answered correctly.",
-}
-_REASONS = {
-    "named": "named in this question",
-    "unfinished": "begun after an earlier question",
-    "sibling": "of a kind that questions ask for",
 }
 _MOST_ERRANDS, _MOST_KNOWN = 8, 40
 # What could end the data or pass for a chat template's own marks.
@@ -105,7 +102,7 @@ def task_block(task: Task) -> str:
                     f"Correct answer: {_plain(golds[0])}{also}",
                     "Name the keys this question mentions. See to it that each has a complete index: build what is "
                     "missing, extend what is partial, change nothing where they are complete.",
-                    *_agenda(agenda),
+                    *_agenda(agenda, forward),
                 ]
             )
 
@@ -119,23 +116,18 @@ def call_of(action: Action, id: str) -> Call:
     return Call(fields.pop("tool"), encode(fields).decode(), id)
 
 
-def _agenda(errands: tuple[Errand, ...]) -> list[str]:
-    """What earlier passes saw and left, if the strategy keeps count of that."""
+def _agenda(errands: tuple[Errand, ...], forward: tuple[Turn, ...]) -> list[str]:
+    """What earlier passes saw and left, if the strategy keeps count; a document is told once."""
     if not errands:
         return []
+    visible = {id for turn in forward for id, _ in documents(turn.observation)}
     lines = ["Keys worth an index, the most useful first:"]
     for errand in errands[:_MOST_ERRANDS]:
-        then = f", and then its {errand.then}" if errand.then else ""
-        if errand.part is not None:
-            then += f" from {_plain(errand.part[0])} to {_plain(errand.part[1])}"
-        there = f"index [{errand.index}] exists" if errand.index else "no index yet"
-        lines.append(
-            f"- {errand.kind} {_plain(errand.value)}{then} ({_REASONS[errand.reason]}): {there}; next page of "
-            f"its search: {errand.page}"
-        )
-        if errand.known:
-            known = "\n".join(f"[{id}] {text}" for id, text in errand.known[:_MOST_KNOWN])
-            lines.append(f"  belonging to it and not linked yet:\n{as_data(known)}")
+        line, unseen = told(errand, visible)
+        lines.append(f"- {_plain(line)}")
+        if unseen:
+            lines.append(as_data("\n".join(f"[{id}] {text}" for id, text in unseen[:_MOST_KNOWN])))
+        visible |= {id for id, _ in unseen}
     return ["\n".join(lines)]
 
 

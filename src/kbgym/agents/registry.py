@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection
-from functools import partial
 
 from kbgym.agents.hand import HandAgent
 from kbgym.agents.judge import LLMJudge
@@ -30,7 +29,6 @@ def make_agent(
     role: Role,
     models: Models | None = None,
     strategy: str = "paper",
-    levels: int = 0,
     *,
     about: str = "",
     indexes: bool = True,
@@ -44,7 +42,7 @@ def make_agent(
     if trusted is not None:
         refuse_stranger(name, trusted)
     if name == "reference":
-        return ReferenceReader if role == "reader" else partial(ReferenceCurator, levels)
+        return ReferenceReader if role == "reader" else ReferenceCurator
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
     if name == "hand" or name.startswith("hand:"):

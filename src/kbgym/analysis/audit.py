@@ -124,8 +124,10 @@ class Auditor:
         return Audit(tuple(self.index(record) for record in authored), self.truth is not None)
 
     def key(self, record: Record) -> Key | None:
-        """The key an authored document names; None for an original, or where no single key is named."""
-        return self._resolver.key(record.text) if self._resolver and record.flag == "authored" else None
+        """The key of an authored document, by its words or else by most of what it links to; None for an original."""
+        if self._resolver is None or record.flag != "authored":
+            return None
+        return self._resolver.key(record.text, [self.store[target].text for target in record.links])
 
     def shape(self, record: Record) -> Shape:
         if self.truth and self._resolver:

@@ -166,7 +166,7 @@ def advice(health: Health, place: str) -> list[Advice]:
     if whole := health.incomplete:
         members = sum(len(index.missing) for index in whole)
         sentence = f"{_many(len(whole), 'index', 'indexes')} {_miss(whole)} {_many(members, 'member')}"
-        found.append(Advice(f"{sentence}, {whole[0].id} most", f"store read {place} {quote(whole[0].id)}"))
+        found.append(Advice(f"{sentence}, {whole[0].id} most; what each misses", f"audit {place} --json"))
     if health.duplicates:
         group = (*health.same_texts, *health.same_keys)[0]
         sentence = f"{_many(health.duplicates, 'document')} repeat what another says, such as {' and '.join(group[:2])}"

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kbgym.agents.reference.language import facts
-from kbgym.analysis.keys import NUMBERS, Resolver, steps_in, words_of
+from kbgym.analysis.keys import NUMBERS, Resolver, steps_in
 from kbgym.characters import number_in
+from kbgym.naming import tokens, words_of
 from kbgym.worlds.truth import ATTRIBUTES, Truth
 from kbgym.worlds.world import Key
 
@@ -54,7 +55,8 @@ def seems_answer(text: str, targets: Sequence[str]) -> bool:
         if about and not _NOBODY.intersection(about):
             return True
     mine = set(words_of(text))
-    names = [{word for word in words_of(target, capitalised=True) if word in mine} for target in targets]
+    written = [" ".join(word for word in tokens(target) if word[0].isupper()) for target in targets]
+    names = [{word for word in words_of(large) if word in mine} for large in written]
     shared = Counter(word for words in names for word in words)
     apart = [words for words in names if any(shared[word] == 1 for word in words)]
     return len(apart) >= 2

@@ -177,10 +177,8 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
         raise BadInput(f"bad settings: {error}.") from error
     if made.strategy not in STRATEGIES:
         raise BadInput(f"there is no strategy {made.strategy!r}; use {' or '.join(STRATEGIES)}.")
-    if made.levels and made.strategy != "class":
-        raise BadInput("levels split the indexes of narrower keys, which only the strategy class builds.")
-    if min(made.levels, made.admission) < 0:
-        raise BadInput("levels and admission are numbers of documents and questions; 0 is off.")
+    if made.admission < 0:
+        raise BadInput("admission is a number of questions; 0 is off.")
     if made.per_source < 0:
         raise BadInput("per_source is a number of documents; 0 is any number.")
     if made.admission and made.batch_size > 1:

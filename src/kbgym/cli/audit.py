@@ -18,6 +18,8 @@ from kbgym.trace.place import Place
 from kbgym.worlds.world import Document
 
 SHOWN = 3
+# Incomplete indexes, and members each misses, that are named on the screen; `--json` has them all.
+INCOMPLETE, MISSING = 12, 5
 
 
 @verb("audit")
@@ -128,11 +130,14 @@ def _links(name: str, suspects: tuple[Suspect, ...]) -> list[str]:
 
 
 def _incomplete(indexes: tuple[Index, ...], began: dict[str, str]) -> list[str]:
+    """Every incomplete index with what it misses: its own documents by their text, other members by name."""
     lines = [f"incomplete indexes: {len(indexes):,}"] if indexes else []
-    for index in indexes[:SHOWN]:
-        missing = ", ".join(began.get(one, one) for one in index.missing[:2])
-        missing += ", ..." if len(index.missing) > 2 else ""
+    for index in indexes[:INCOMPLETE]:
+        missing = ", ".join(began.get(one, one) for one in index.missing[:MISSING])
+        missing += f" and {more:,} more" if (more := len(index.missing) - MISSING) > 0 else ""
         lines.append(f"  {index.id} {_short(index.text, 40)} misses {len(index.missing)} of {index.members}: {missing}")
+    if (more := len(indexes) - INCOMPLETE) > 0:
+        lines.append(f"  and {more:,} more; --json names them all")
     return lines
 
 

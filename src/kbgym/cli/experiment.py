@@ -76,8 +76,8 @@ def run_command(
     """Train and examine: `paper` is the paper's evaluation, `ablation` varies one thing of the training.
 
     An ablation varies the strategy, the budget of a backward pass (15, 30, 60), the training questions (25, 50, 100,
-    200, 400; a generated world then has that many), levels (0, 12, 24 documents; 0 is off), the ranking (paper, apart)
-    or admission (0, 10 questions asked again; 0 is off).
+    200, 400; a generated world then has that many), the ranking (paper, apart) or admission (0, 10 questions asked
+    again; 0 is off).
 
     For every seed: a world, a training for each strategy, the gradient's question groups, and exams of every arm on
     every group. On a given --world the seed decides the order of the questions and which unseen ones are drawn.
@@ -87,7 +87,7 @@ def run_command(
       kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
       kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
       kbgym experiment run ablation --vary budget --out exp/budget
-      kbgym experiment run ablation --vary levels --values 0,8,16 --out exp/levels
+      kbgym experiment run ablation --vary admission --values 0,5,20 --out exp/admission
       kbgym report exp/paper
     """
     where = Where(flags)

@@ -34,8 +34,6 @@ from kbgym.worlds.world import World
 @click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
 @click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
 @click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]")
-@click.option("--levels", type=click.IntRange(min=2), help="Split an index of more documents.  [default: never]")
-@click.option("--no-levels", "levels", flag_value=0, type=int, help="Never split an index.")
 @click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
 @click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [default: paper]")
 @click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")

@@ -25,13 +25,13 @@ import msgspec
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
-from kbgym.canonical import check_name, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
+from kbgym.canonical import check_name, fitting, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
-from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.run import Run, Settings, still_settings
 from kbgym.search.choice import search_named
 from kbgym.store import Store
 from kbgym.sync import run_sync
@@ -48,7 +48,6 @@ SNAPSHOTS = 5  # stores of the first epoch that are examined
 VALUES: dict[str, tuple[int | str, ...]] = {
     "budget": (15, 30, 60),
     "questions": (25, 50, 100, 200, 400),
-    "levels": (0, 12, 24),
     "ranking": RANKINGS,
     "admission": (0, 10),
 }
@@ -124,8 +123,6 @@ def trainings(
         if vary not in VALUES:
             raise BadInput(f"an ablation varies strategy, {' or '.join(VALUES)}, not {vary!r}.")
         for value in values or VALUES[vary]:
-            if vary == "levels" and value and strategy != "class":
-                continue  # no other strategy builds what levels split
             try:
                 changed = settings_with(settings, **{_FIELDS.get(vary, vary): value})
             except BadInput as error:
@@ -164,7 +161,11 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
 def read_plan(folder: Path) -> Plan:
     if not (folder / FILE).exists():
         raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
-    return read_value(folder / FILE, Plan)
+    found = read_value(folder / FILE, dict[str, Any])
+    for training in found["trainings"] if isinstance(found.get("trainings"), list) else ():
+        if isinstance(training, dict):
+            training["settings"] = still_settings(training.get("settings"))
+    return fitting(folder / FILE, found, Plan)
 
 
 def seed_folder(folder: Path, seed: int) -> Path:

@@ -104,7 +104,7 @@ class AgendaFollower:
 
     def _stale(self, store: Store) -> dict[str, Errand]:
         """Indexes whose facts changed and whose key is known, with what it is to go over them again."""
-        found = {index: self.agenda.errand_of(store[index].text) for index in self._changed if index in store}
+        found = {index: self.agenda.errand_of(index) for index in self._changed if index in store}
         return {index: errand for index, errand in found.items() if errand is not None}
 
     def errands(self, store: Store, question: str = "") -> tuple[Errand, ...]:

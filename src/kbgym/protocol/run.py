@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import check_name, pretty, read_value, whole_folder, write_lines, write_whole
+from kbgym.canonical import check_name, fitting, pretty, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput
 from kbgym.observations import Observations
@@ -26,15 +26,17 @@ from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
+# Settings of earlier versions: `levels` split an index of more documents than that, 0 for never.
+_GONE = ("levels",)
+
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
-    The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
-    exams. `levels`: from how many documents on an index is split into parts, 0 for never. `admission`: how many
-    questions are asked again before the edits of a lesson stay, 0 for none. `observations`: how results read. `search`:
-    what a search goes by. `per_source`: how many documents of one page of the source a page of results may have, 0 for
-    any number.
+    The last five are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
+    exams. `admission`: how many questions are asked again before the edits of a lesson stay, 0 for none.
+    `observations`: how results read. `search`: what a search goes by. `per_source`: how many documents of one page of
+    the source a page of results may have, 0 for any number.
     """
 
     questions: int = 100
@@ -51,7 +53,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_size: int = 1
     eval: bool = True
     ranking: Ranking = "paper"
-    levels: int = 0
     admission: int = 0
     observations: Observations = "paper"
     search: SearchKind = "vectors"
@@ -65,16 +66,24 @@ class _Header(msgspec.Struct, frozen=True):
     world: str
 
 
+def still_settings(found: Any) -> Any:
+    """Settings as this version or an earlier one wrote them, without what is no longer a setting."""
+    return {name: found[name] for name in found if name not in _GONE} if isinstance(found, dict) else found
+
+
 class Run:
     """A run folder that exists."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        if not (folder / "run.json").exists():
+        file = folder / "run.json"
+        if not file.exists():
             raise BadInput(f"{folder} is no run: it has no run.json.")
-        header = read_value(folder / "run.json", _Header)
-        check_name(folder / "run.json", header.settings.strategy)  # it names the run's tables and figures
+        found = read_value(file, dict[str, Any])
+        header = fitting(file, {**found, "settings": still_settings(found.get("settings"))}, _Header)
+        check_name(file, header.settings.strategy)  # it names the run's tables and figures
         self.settings, self.world_hash = header.settings, header.world
+        self._gone = {name: value for name in _GONE if (value := found["settings"].get(name))}
         self._world: World | None = None
 
     @classmethod
@@ -82,6 +91,11 @@ class Run:
         """The run at this place, started if there is none. One with other settings or another world is refused."""
         if (folder / "run.json").exists():
             run = cls(folder)
+            for name, value in run._gone.items():
+                raise BadInput(
+                    f"{folder} was started with {name} {value!r}, which this version does not have: it can be "
+                    "replayed and examined, not resumed."
+                )
             if run.settings != settings:
                 changed = [
                     f"{name} {old!r}, not {new!r}"

@@ -155,7 +155,9 @@ class Trainer:
         if self.agenda is None:
             return
         if isinstance(event, Began) and event.phase == "forward":
-            self.agenda.note_question(event.text)
+            self.agenda.note_question(event.text, event.iteration)
+        elif isinstance(event, Ended) and (event.phase == "backward" or event.outcome == "agent_failed"):
+            self.agenda.give_back(event.iteration)
         elif isinstance(event, Acted):
             self.agenda.note_turn(event.action, observation)
 
@@ -257,7 +259,7 @@ class Trainer:
         answer, f1 = begun.grade.answer, begun.grade.f1
         verdict: PassVerdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
         turns = tuple(Turn(step.action, step.observation) for step in begun.forward)
-        agenda = self.agenda.errands(question.text) if self.agenda else ()
+        agenda = self.agenda.errands(question.text, begun.iteration) if self.agenda else ()
         return Backward(question.text, turns, question.golds, f1, verdict, agenda)
 
     def _began(self, iteration: int, phase: Phase, lesson: Lesson) -> Began:

@@ -155,8 +155,10 @@ OF_A_PASS = (Began, Acted, Ended, Graded)
 class Entry(msgspec.Struct, frozen=True):
     """One iteration: what was asked, how it went, what it did to the store. `undone` by a later rollback, perhaps.
 
-    Lessons under way side by side may end in another order than they began: `commit` is the state of the store in which
-    this one is whole (`RUN@commit`), and the store's size is the size then.
+    Of `edits`, `merges` are documents folded into another, as the ledger counts them, and `refused` are adds of what
+    the store says already, which change nothing. Lessons under way side by side may end in another order than they
+    began: `commit` is the state of the store in which this one is whole (`RUN@commit`), and the store's size is the
+    size then.
     """
 
     iteration: int
@@ -217,7 +219,7 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
     agents: dict[str, str] = {}
     notes: list[str] = []
     edits = dict.fromkeys(EDITS.values(), 0)
-    errors = 0
+    errors = refused = 0
     for event in events:
         match event:
             case Began(_, phase, agent, question, text, epoch):
@@ -225,6 +227,8 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 found |= {"question": question, "text": text, "epoch": epoch}
             case Acted(_, _, _, _, Error()):
                 errors += 1
+            case Acted(_, _, _, _, Merged(_, None)):  # an add of what is there; only an edit folds one into another
+                refused += 1
             case Acted(_, _, _, _, result) if edit := EDITS.get(type(result)):
                 edits[edit] += len(result.linked) if isinstance(result, Linked) else 1
             case Ended(_, phase, outcome) if phase != "backward" or "outcome" not in found:
@@ -240,6 +244,7 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 notes.append(kind)
     base = Entry(iteration, commit.iteration, commit.position, commit.documents, commit.links, undone=undone)
     done = {f"{name}s": count for name, count in edits.items() if count}
+    done |= {"refused": refused} if refused else {}
     return msgspec.structs.replace(base, **found, agents=agents, edits=done, errors=errors, notes=tuple(notes))
 
 

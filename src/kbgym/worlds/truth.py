@@ -125,8 +125,11 @@ class PersonTruth(ABC):
         return self._serving[key]
 
     def _resolve(self, key: Key) -> tuple[frozenset[str], Serving]:
-        if key.kind in self.values:
-            return self._gathered({id: [self._document(id, key.kind)] for id in self._holders(key)})
+        kind, _, asked = key.kind.partition(".")
+        if kind in self.values:
+            return self._gathered(
+                {id: [self._document(id, asked or kind)] for id in self._holders(Key(kind, key.value))}
+            )
         person = self.names.get(key.value)
         if person is None:
             return frozenset(), {}

@@ -1,193 +1,250 @@
 """The agenda: what is worth indexing next, worked out from what earlier passes asked and saw, and from nothing else.
 
 It is fed every question and every observation in the order of the trace, live or replayed, so it needs no state of its
-own on disk. First come indexes that miss a document seen since, and keys questions named that nobody finished. Then
-siblings: values seen in documents, of the kinds questions ask for, in the order of what an action on them is worth:
-how often that kind was asked, over how many values it has, over what an index of it costs. Narrower keys (the cities
-of everybody with a job; the friends of a person) cost no search at all once everything under them has been seen.
+own on disk. First come the keys the question names; then indexes that miss a document seen since or one that others
+imply, and keys earlier questions named that nobody finished. Then siblings: values seen in documents, of the kinds
+questions ask for, in the order of what an action on them is worth: how often that kind was asked, over how many values
+it has, over what an index of it costs. Narrower keys (the cities of everybody with a job; the friends of a person) cost
+no search at all once everything under them has been seen.
+
+Lessons may be under way side by side: what a lesson was lent, no other is given until it is over.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import islice
-from typing import Literal
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple
 
-from kbgym.actions import Action, Add, Delete, LinkMany, Search
-from kbgym.agents.reference.language import ATTRIBUTES, IndexKey, facts, index_key, index_text
-from kbgym.agents.reference.levels import holds, stated_value
-from kbgym.agents.reference.members import keys_of, tells
-from kbgym.agents.reference.memory import Memory
+import msgspec
+
+from kbgym.actions import Action, Delete, Search
+from kbgym.agents.reference.expected import lookups_of
+from kbgym.agents.reference.indexes import Indexes
+from kbgym.agents.reference.language import ATTRIBUTES, index_text
+from kbgym.agents.reference.members import INDEXED
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
-from kbgym.agents.reference.wording import query_for
+from kbgym.agents.reference.searching import goes_on, is_doubtful, members_on, searches_for
+from kbgym.agents.reference.seen import BASE, SeenDocuments
+from kbgym.naming import IndexKey
+from kbgym.naming.relations import GENDERED
 from kbgym.observations import documents
-from kbgym.policy import Errand
+from kbgym.policy import Errand, Lookup, Reason
 
-LENGTH = 16
+LENGTH = 32  # more than a pass has actions: some errands are a single search
 # Actions an index costs: about five pages, adding and linking; only the last two where everything was seen already.
 # One relation of a person saves a reader characters but no action, so it waits for whatever saves actions.
 _COST, _COST_SEEN, _COST_RELATION = 7, 2, 20
+# An attribute is expected of everybody when so many of the people with an index have it, and there are so many.
+_USUAL, _ENOUGH = 0.9, 10
 
-_BASE = (*ATTRIBUTES, "person")
 
-Reason = Literal["named", "unfinished", "sibling"]
+class LastPage(NamedTuple):
+    """The last page of a search that was looked at: its number, its texts, those nobody had seen before."""
+
+    number: int
+    texts: tuple[str, ...]
+    new: frozenset[str]
 
 
 class ReferenceAgenda:
     def __init__(self) -> None:
+        self.seen = SeenDocuments()
+        self.indexes = Indexes(self.seen)
         self._asked: Counter[tuple[str, str]] = Counter()
         self._named: dict[IndexKey, None] = {}
         self._named_further: dict[IndexKey, None] = {}
-        self._memory = Memory()
-        self._seen: dict[str, str] = {}
-        self._members: dict[IndexKey, dict[str, None]] = {}
-        self._states: dict[tuple[str, str], str] = {}
-        self._pages: Counter[str] = Counter()
-        self._index: dict[IndexKey, str] = {}
-        self._linked: dict[str, set[str]] = {}
-        self._parts: dict[IndexKey, dict[IndexKey, None]] = {}
-        self._folded: set[IndexKey] = set()  # keys whose index the guard took for another one: not worth trying again
+        self._pages: dict[str, LastPage] = {}  # how far each search was read
+        self._under_way: dict[Hashable, dict[IndexKey, None]] = {}
+        self._usual: list[str] = []
 
     # -- feeding ------------------------------------------------------------------------------------------------------
 
-    def note_question(self, text: str) -> None:
+    def note_question(self, text: str, lesson: Hashable = None) -> None:
+        """A question was asked, in a lesson that is under way from now on."""
         query = parse_question(text)
-        for key in dict.fromkeys(named_keys(query)) if query is not None else ():
+        named = dict.fromkeys(named_keys(query)) if query is not None else {}
+        for key in named:
             self._asked[key.kind, ""] += 1
             self._named[key] = None
+            self.seen.vocabulary.know(key.kind, key.value)
         for key in dict.fromkeys(further_keys(query)) if query is not None else ():
             self._asked[key.kind, key.then] += 1
             self._named_further[key] = None
+        if lesson is not None:
+            self._under_way[lesson] = {key: None for key in named if key not in self._lent(lesson)}
 
     def note_turn(self, action: Action, observation: str) -> None:
         """Take in one action and what came back."""
+        if observation.startswith("Error: "):
+            if isinstance(action, Search) and action.query in self._pages:
+                self._pages[action.query] = LastPage(self._pages[action.query].number, (), frozenset())
+            return
         if isinstance(action, Delete):
-            self._forget(action.id)
-            return
+            self.seen.forget(action.id)
         shown = documents(observation)
+        if isinstance(action, Search):
+            read = self._pages[action.query].number if action.query in self._pages else 0
+            if action.page == read + 1:
+                new = frozenset(text for id, text in shown if id not in self.seen.texts)
+                self._pages[action.query] = LastPage(action.page, tuple(text for _, text in shown), new)
         for id, text in shown:
-            self._see(id, text)
-        if isinstance(action, Search) and shown and action.page == self._pages[action.query] + 1:
-            self._pages[action.query] = action.page
-        if isinstance(action, Add) and shown and (key := index_key(action.text)) is not None:
-            if index_key(shown[0][1]) == key:
-                self._index[key] = shown[0][0]
-                self._linked.setdefault(shown[0][0], set())
-                if key.part is not None:
-                    self._parts.setdefault(key.whole, {})[key] = None
-            else:
-                self._folded.add(key)
-        if isinstance(action, LinkMany) and action.source in self._linked:
-            self._linked[action.source].update(action.targets)
-
-    def _see(self, id: str, text: str) -> None:
-        if self._seen.get(id) == text:
-            return
-        self._forget(id)
-        self._seen[id] = text
-        for key in keys_of(facts(text)):
-            self._members.setdefault(key, {})[id] = None
-        for fact in self._memory.learn(text):
-            if fact.relation in ATTRIBUTES:
-                self._states[fact.relation, fact.subject] = id
-
-    def _forget(self, id: str) -> None:
-        stated = facts(self._seen.pop(id, ""))
-        for key in keys_of(stated):
-            self._members[key].pop(id, None)
-        for fact in stated:
-            self._states.pop((fact.relation, fact.subject), None)
-        if id in self._linked:
-            del self._linked[id]
-            for key in [key for key, index in self._index.items() if index == id]:
-                del self._index[key]
-                self._parts.get(key.whole, {}).pop(key, None)
+            self.seen.see(id, text)
+        self.indexes.note(action, observation)
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def errands(self, question: str) -> tuple[Errand, ...]:
-        """What to work on after this question, best first. A key whose index misses nothing seen is no errand."""
+    def errands(self, question: str, lesson: Hashable = None) -> tuple[Errand, ...]:
+        """What to work on after this question, best first, as things stand now.
+
+        A key whose index misses nothing seen or implied is no errand, nor is one that another lesson has. What is given
+        to a lesson is its own until it is given back; asked again, it is given what is still open, and more.
+        """
         query = parse_question(question)
         named = dict.fromkeys(named_keys(query)) if query is not None else {}
-        chosen = [self._errand(key, "named") for key in named if key not in self._index]
-        chosen += [self._errand(key, "unfinished") for key in self._incomplete()]
-        chosen += [self._errand(key, "unfinished") for key in self._named if key not in named | self._index]
-        further = (key for key in self._named_further if key not in self._index and self._is_ready(key))
-        chosen += [self._errand(key, "unfinished") for key in further]
-        chosen += [self._errand(key, "sibling") for key in islice(self._siblings(), LENGTH)]
-        return tuple(chosen[:LENGTH])
+        taken = self._lent(lesson)
+        self._usual = self._usual_attributes()
+        chosen: dict[IndexKey, Errand] = {}
+        for key, reason in self._open(named):
+            if key in taken or key in chosen:
+                continue
+            errand = self.errand(key, reason)
+            if errand.known or errand.lookups:
+                chosen[key] = errand
+            if len(chosen) == LENGTH:
+                break
+        if lesson is not None:
+            self._under_way[lesson] = dict.fromkeys(key for key in (*named, *chosen) if key not in taken)
+        return tuple(chosen.values())
 
-    def errand_of(self, text: str) -> Errand | None:
-        key = index_key(text)
-        return None if key is None else Errand(key.kind, key.value, "unfinished", then=key.then)
+    def errand_of(self, index: str) -> Errand | None:
+        if (key := self.indexes.key.get(index)) is None:
+            return None
+        errand = self.errand(key, "changed")
+        again = () if key.then or key.kind not in BASE else tuple(searches_for(key, self.seen.memory.lists))
+        return msgspec.structs.replace(errand, lookups=again)
+
+    def give_back(self, lesson: Hashable) -> None:
+        """A lesson is over: what it was lent and did not finish is anybody's again."""
+        self._under_way.pop(lesson, None)
 
     def index_text(self, errand: Errand) -> str:
         return index_text(IndexKey(errand.kind, errand.value, errand.then))
 
-    def _errand(self, key: IndexKey, reason: Reason) -> Errand:
-        index = self._index.get(key)
-        linked = self._linked[index] if index is not None else set()
-        known = tuple((id, self._seen[id]) for id in self._wanted(key) if id not in linked)
-        return Errand(key.kind, key.value, reason, known, self._pages[query_for(key)] + 1, index, key.then, key.part)
+    def errand(self, key: IndexKey, reason: Reason) -> Errand:
+        """What is known of a key and what is still to be done about it."""
+        index, linked = self.indexes.of.get(key), self.indexes.links(key)
+        known = tuple((id, self.seen.texts[id]) for id in self.seen.under(key) if id not in linked)
+        text = self.seen.texts[index] if index is not None else index_text(key)
+        lookups = self._lookups(key)
+        if not lookups and reason == "doubted" and (again := self._doubtful(key)) is not None:
+            lookups = (again,)
+        return Errand(key.kind, key.value, reason, known, lookups, index, key.then, text, tuple(linked))
 
-    def _incomplete(self) -> Iterator[IndexKey]:
-        """Indexes that do not link a document which was seen and belongs under them."""
-        return (key for key, index in self._index.items() if not self._linked[index].issuperset(self._wanted(key)))
+    def _lent(self, lesson: Hashable) -> set[IndexKey]:
+        """What other lessons are working on."""
+        return {key for other, keys in self._under_way.items() if other != lesson for key in keys}
 
-    def _siblings(self) -> Iterator[IndexKey]:
-        """Keys of the kinds questions ask for that have no index and were not named, the most useful action first."""
-        values = Counter(key.kind for key in self._members)
+    def _open(self, named: Iterable[IndexKey]) -> Iterator[tuple[IndexKey, Reason]]:
+        of = self.indexes.of
+        yield from ((key, "named") for key in named if key not in of)
+        yield from ((key, "incomplete") for key in of if not self.indexes.links(key).keys() >= {*self.seen.under(key)})
+        yield from ((key, "doubted") for key in of if self._lookups(key))
+        yield from ((key, "asked") for key in self._named if key not in of)
+        yield from ((key, "asked") for key in self._named_further if key not in of and self._is_ready(key))
+        yield from self._siblings()
+
+    # -- what is still to be searched for -----------------------------------------------------------------------------
+
+    def _lookups(self, key: IndexKey) -> tuple[Lookup, ...]:
+        """The searches of a key that are not over; of one with an index, only those for documents it should have."""
+        if key.then or key.kind not in (*INDEXED, "person"):
+            return ()
+        lists = self.seen.memory.lists
+        found = [] if key in self.indexes.of else [self._left(lookup, key) for lookup in searches_for(key, lists)]
+        if key.kind == "person" and not lists:
+            found += [lookup for lookup in self._owed(key.value) if lookup.query not in self._pages]
+        return tuple(lookup for lookup in found if lookup is not None)
+
+    def _left(self, lookup: Lookup, key: IndexKey) -> Lookup | None:
+        """What is left of a search, None where it is over or not needed."""
+        if lookup.most and all(self.seen.expected.has(key.value, kind) for kind in lookup.kinds):
+            return None
+        if (page := self._pages.get(lookup.query)) is None:
+            return lookup
+        if not goes_on(page.texts, page.number, members_on([*page.new], lookup, key), lookup, key):
+            return None
+        return self._next(lookup, key, page)
+
+    def _doubtful(self, key: IndexKey) -> Lookup | None:
+        """One more page of a search that may have ended too early."""
+        for lookup in searches_for(key, self.seen.memory.lists):
+            page = self._pages.get(lookup.query)
+            if page is not None and is_doubtful(page.texts, lookup, key):
+                return msgspec.structs.replace(self._next(lookup, key, page), most=page.number + 1)
+        return None
+
+    def _next(self, lookup: Lookup, key: IndexKey, page: LastPage) -> Lookup:
+        members = members_on(page.texts, lookup, key)
+        return msgspec.structs.replace(lookup, page=page.number + 1, members=members)
+
+    def _owed(self, person: str) -> list[Lookup]:
+        """Searches for what should be stated about a person and was not seen."""
+        expected = self.seen.expected
+        guessed = expected.guessed(person, self.seen.memory, self._usual)
+        return lookups_of(person, dict.fromkeys([*expected.implied(person), *guessed]))
+
+    def _usual_attributes(self) -> list[str]:
+        """The attributes that nearly everybody with an index has."""
+        people = [key.value for key in self.indexes.of if key.kind == "person"]
+        if len(people) < _ENOUGH:
+            return []
+        return [kind for kind in INDEXED if self.seen.expected.share(people, kind) >= _USUAL]
+
+    # -- siblings and narrower keys -----------------------------------------------------------------------------------
+
+    def _siblings(self) -> Iterator[tuple[IndexKey, Reason]]:
+        """Keys of the kinds questions ask for that have no index and were not named, the most useful action first.
+
+        Once every person has an index, those whose search may have ended too early come before what only saves more.
+        """
+        values = Counter(key.kind for key in self.seen.all_keys())
         worth: dict[tuple[str, str], float] = {}
         for (kind, then), asked in self._asked.items():
-            cost = _COST_SEEN if then else _COST if kind in _BASE else _COST_RELATION
+            cost = _COST_SEEN if then else _COST if kind in BASE else _COST_RELATION
             worth[kind, then] = asked / max(1, values[kind] or values["person"]) / cost
         for kind, then in sorted(worth, key=lambda pair: (-worth[pair], pair)):
-            open_keys = [key for key in self._of_kind(kind, then) if key not in self._index and key not in self._named]
-            yield from sorted(open_keys, key=lambda key: (-len(self._under(key)), key.value))
+            open_keys = [
+                key for key in self._of_kind(kind, then) if key not in self.indexes.of and key not in self._named
+            ]
+            for key in sorted(open_keys, key=lambda key: (-len(self.seen.under(key)), key.value)):
+                yield key, "sibling"
+            if (kind, then) == ("person", ""):
+                yield from ((key, "doubted") for key in self.indexes.of if key.kind == "person" and self._doubtful(key))
 
     def _of_kind(self, kind: str, then: str) -> Iterator[IndexKey]:
-        if not then and kind in _BASE:
-            yield from (key for key in self._members if key.kind == kind)
+        if not then and kind in BASE:
+            yield from (key for key in self.seen.all_keys() if key.kind == kind)
             return
         starts_from = kind if kind in ATTRIBUTES else "person"
-        for base in self._members:
+        for base in self.seen.all_keys():
             if base.kind == starts_from:
                 key = IndexKey(kind, base.value, then)
-                if key not in self._index and self._is_ready(key):
+                if key not in self.indexes.of and self._is_ready(key):
                     yield key
-
-    def _people(self, key: IndexKey) -> list[str]:
-        if key.kind in ATTRIBUTES:
-            return self._memory.having(key.base)
-        return self._memory.related(key.kind, key.value)
 
     def _is_ready(self, key: IndexKey) -> bool:
         """Whether everything under a narrower key has been seen: its people are known, and what is asked of each."""
         base = key.base if key.kind in ATTRIBUTES else IndexKey("person", key.value)
-        if base not in self._index or key in self._folded:
+        if base not in self.indexes.of or key in self.indexes.folded:
             return False
         if not key.then:
-            return len(self._under(key)) > 1
-        people = self._people(key)
-        return len(people) > 1 and all((key.then, person) in self._states for person in people)
-
-    def _wanted(self, key: IndexKey) -> list[str]:
-        """What an index of the key should link: the documents under it, or its parts and what lies in none of them."""
-        if not (parts := self._parts.get(key)):
-            return self._under(key)
-        values = ((id, stated_value(self._seen[id], key.then)) for id in self._under(key))
-        loose = [id for id, value in values if not any(holds(part, value) for part in parts)]
-        return [*(self._index[part] for part in parts), *loose]
-
-    def _under(self, key: IndexKey) -> list[str]:
-        """The documents seen so far that belong under a key."""
-        if key.part is not None:
-            return [id for id in self._under(key.whole) if holds(key, stated_value(self._seen[id], key.then))]
-        if key.then:
-            states = (self._states.get((key.then, person)) for person in self._people(key))
-            return [id for id in states if id is not None]
-        if key.kind in _BASE:
-            return list(self._members.get(key, ()))
-        own = self._members.get(IndexKey("person", key.value), ())
-        return [id for id in own if tells(self._seen[id], key.kind, key.value)]
+            return len(self.seen.under(key)) > 1
+        people = self.seen.people(key)
+        if not all(self.seen.has_stated(key.then, person) for person in people) or len(people) < 2:
+            return False
+        # Of brothers one knows all only where one knows of every sibling who is one.
+        memory = self.seen.memory
+        if memory.lists or key.kind not in GENDERED:
+            return True
+        return all(memory.related("gender", other) for other in memory.related(GENDERED[key.kind][0], key.value))

@@ -14,13 +14,15 @@ from kbgym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unl
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.dates import find_born
 from kbgym.agents.reference.derived import derived_keys
-from kbgym.agents.reference.language import IndexKey, facts, index_text, is_index
-from kbgym.agents.reference.levels import parts_for, split
-from kbgym.agents.reference.members import INDEXED, belongs, concerns, gaps
+from kbgym.agents.reference.expected import gaps
+from kbgym.agents.reference.language import facts, index_text, is_index
+from kbgym.agents.reference.members import INDEXED, belongs, concerns
 from kbgym.agents.reference.questions import named_keys, parse_question
+from kbgym.agents.reference.searching import goes_on, is_found, members_on, searches_for
 from kbgym.agents.reference.wording import query_for
+from kbgym.naming import IndexKey
 from kbgym.observations import documents
-from kbgym.policy import Backward, Errand, View
+from kbgym.policy import Backward, Errand, Lookup, View
 from kbgym.tools import MOST_TARGETS
 
 # What is kept back while searching: reading the old index, adding the new one, linking, saying done. With an agenda
@@ -28,23 +30,18 @@ from kbgym.tools import MOST_TARGETS
 RESERVE, RESERVE_WITH_AGENDA = 4, 1
 
 # How many pages without a member end an enumeration. An index is a promise, so one such page is not the end: recall
-# rises from 99.4% to 99.9% for one action a key. With an agenda it is: what one pass misses a later one sees and mends,
-# and the action is better spent on the next key (coverage after 100 passes 68% against 59%).
-PATIENCE, PATIENCE_WITH_AGENDA = 2, 1
+# rises from 99.4% to 99.9% for one action a key. With an agenda there are better ways to ask again, see `searching`.
+PATIENCE = 2
 
 Working = Generator[Action, str, None]
 Shown = tuple[str, str]
 
 
 class ReferenceCurator(PlannedPolicy):
-    """Works off the agenda where the task has one, else the keys the question named.
+    """Works off the agenda where the task has one, else the keys the question named."""
 
-    With `levels`, a narrower key with more documents than that is given an index of indexes.
-    """
-
-    def __init__(self, levels: int = 0) -> None:
+    def __init__(self) -> None:
         super().__init__(self._plan_pass, lambda view: Done())
-        self._levels = levels
         self._remaining = 0
         self._has_agenda = False
 
@@ -82,60 +79,58 @@ class ReferenceCurator(PlannedPolicy):
 
     def _complete(self, errand: Errand) -> Working:
         """Build the index of a key, or bring it up to date."""
-        key = IndexKey(errand.kind, errand.value, errand.then, errand.part)
-        known = [id for id, _ in errand.known]
-        if errand.index is not None:
-            yield from self._link(errand.index, known)
-        elif key.kind in (*INDEXED, "person") and not key.then:
-            yield from self._enumerate(key, errand)
-        elif key.then and (len(known) > self._levels > 0 or parts_for(errand.known, key, None)):
-            yield from self._write_levels(key, errand)
-        elif known:
-            yield from self._write(key, known)
-
-    def _write_levels(self, key: IndexKey, errand: Errand) -> Working:
-        """The parts first, the index of them last: a pass that ends in between leaves nothing that is not whole.
-
-        The parts an earlier pass has written are among what is known, in place of their documents.
-        """
-        there = parts_for(errand.known, key, None)
-        rest = [(id, text) for id, text in errand.known if id not in there]
-        parts = split(key, rest, self._levels or MOST_TARGETS)
-        if not there and len(parts) == 1:
-            yield from self._write(key, parts[0][1])
-            return
-        for part, members in parts:
-            written = yield from self._write(part, members)
-            if written is None:
-                return
-            there.append(written)
-        yield from self._write(key, there)
-
-    def _enumerate(self, key: IndexKey, errand: Errand) -> Working:
-        """Find every member of a key, then write or mend its index."""
-        index: str | None = None
+        key = IndexKey(errand.kind, errand.value, errand.then)
         shown = dict(errand.known)
-        page, empty = errand.page, 0
-        while self._may_search():
-            found = documents((yield Search(query_for(key), page)))
-            index = index or next((id for id, text in found if is_index(text, key)), None)
-            if any(facts(text) for _, text in found):
-                goes_on = belongs if self._has_agenda else concerns
-                empty = 0 if any(goes_on(text, key) for _, text in found) else empty + 1
-            shown.update(found)
-            if not found or empty == (PATIENCE_WITH_AGENDA if self._has_agenda else PATIENCE):
-                break
-            page += 1
+        if key.kind in (*INDEXED, "person") and not key.then:
+            if not (yield from self._gather(key, errand, shown)):
+                return
+            members = [id for id, text in shown.items() if belongs(text, key)]
         else:
-            return
-        for sentence in gaps(shown.values(), key):
-            if self._may_search():
+            members = list(shown)
+        index = errand.index or next((id for id, text in shown.items() if is_index(text, key)), None)
+        if index is None:
+            if members:
+                yield from self._write(key, members)
+        elif errand.index is None or errand.reason == "changed":
+            yield from self._mend(index, members, key)
+        else:
+            yield from self._link(index, [id for id in members if id not in errand.linked])
+
+    def _gather(self, key: IndexKey, errand: Errand, shown: dict[str, str]) -> Generator[Action, str, bool]:
+        """Find every member of a key; False where the budget ended first."""
+        searched: set[str] = set()
+        # An errand that nobody worked out beforehand says nothing about searches; one of the agenda names them all.
+        for lookup in errand.lookups if errand.text else self._searches(key):
+            if any(is_found(lookup, text) for text in shown.values()):
+                continue
+            searched.add(lookup.query)
+            if not (yield from self._page_through(lookup, key, shown)):
+                return False
+        # What an index links is not shown here, so only the agenda can say what it misses.
+        for sentence in gaps(shown.values(), key.value) if key.kind == "person" and errand.index is None else ():
+            if self._may_search() and sentence not in searched:
                 shown.update(documents((yield Search(sentence))))
-        members = [id for id, text in shown.items() if belongs(text, key)]
-        if index is not None:
-            yield from self._mend(index, dict.fromkeys(members), key)
-        elif members:
-            yield from self._write(key, members)
+        return True
+
+    def _searches(self, key: IndexKey) -> list[Lookup]:
+        return searches_for(key, lists=False) if self._has_agenda else [Lookup(query_for(key))]
+
+    def _page_through(self, lookup: Lookup, key: IndexKey, shown: dict[str, str]) -> Generator[Action, str, bool]:
+        number, empty = lookup.page, 0
+        while self._may_search():
+            found = documents((yield Search(lookup.query, number)))
+            page, new = [text for _, text in found], [text for id, text in found if id not in shown]
+            shown.update(found)
+            if any(map(facts, page)):
+                empty = 0 if any(concerns(text, key) for text in page) else empty + 1
+            if self._has_agenda:
+                over = not goes_on(page, number, members_on(new, lookup, key), lookup, key)
+            else:
+                over = not found or empty == PATIENCE
+            if over:
+                return True
+            number += 1
+        return False
 
     def _write(self, key: IndexKey, members: list[str]) -> Generator[Action, str, str | None]:
         """Add an index and link it, both or neither; gives its id."""
@@ -147,7 +142,7 @@ class ReferenceCurator(PlannedPolicy):
         yield from self._link(shown[0][0], members)
         return shown[0][0]
 
-    def _mend(self, index: str, members: dict[str, None], key: IndexKey) -> Working:
+    def _mend(self, index: str, members: list[str], key: IndexKey) -> Working:
         """Link what is missing, unlink what does not belong, delete an index nothing is left under."""
         linked = dict(documents((yield Read(index)))[1:])
         wrong = [id for id, text in linked.items() if facts(text) and not belongs(text, key)]

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from kbgym.actions import Action, Search
-from kbgym.agents.reference.language import IndexKey, is_index
+from kbgym.agents.reference.language import is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.wording import listing_query, query_for
+from kbgym.naming import IndexKey
 from kbgym.observations import documents
 from kbgym.policy import Backward, Errand
 
@@ -26,7 +27,7 @@ def find_born(errand: Errand, task: Backward, goes_on: Callable[[], bool]) -> Ge
     members = [id for id, text in (*errand.known, *seen) if belongs(text, key)]
     names = [name for gold in task.golds for name in gold.split(", ") if name[:1].isupper()]
     asked = [Search(listing_query(key.kind, name)) for name in names] if errand.reason == "named" else []
-    page = errand.page
+    page = errand.lookups[0].page if errand.lookups else 1
     while not members and goes_on():
         if not asked:
             asked, page = [Search(query_for(key), page)], page + 1

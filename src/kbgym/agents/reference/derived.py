@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kbgym.agents.reference.kinship import HALVES, path
-from kbgym.agents.reference.language import Fact, IndexKey, facts, is_index
+from kbgym.agents.reference.language import Fact, facts, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import CountEach, Having, NamedPerson, People, Query, Related, parse_question
+from kbgym.naming import IndexKey
+from kbgym.naming.relations import HALVES, path
 from kbgym.observations import documents
 from kbgym.policy import Backward
 

@@ -12,6 +12,10 @@ from functools import lru_cache
 
 import msgspec
 
+from kbgym.naming import ASKED, IndexKey, names, words_of
+from kbgym.naming.relations import plural
+from kbgym.naming.words import telling
+
 
 class Fact(msgspec.Struct, frozen=True):
     """`relation` of `subject` is `value`: friend(Ann) = Bob.
@@ -25,27 +29,6 @@ class Fact(msgspec.Struct, frozen=True):
     value: str
     about: str
     whole: bool = False
-
-
-class IndexKey(msgspec.Struct, frozen=True):
-    """What an index is about: a person (`person`), everybody with an attribute (`job`), a relation (`friend`).
-
-    With `then`, one step further: what is stated of each of those people ("Cities of people whose job is tanner").
-    With `part`, only what lies between two values ("..., from Ashford to Dunmere").
-    """
-
-    kind: str
-    value: str
-    then: str = ""
-    part: tuple[str, str] | None = None
-
-    @property
-    def base(self) -> IndexKey:
-        return IndexKey(self.kind, self.value)
-
-    @property
-    def whole(self) -> IndexKey:
-        return IndexKey(self.kind, self.value, self.then)
 
 
 ATTRIBUTES = ("job", "hobby", "city", "born", "gender")
@@ -86,8 +69,15 @@ _STATEMENT = re.compile(r"The (?P<relation>date of birth|[a-z]+) of (?P<about>.+
 
 @lru_cache(maxsize=200_000)
 def facts(text: str) -> tuple[Fact, ...]:
-    """What a sentence states, empty when it is no fact sentence."""
-    sentence = text.strip().removesuffix(".")
+    """What a sentence states, empty when it is no fact sentence; what it says of "these people" is no fact."""
+    stated = _stated(text.strip().removesuffix("."))
+    return stated if stated and telling(words_of(stated[0].about)) - _ANYBODY else ()
+
+
+_ANYBODY = {"people", "person", "persons", "someone", "somebody"}
+
+
+def _stated(sentence: str) -> tuple[Fact, ...]:
     for shape, relation in _SHAPES:
         if match := shape.fullmatch(sentence):
             about, value = match["about"], match["value"]
@@ -116,18 +106,6 @@ def _date(text: str) -> str:
 
 # -- indexes ----------------------------------------------------------------------------------------------------------
 
-_WORDS = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_SMALL = set("a an the of is are in on to for and who whom whose which that by with".split())
-_GENERIC = set(
-    "index indexes list all every each everyone everything documents document facts fact known about".split()
-)
-_KIND_WORDS = {
-    "job": set("people person persons job jobs occupation occupations profession work works holders".split()),
-    "hobby": set("people person persons hobby hobbies pastime enjoy enjoys".split()),
-    "city": set("people person persons city town residents resident live lives living".split()),
-    "born": set("people person persons born date birth".split()),
-    "person": set(),
-}
 # A bare date, like a bare name: indexes that say "date of birth" as well crowd the documents out of the first sixty
 # results for every date that has none (60 of them: 5% of the other dates are still found, 53% with bare ones).
 _INDEX_TEXT = {
@@ -139,93 +117,16 @@ _INDEX_TEXT = {
 }
 
 
-_THEN_WORDS = {
-    "job": ("jobs", "job", "occupations", "occupation"),
-    "hobby": ("hobbies", "hobby", "pastimes"),
-    "city": ("cities", "city", "homes"),
-    "born": ("birthdays", "birthdates", "births", "birth", "dates"),
-}
-
-
 def index_text(key: IndexKey) -> str:
     """The sentence an index for this key is given: it names the key and no member."""
-    if key.part is not None:
-        return f"{index_text(key.whole)}, from {key.part[0]} to {key.part[1]}"
     if key.then:
         base = index_text(key.base)
-        return f"{_THEN_WORDS[key.then][0].capitalize()} of {base[0].lower()}{base[1:]}"
+        return f"{ASKED[key.then][0].capitalize()} of {base[0].lower()}{base[1:]}"
     if key.kind in _INDEX_TEXT:
         return _INDEX_TEXT[key.kind].format(key.value)
     return f"{plural(key.kind).capitalize()} of {key.value}"
 
 
-_BARE = ("born", "person")
-_THEN_OF = {words[0]: attribute for attribute, words in _THEN_WORDS.items()}
-_THEN = re.compile(rf"({'|'.join(word.capitalize() for word in _THEN_OF)}) of (.+)")
-_PART = re.compile(r"(.+), from (.+?) to (.+)")
-_RELATION_INDEX = re.compile(r"(Friends|Children|Parents|Siblings|Spouses) of (.+)")
-_DATE = re.compile(r"\d+-\d+-\d+")
-_INDEX_KEY = {kind: re.compile(re.escape(text).replace(r"\{\}", "(.+)")) for kind, text in _INDEX_TEXT.items()}
-
-
-def index_key(text: str) -> IndexKey | None:
-    """The key of an index worded as `index_text` words it, None for anything else."""
-    if facts(text):
-        return None
-    if _DATE.fullmatch(text):
-        return IndexKey("born", text)
-    if (match := _PART.fullmatch(text)) and (whole := index_key(match[1])) is not None and whole.then:
-        return msgspec.structs.replace(whole, part=(match[2], match[3]))
-    if (match := _THEN.fullmatch(text)) and (base := _base_key(match[2])) is not None:
-        return msgspec.structs.replace(base, then=_THEN_OF[match[1].lower()])
-    return _base_key(text) or IndexKey("person", text)
-
-
-def _base_key(text: str) -> IndexKey | None:
-    text = text[:1].upper() + text[1:]
-    if match := _RELATION_INDEX.fullmatch(text):
-        return IndexKey(_RELATION_OF_WORD[match[1].lower()], match[2])
-    for kind, pattern in _INDEX_KEY.items():
-        if kind not in _BARE and (match := pattern.fullmatch(text)):
-            return IndexKey(kind, match[1])
-    return None
-
-
-@lru_cache(maxsize=200_000)
 def is_index(text: str, key: IndexKey) -> bool:
     """Whether a sentence names this key and says nothing else, whoever wrote it."""
-    if key.part is not None:
-        return index_key(text) == key
-    if facts(text):
-        return False
-    words = [word.removesuffix("'s") for word in _split(text)]
-    value = _split(key.value)
-    for start in range(len(words) - len(value) + 1):
-        if words[start : start + len(value)] == value:
-            rest = {*words[:start], *words[start + len(value) :]} - _SMALL - _GENERIC
-            if key.then:
-                asked = rest & {*_THEN_WORDS[key.then]}
-                if not asked:
-                    return False
-                rest -= asked
-            if key.kind in _KIND_WORDS:
-                return rest <= _KIND_WORDS[key.kind]
-            named = {*_split(key.kind), *_split(plural(key.kind))}
-            return bool(rest) and rest <= named | {"people"}
-    return False
-
-
-def _split(text: str) -> list[str]:
-    return [word.casefold() for word in _WORDS.findall(text)]
-
-
-_PLURALS = {"child": "children", "wife": "wives"}
-
-
-def plural(relation: str) -> str:
-    """ "children" of "child", "sisters-in-law" of "sister-in-law", "first cousins once removed"."""
-    head, *rest = re.split(r"(-in-law| once removed)", relation, maxsplit=1)
-    for word, many in _PLURALS.items():
-        if head.endswith(word):
-            return head.removesuffix(word) + many + "".join(rest)
-    return head + "s" + "".join(rest)
+    return not facts(text) and names(text, key)

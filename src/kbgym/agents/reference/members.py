@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, IndexKey, facts
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
+from kbgym.naming import IndexKey
 
 INDEXED = tuple(attribute for attribute in ATTRIBUTES if attribute != "gender")
 
@@ -29,6 +31,24 @@ def tells(text: str, relation: str, person: str) -> bool:
     return False
 
 
+def shared_key(texts: Sequence[str]) -> IndexKey | None:
+    """The key that most of these documents state, the narrowest there is: what an index that links to them is of."""
+    counts: Counter[IndexKey] = Counter()
+    for text in texts:
+        stated = facts(text)
+        relations = {fact.relation for fact in stated if fact.relation not in ATTRIBUTES} | {"child"}
+        about = {fact.about for fact in stated}
+        told = [
+            IndexKey(relation, person) for person in about for relation in relations if tells(text, relation, person)
+        ]
+        counts.update({*keys_of(stated), *told})
+    if len(texts) < 2 or not counts:
+        return None
+    # Friends of Ann, all of them, are more than whatever concerns Ann.
+    key, most = max(counts.items(), key=lambda one: (one[1], one[0].kind != "person", one[0].kind, one[0].value))
+    return key if 2 * most > len(texts) else None
+
+
 def belongs(text: str, key: IndexKey) -> bool:
     """Whether a document is a member of a key: it gives somebody that attribute, or it is about that person."""
     return key in keys_of(facts(text))
@@ -39,30 +59,3 @@ def concerns(text: str, key: IndexKey) -> bool:
     if key.kind != "person":
         return belongs(text, key)
     return any(key.value in (fact.about, fact.subject, fact.value) for fact in facts(text))
-
-
-_MIRRORS = {"friend": "{} is a friend of {}", "spouse": "{} is married to {}", "parent": "{} is a child of {}"}
-
-
-def gaps(texts: Iterable[str], key: IndexKey) -> list[str]:
-    """Sentences about a person that should be there and are not: a relation told from the other end only.
-
-    Searching for such a sentence costs one action and finds it, where paging on might cost five.
-    """
-    if key.kind != "person":
-        return []
-    stated = [fact for text in texts for fact in facts(text)]
-    own = {(fact.relation, fact.value) for fact in stated if fact.about == key.value and fact.subject == key.value}
-    own |= {("child", fact.subject) for fact in stated if fact.about == fact.value == key.value}
-    missing: dict[str, None] = {}
-    for fact in stated:
-        if fact.whole or key.value not in (fact.subject, fact.value) or fact.about == key.value:
-            continue
-        other = fact.about
-        if fact.relation in ("friend", "spouse") and (fact.relation, other) not in own:
-            missing[_MIRRORS[fact.relation].format(key.value, other)] = None
-        elif fact.relation in ("mother", "father") and ("parent", other) not in own:
-            missing[_MIRRORS["parent"].format(key.value, other)] = None
-        elif fact.relation == "parent" and ("child", other) not in own:
-            missing[f"{key.value} mother or father of {other}"] = None
-    return list(missing)

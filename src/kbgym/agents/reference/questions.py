@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kbgym.agents.reference.kinship import singular
-from kbgym.agents.reference.language import IndexKey
+from kbgym.naming import IndexKey
+from kbgym.naming.relations import singular
 
 
 class _Expression(msgspec.Struct, frozen=True):

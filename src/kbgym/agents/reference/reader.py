@@ -13,9 +13,7 @@ from collections.abc import Generator, Iterable
 from kbgym.actions import Action, Answer, Read, Search
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.derived import far_side, first_step
-from kbgym.agents.reference.kinship import GENDERED, path
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, IndexKey, facts, index_text, is_index
-from kbgym.agents.reference.levels import parts_for
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts, index_text, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import (
     Both,
@@ -33,6 +31,8 @@ from kbgym.agents.reference.questions import (
     parse_question,
 )
 from kbgym.agents.reference.wording import listing_query, queries_about, query_for
+from kbgym.naming import IndexKey
+from kbgym.naming.relations import GENDERED, path
 from kbgym.observations import documents
 from kbgym.policy import Forward, View
 
@@ -55,8 +55,6 @@ class ReferenceReader(PlannedPolicy):
         self._learnt: set[tuple[str, str]] = set()
         self._doubts: dict[tuple[str, str], int] = {}
         self._searched: set[tuple[str, int]] = set()
-        self._wanted: dict[str, str] = {}
-        self._parts: set[IndexKey] = set()
 
     def _plan_pass(self, view: View) -> Plan:
         query = parse_question(_question(view))
@@ -122,12 +120,8 @@ class ReferenceReader(PlannedPolicy):
                 yield from self._gather(of)
                 yield from self._each(relation, self.memory.solve(of), then)
             case Both(one, other):
-                if isinstance(other, Having):
-                    self._wanted[other.attribute] = other.value
                 yield from self._gather(one, other.attribute if isinstance(other, Having) else then)
                 candidates = self.memory.solve(one)
-                if isinstance(one, Having) and isinstance(other, Having) and self._has_part(one, other.attribute):
-                    return  # whoever is not in the part for a value does not have it
                 if candidates and isinstance(other, Having):
                     yield from self._narrow(candidates, IndexKey(other.attribute, other.value))
                 elif candidates:
@@ -138,9 +132,6 @@ class ReferenceReader(PlannedPolicy):
             case Oldest(of):
                 yield from self._gather(of, "born")
                 yield from self._each("born", self.memory.solve(of))
-
-    def _has_part(self, of: Having, then: str) -> bool:
-        return IndexKey(of.attribute, of.value, then) in self._parts
 
     def _narrow(self, candidates: list[str], key: IndexKey) -> Gathering:
         """Find out which candidates have an attribute: one by one when they are few, else by enumerating it."""
@@ -276,27 +267,12 @@ class ReferenceReader(PlannedPolicy):
 
     def _read_index(self, found: list[Shown], key: IndexKey) -> Generator[Action, str, list[Fact]]:
         """Read the index for a key if the page shows one; gives what the documents under it state."""
-        value = self._wanted.get(key.then)
-        # The part for the value that is asked for is as good as the whole, and the page may show it already.
-        parts = parts_for(found, key, value) if value is not None else []
-        for id in (*parts, *(id for id, text in found if is_index(text, key))):
-            if stated := (yield from self._open(id, key, value)):
-                if id in parts:
-                    self._parts.add(key)
+        for id in (id for id, text in found if is_index(text, key) and id not in self._read):
+            self._read.add(id)
+            opened = documents((yield Read(id)))[1:]
+            if stated := [fact for _, linked in opened for fact in self.memory.learn(linked)]:
                 return stated
         return []
-
-    def _open(self, id: str, key: IndexKey, value: str | None) -> Generator[Action, str, list[Fact]]:
-        """Read an index; where it is one of indexes, also the part that is asked for, or all of them."""
-        if id in self._read:
-            return []
-        self._read.add(id)
-        opened = documents((yield Read(id)))[1:]
-        stated = [fact for _, linked in opened for fact in self.memory.learn(linked)]
-        for part in parts_for(opened, key, value):
-            stated += yield from self._open(part, key, value)
-            self._parts.add(key)
-        return stated
 
     def _trust(self, found: list[Shown], relation: str, person: str, then: str = "") -> Generator[Action, str, bool]:
         """True when an index of the relation, or of all that is known about the person, settled it."""

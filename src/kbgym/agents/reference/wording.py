@@ -8,7 +8,8 @@ a hobby 0.999, a city 0.966 (0.911 for "Residents of ..."), friends 0.997 (0.980
 
 from __future__ import annotations
 
-from kbgym.agents.reference.language import ATTRIBUTES, IndexKey, index_text
+from kbgym.agents.reference.language import ATTRIBUTES, index_text
+from kbgym.naming import IndexKey
 
 # A document's words, not an index's: searching for "People whose job is smith" puts the indexes of other jobs above
 # the smiths (1.9 of them above the best smith in a fully indexed store); "job is smith" puts none there.
@@ -55,6 +56,10 @@ def queries_about(relation: str, person: str) -> list[str]:
     plain = index_text(IndexKey(relation, "{}"))
     wordings = dict.fromkeys([_PERSON_QUERIES.get(relation, plain)] + ([] if relation in ATTRIBUTES else [plain]))
     return [wording.format(person) for wording in wordings]
+
+
+def query_about(relation: str, person: str) -> str:
+    return queries_about(relation, person)[0]
 
 
 def listing_query(relation: str, person: str) -> str:

@@ -6,6 +6,7 @@
     friend, child, ... of P  everybody in that relation to P    a document telling the relation's last step, from
     child.child ... of P                                        either end: for a grandchild, "G is a child of C"
     friend.job of P          P's friends                        a friend's job document
+    job.city = V             everybody with the job V           the document that gives this person's city
 
 So a birth date does not belong under a city, whoever's it is; "P is the father of C" does not belong under P's
 grandchildren, since it is about no grandchild.

@@ -7,6 +7,7 @@
                                                                M, N."), and the member's own that names P from the other
                                                                end ("The father of M is P.")
     child.daughter of P       everybody at the path's end      the same for the last step
+    job.birth = V             everybody with the job V         the document that gives this person's date of birth
 
 A document here lists everybody in one relation, so it may serve several members. Kinship that no sentence tells is a
 path over what they do tell: an uncle is `parent.brother`. The words of the documents are never looked at.

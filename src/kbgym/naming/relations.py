@@ -5,9 +5,8 @@ A path is walked outwards from a person: the aunt of X is the sister of a parent
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-
-from kbgym.agents.reference.language import plural
 
 BASIC = "spouse husband wife parent father mother child son daughter sibling brother sister friend".split()
 
@@ -71,6 +70,18 @@ PATHS: dict[str, tuple[str, ...]] = {
 def path(relation: str) -> tuple[str, ...] | None:
     """How a derived relation is walked, None for one that documents state themselves."""
     return PATHS.get(relation)
+
+
+_PLURALS = {"child": "children", "wife": "wives"}
+
+
+def plural(relation: str) -> str:
+    """ "children" of "child", "sisters-in-law" of "sister-in-law", "first cousins once removed"."""
+    head, *rest = re.split(r"(-in-law| once removed)", relation, maxsplit=1)
+    for word, many in _PLURALS.items():
+        if head.endswith(word):
+            return head.removesuffix(word) + many + "".join(rest)
+    return head + "s" + "".join(rest)
 
 
 @lru_cache(maxsize=1_000)

@@ -1,0 +1,114 @@
+"""What should be stated about a person by what is stated elsewhere, and was not seen: the second way of asking.
+
+Who is told to be somebody's friend, spouse, child or parent has a document of their own that says so. Beyond that there
+are guesses worth one search each: a couple has its children in common, the parents of a child are married, and an
+attribute nearly everybody has, this person has too. Nothing is expected of a store whose sentences list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from kbgym.agents.reference.language import Fact, facts
+from kbgym.agents.reference.memory import Memory
+from kbgym.agents.reference.wording import query_about
+from kbgym.policy import Lookup
+
+# What a document of one person says of another: the relation as that other one's own document has it.
+_OTHER_END = {"friend": "friend", "spouse": "spouse", "parent": "child", "mother": "parent", "father": "parent"}
+_SENTENCES = {
+    "friend": ("{} is a friend of {}",),
+    "spouse": ("{} is married to {}",),
+    "parent": ("{} is a child of {}",),
+    "child": ("{} is the mother of {}", "{} is the father of {}"),
+}
+# One page of this shows a person's children together, where each by name would cost a search.
+CHILDREN = "{} mother or father of"
+
+Told = tuple[str, str]  # a relation, and who stands in it; nobody for an attribute
+
+
+class Expected:
+    """Follows the documents seen, and knows what each person's own documents tell and others imply."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, dict[Told, None]] = {}
+        self._kinds: Counter[tuple[str, str]] = Counter()  # how many documents of each kind a person has
+        self._implied: dict[str, dict[Told, None]] = {}
+
+    def learn(self, stated: Iterable[Fact]) -> None:
+        for fact in stated:
+            own, told = self._own.setdefault(fact.about, {}), _own(fact)
+            self._kinds[fact.about, told[0]] += told not in own
+            own[told] = None
+            other = fact.value if fact.about == fact.subject else fact.subject
+            if fact.relation in _OTHER_END and not fact.whole:
+                self._implied.setdefault(other, {})[_OTHER_END[fact.relation], fact.about] = None
+
+    def forget(self, stated: Iterable[Fact]) -> None:
+        for fact in stated:
+            own, told = self._own.get(fact.about, {}), _own(fact)
+            self._kinds[fact.about, told[0]] -= told in own
+            own.pop(told, None)
+
+    def has(self, person: str, kind: str) -> bool:
+        return self._kinds[person, kind] > 0
+
+    def share(self, people: Iterable[str], kind: str) -> float:
+        """How many of these people have a document of this kind."""
+        counted = [self.has(person, kind) for person in people]
+        return sum(counted) / max(1, len(counted))
+
+    def implied(self, person: str) -> list[Told]:
+        """What others' documents say of a person and the person's own do not, in the order it was seen."""
+        own = self._own.get(person, {})
+        return [told for told in self._implied.get(person, ()) if told not in own]
+
+    def guessed(self, person: str, memory: Memory, usual: Iterable[str]) -> list[Told]:
+        """What is likely besides."""
+        spouses, children = memory.related("spouse", person), memory.related("child", person)
+        parents = memory.related("parent", person)
+        guesses = [("child", child) for spouse in spouses for child in memory.related("child", spouse)]
+        guesses += [("spouse", other) for child in children for other in memory.related("parent", child)]
+        guesses += [("parent", other) for parent in parents for other in memory.related("spouse", parent)]
+        own = self._own.get(person, {})
+        found = [told for told in guesses if told not in own and told[1] != person]
+        return list(dict.fromkeys([*found, *((kind, "") for kind in usual if not self.has(person, kind))]))
+
+
+def gaps(texts: Iterable[str], person: str) -> list[str]:
+    """Sentences about a person that should be there by what these texts say from the other end, and are not.
+
+    Searching for such a sentence costs one action and finds it, where paging on might cost five.
+    """
+    expected = Expected()
+    for text in texts:
+        expected.learn(facts(text))
+    return [lookup_of(person, told).query for told in expected.implied(person)]
+
+
+def lookup_of(person: str, told: Told) -> Lookup:
+    """The search that finds one document, and how it begins."""
+    relation, other = told
+    if relation not in _SENTENCES:
+        query = query_about(relation, person)
+        return Lookup(query, seeks=(query,), most=1)
+    sentences = tuple(sentence.format(person, other) for sentence in _SENTENCES[relation])
+    query = f"{CHILDREN.format(person)} {other}" if relation == "child" else sentences[0]
+    return Lookup(query, seeks=sentences, most=1)
+
+
+def lookups_of(person: str, told: Iterable[Told]) -> list[Lookup]:
+    """The searches for several: children together first."""
+    found = [(relation, lookup_of(person, (relation, other))) for relation, other in told]
+    together = Lookup(CHILDREN.format(person), kinds=("child",), most=1)
+    first = [together] if any(relation == "child" for relation, _ in found) else []
+    return first + [lookup for _, lookup in found]
+
+
+def _own(fact: Fact) -> Told:
+    """What a document tells of whom it is about: being the mother of C is having the child C."""
+    if fact.about == fact.subject:
+        return fact.relation, fact.value if fact.relation in _OTHER_END else ""
+    return "child", fact.subject

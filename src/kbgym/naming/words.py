@@ -1,0 +1,84 @@
+"""Sentences as words, and the words index sentences are made of."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+# A word (C++ and C# are not C), or a sign that changes what is said. A full stop, comma or colon that ends something is
+# no sign; dots, colons and the like between two words are (`x..y` is not `x...y`), and so is whatever only code,
+# numbers and money use.
+_WORD = r"[^\W_]+(?:['’-][^\W_]+)*[+#]*"
+_SIGNS = (
+    r"[<>=≤≥≠±−%$€£&|*^~@#+\\/\[\]{}]+",
+    r"\.{2,}(?=[^\s\"'”’)])",
+    r"(?<=\w)(?:\.|_+|:+)(?=\w)",
+    r"::+",
+    r"[!?]+(?=[\w=?.(])",
+    r"(?<!\w)-+(?=\w)",
+)
+_TOKEN = re.compile("|".join((_WORD, *_SIGNS)))
+
+
+def tokens(text: str) -> Iterator[str]:
+    """The words and signs of a text as they are written; a letter is one letter however it was typed."""
+    return (match.group() for match in _TOKEN.finditer(unicodedata.normalize("NFC", text)))
+
+
+@lru_cache(maxsize=200_000)
+def words_of(text: str) -> tuple[str, ...]:
+    """Words in small letters, without the possessive's ending, and signs."""
+    # Small before it is cut up: some letters are two when small.
+    small = unicodedata.normalize("NFC", text).casefold().replace("’", "'")
+    return tuple(token.removesuffix("'s") for token in tokens(small))
+
+
+def telling(words: Iterable[str]) -> frozenset[str]:
+    """The words that say something: not the small ones, not those any index may have."""
+    return frozenset(words) - _SMALL - _GENERIC
+
+
+_SMALL = frozenset(
+    "a an the of is are as in on at to for and or who whom whose which that these those by with from their its".split()
+)
+_GENERIC = frozenset(
+    "index indexes list all every each everyone everybody anyone everything documents document facts fact known about"
+    " information record records overview directory hub entry see links page reference set group collection".split()
+)
+# What a sentence about a value of each attribute may say besides the value.
+_PEOPLE = "people person persons "
+KIND_WORDS = {
+    kind: frozenset((_PEOPLE + words).split())
+    for kind, words in {
+        "city": "city town residents resident live lives living inhabitants inhabitant citizens based located home"
+        " population dwellers",
+        "job": "job jobs occupation occupations profession professions professionals work works working employed role"
+        " career holders holder practitioners who're",
+        "hobby": "hobby hobbies pastime pastimes enjoy enjoys enjoying enthusiasts enthusiast lovers fans hobbyists"
+        " interest interested practice practise practitioners players do does doing participants",
+        "born": "born date birth birthday birthdays dates",
+    }.items()
+}
+# The same for somebody's name, alone and with a relation.
+PERSON_WORDS = frozenset("person profile biography bio details summary stated regarding concerning own".split())
+RELATION_WORDS = frozenset("people person persons relation relations relatives family s".split())
+# What may be asked of each of several people.
+ASKED = {
+    "job": ("jobs", "job", "occupations", "occupation"),
+    "hobby": ("hobbies", "hobby", "pastimes"),
+    "city": ("cities", "city", "homes"),
+    "born": ("birthdays", "birthdates", "birthday", "birthdate", "births", "birth", "dates", "date"),
+}
+ASKED_BY_WORD = {word: attribute for attribute, words in ASKED.items() for word in words}
+ANY_KIND = frozenset[str]().union(*KIND_WORDS.values(), PERSON_WORDS)
+
+
+def many(value: str) -> str:
+    """A value in the plural: tanners, ferrymen, bakeries."""
+    if value.endswith("man"):
+        return value.removesuffix("man") + "men"
+    if value.endswith("y") and value[-2:-1] not in "aeiou":
+        return value.removesuffix("y") + "ies"
+    return value + ("es" if value.endswith(("s", "x", "ch", "sh")) else "s")
