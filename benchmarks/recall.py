@@ -12,8 +12,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from kbgym.protocol.session import embedder_named
-
+from kbgym.artefact.parts import embedder_named
 from kbgym.search.choice import engine_of
 from kbgym.search.engine import Engine
 from kbgym.search.hybrid import SEARCHES
