@@ -13,10 +13,10 @@ import pytest
 from family import family
 
 from kbgym.agents.registry import make_agent, make_judge
+from kbgym.artefact import open as opened
 from kbgym.canonical import pretty
 from kbgym.errors import BadInput
 from kbgym.llm.cassette import Cassette
-from kbgym.online.learning import settings_of
 from kbgym.online.setup import open_online
 from kbgym.protocol.run import Run, Settings
 from kbgym.worlds.world import Question, World
@@ -124,7 +124,7 @@ def test_an_experiment_from_elsewhere(kbgym: Kbgym, tmp_path: Path, evil: Path) 
 def test_the_library_trusts_nobody_by_default(tmp_path: Path, evil: Path) -> None:
     place = stranger(tmp_path / "run", curator="evil_agent:make")
     with pytest.raises(BadInput, match="nobody has allowed that"):
-        open_online(place, settings_of(place), "hash")
+        open_online(place, opened(place).settings, "hash")
     with pytest.raises(BadInput, match="nobody has allowed that"):
         make_judge("llm:local/m", trusted=())
     assert not evil.exists()

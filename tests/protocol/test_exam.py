@@ -215,6 +215,7 @@ def test_a_summary_is_of_questions_with_a_score():
         actions=pytest.approx((1 + 3 + 4) / 3),
         characters=pytest.approx((5 + 5 + 2 * 14 + 5 + 3 * 14) / 3),
         outcomes={"agent_failed": 1, "answered": 3},
+        gold_seen=0.0,
     )
     nothing = summarise(rows(None, None))
     assert (nothing.n, nothing.f1, nothing.actions, nothing.outcomes) == (2, 0.0, 0.0, {"agent_failed": 2})

@@ -6,18 +6,15 @@ import math
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kbgym.search.chroma import ChromaIndex
 
-from kbgym.errors import BadInput, Missing
-from kbgym.search import chroma
+from kbgym.errors import BadInput
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
-from kbgym.search.index import ExactIndex, TextIndex
+from kbgym.search.index import TextIndex
 from kbgym.search.terms import terms
 
 TEXTS = {
@@ -28,15 +25,12 @@ TEXTS = {
 }
 
 
-@pytest.fixture(params=["exact", "bm25", "words", "hybrid", "chroma"])
+@pytest.fixture(params=["exact", "bm25", "words", "hybrid"])
 def searcher(request: pytest.FixtureRequest) -> TextIndex:
     if request.param == "bm25":
         return BM25Index()
     if request.param in ("words", "hybrid"):
         return Engine(HashEmbedder(), kind=request.param)
-    if request.param == "chroma":
-        pytest.importorskip("chromadb", reason="the chroma extra is not installed")
-        return Engine(HashEmbedder(), ChromaIndex())
     return Engine(HashEmbedder())
 
 
@@ -88,23 +82,6 @@ def test_nearest_leaves_out_what_it_is_told_to() -> None:
     assert len(engine.nearest(TEXTS["d2"], 9, exclude={"d1", "d2"})) == 2
 
 
-def test_prepared_queries_cost_no_embedding() -> None:
-    class Once(HashEmbedder):
-        calls = 0
-
-        def embed(self, texts):  # type: ignore[no-untyped-def]
-            self.calls += 1
-            return super().embed(texts)
-
-    model = Once()
-    engine = Engine(model)
-    engine.load(TEXTS.items())
-    engine.prepare(["the baker", "the tailor"])
-    before = model.calls
-    assert engine.search("the baker", 0, 2) and engine.search("the tailor", 0, 2)
-    assert model.calls == before
-
-
 def test_the_default_embedder_finds_meaning(
     model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,30 +129,3 @@ def test_bm25_is_the_formula_after_any_edits(rows: list[str], query: str, source
     again = BM25Index()
     again.load(texts.items())
     assert again.search(query, 0, 100) == found
-
-
-def test_chroma_agrees_with_the_exact_index_on_ties_and_deep_pages() -> None:
-    pytest.importorskip("chromadb", reason="the chroma extra is not installed")
-    rows = np.random.default_rng(4).standard_normal((400, 16)).astype(np.float32)
-    rows[100:160] = rows[100]
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    ids = [f"d{number:03}" for number in np.random.default_rng(5).permutation(400)]
-    exact, other = ExactIndex(), ChromaIndex()
-    for index in (exact, other):
-        index.put_many(ids, rows)
-        for id in ids[:20]:
-            index.remove(id)
-        index.put(ids[30], rows[100])
-    assert len(exact) == len(other) == 380
-    for query in (rows[100], rows[7]):
-        for offset, limit in ((0, 5), (5, 5), (58, 10), (370, 30), (380, 5)):
-            assert [id for id, _ in other.search(query, offset, limit)] == [
-                id for id, _ in exact.search(query, offset, limit)
-            ]
-    other.close()
-
-
-def test_chroma_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "chromadb", None)
-    with pytest.raises(Missing, match=r"kbgym\[chroma\]"):
-        chroma.ChromaIndex()

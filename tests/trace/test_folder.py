@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 from playing import HASH, Live, records
 
+import kbgym
 from kbgym.actions import Add
 from kbgym.canonical import write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Store
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import SCHEMA, Committed, Genesis, Imported, RolledBack
-from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder, originals, sources
-from kbgym.trace.log import Writer
+from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder, originals
+from kbgym.trace.log import TraceWriter
 from kbgym.worlds.world import Document, Source
 
 
@@ -88,15 +89,15 @@ def test_the_originals_are_what_imports_made_of_them() -> None:
 def test_where_originals_stand_is_read_from_the_world_and_the_trace(tmp_path: Path) -> None:
     (tmp_path / "world").mkdir()
     write_lines(tmp_path / "world" / "documents.jsonl", [doc("a", "A.", 0), doc("b", "B.", 1), doc("c", "C.")])
-    assert sources(tmp_path, ()) == {}
-    assert sources(tmp_path, ("a", "c", "zz")) == {"a": Source("notes.md", 0, 9)}
-    with Writer(tmp_path / "trace.jsonl", None) as writer:
+    assert kbgym.open(tmp_path).sources(()) == {}
+    assert kbgym.open(tmp_path).sources(("a", "c", "zz")) == {"a": Source("notes.md", 0, 9)}
+    with TraceWriter(tmp_path / "trace.jsonl", None) as writer:
         writer.commit([Genesis(SCHEMA, 3, "0" * 64)])
         writer.commit([FIRST, Committed(1, 0, "0" * 64, 0, 0)])
-    known = sources(tmp_path, ("a", "b", "c", "e"))
+    known = kbgym.open(tmp_path).sources(("a", "b", "c", "e"))
     assert known == {"c": Source("other.md", 0, 3), "e": Source("notes.md", 30, 39)}
     assert originals(tmp_path, ()).keys() == {"a", "b", "c"}, "whoever has the events need not read them again"
     assert StoreFolder(tmp_path).originals() == originals(tmp_path)
-    assert StoreFolder(tmp_path).sources(("e",)) == {"e": Source("notes.md", 30, 39)}
+    assert kbgym.open(tmp_path).sources(("e",)) == {"e": Source("notes.md", 30, 39)}
     save_store(Store(records()), str(tmp_path / "bare"))
     assert originals(tmp_path / "bare") == {}

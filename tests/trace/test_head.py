@@ -17,7 +17,7 @@ from kbgym.errors import BadInput, Damaged, Failed, Incomplete
 from kbgym.trace.events import SCHEMA, Committed, Genesis
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.head import read_head
-from kbgym.trace.log import Writer, has_begun, read_trace
+from kbgym.trace.log import TraceWriter, has_begun, read_trace
 from kbgym.trace.recovery import recover
 
 
@@ -191,7 +191,7 @@ def test_a_file_changed_while_it_is_written_is_noticed_before_the_next_acknowled
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "trace.jsonl"
-    with Writer(path, None) as writer:
+    with TraceWriter(path, None) as writer:
         writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
         writer.commit([Committed(1, 1, "0" * 64, 0, 0)])
         change(path)
@@ -212,7 +212,7 @@ def test_changed_in_the_very_moment_of_writing(tmp_path: Path, monkeypatch: pyte
         real(file)
         replaced(path)
 
-    with Writer(path, None) as writer:
+    with TraceWriter(path, None) as writer:
         writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
         monkeypatch.setattr(os, "fsync", meanwhile)
         with pytest.raises(Failed, match="replaced"):
@@ -226,7 +226,7 @@ def test_a_head_that_cannot_be_written_keeps_nobody_from_committing(tmp_path: Pa
     path = tmp_path / "trace.jsonl"
     target = tmp_path / "somewhere"
     target.write_bytes(b"mine")
-    with Writer(path, None) as writer:
+    with TraceWriter(path, None) as writer:
         (tmp_path / "trace.head").symlink_to(target)
         writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
     assert target.read_bytes() == b"mine"

@@ -25,7 +25,7 @@ from kbgym.trace.copying import save_store
 from kbgym.trace.events import Acted, Began, Committed, Event, Genesis, RolledBack
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
-from kbgym.trace.log import Writer
+from kbgym.trace.log import TraceWriter
 from kbgym.trace.replay import rolled_back
 
 
@@ -166,10 +166,10 @@ def test_a_failed_write_returns_to_what_is_on_the_disk(folder: Path, monkeypatch
             await do(live, Add("Kept."))
             before, told = live.store.fingerprint, list(ear.heard)
 
-            def fail(writer: Writer, events: Any) -> None:
+            def fail(writer: TraceWriter, events: Any) -> None:
                 raise full_disk()
 
-            monkeypatch.setattr(Writer, "commit", fail)
+            monkeypatch.setattr(TraceWriter, "commit", fail)
             async with live.turn():
                 await live.environment.carry_out(Add("Lost."))
                 one = live.commit()
@@ -191,12 +191,12 @@ def test_a_failed_write_returns_to_what_is_on_the_disk(folder: Path, monkeypatch
 def test_a_turn_under_way_when_a_write_fails_can_commit_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with opened(folder) as live:
-            real = Writer.commit
+            real = TraceWriter.commit
 
-            def fail(writer: Writer, events: Any) -> None:
+            def fail(writer: TraceWriter, events: Any) -> None:
                 raise full_disk()
 
-            monkeypatch.setattr(Writer, "commit", fail)
+            monkeypatch.setattr(TraceWriter, "commit", fail)
             async with live.turn():
                 await live.environment.carry_out(Add("Lost."))
                 first = live.commit()
@@ -208,7 +208,7 @@ def test_a_turn_under_way_when_a_write_fails_can_commit_nothing(folder: Path, mo
                 with pytest.raises(Failed, match="could not be written"):
                     live.commit()
             assert "n3" not in live.store and live.iteration == 0
-            monkeypatch.setattr(Writer, "commit", real)
+            monkeypatch.setattr(TraceWriter, "commit", real)
             await do(live, Add("Kept."))
         assert [type(e).__name__ for e in StoreFolder(folder).events] == ["Genesis", "Acted", "Committed"]
 

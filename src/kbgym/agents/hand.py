@@ -20,7 +20,7 @@ import msgspec
 from kbgym.actions import Action
 from kbgym.agents.llm import read
 from kbgym.agents.prompting import Skill, messages, tail
-from kbgym.canonical import pretty
+from kbgym.canonical import decode, pretty
 from kbgym.errors import BadInput
 from kbgym.llm.asking import Flawed
 from kbgym.llm.values import Call, Message, Reply
@@ -112,7 +112,7 @@ def _shown(message: Message) -> dict[str, Any]:
 
 def _reply(data: bytes) -> Reply | None:
     try:
-        said = msgspec.json.decode(data)
+        said = decode(data)
         return Reply(calls=(Call(str(said["tool"]), json.dumps(said.get("arguments", {})), "hand"),))
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         return None

@@ -118,7 +118,7 @@ def blame_command(place: str, document: str) -> Printed:
     result = {**msgspec.to_builtins(found), "sources": msgspec.to_builtins(spans)}
     lines = _blamed(found)
     lines += [f"  {id} stands in {span.file}, characters {span.start} to {span.end}." for id, span in spans.items()]
-    return result, "\n".join(lines)
+    return result, lines
 
 
 def _blamed(found: Blame) -> list[str]:

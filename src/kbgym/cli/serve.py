@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kbgym.characters import number_in
-from kbgym.cli.common import STORE, emit, output_options, progress, serving_options, serving_settings
+from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
 from kbgym.errors import BadInput, Missing
 from kbgym.search.hybrid import SearchKind
 from kbgym.tools import Role
@@ -51,6 +51,7 @@ _REQUESTS = "So many a second, a token; 0 for any number."
 @click.option("--requests", type=click.FloatRange(min=0), default=100, show_default=True, help=_REQUESTS)
 @click.option("--sessions", type=click.IntRange(min=1), default=64, show_default=True, help="Of each kind, a token.")
 @serving_options
+@search_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
@@ -116,7 +117,9 @@ def command(
     from kbgym.online.setup import open_live, open_online
     from kbgym.protocol.gate import MARGIN
 
-    settings, trusted = serving_settings(place, {**who, "strategy": strategy, "embedder": embedder})
+    settings, trusted = serving_settings(
+        place, {**who, "strategy": strategy, "embedder": embedder, "search": search, "per_source": per_source}
+    )
     if over_mcp and role == "reader" and question is None:
         asyncio.run(
             _stdio(open_live(place, settings=settings, embedder=embedder, write=False), None, role, client, None)

@@ -47,7 +47,7 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     with open(place, **how) as opened, progress("Embedding") as tick:
         hits = opened.search(query, page, tick)
     found = [{"id": hit.id, "text": hit.text, "score": round(hit.score, 6)} for hit in hits]
-    text = "\n".join(f"{hit.score:.3f} [{hit.id}] {hit.text}" for hit in hits) or "Nothing found."
+    text = [f"{hit.score:.3f} [{hit.id}] {hit.text}" for hit in hits] or ["Nothing found."]
     return {"page": page, "results": found}, text
 
 
@@ -82,7 +82,7 @@ def read_command(place: str, id: str, with_source: bool) -> Printed:
         lines += [] if spans else ["  no source is known"]
     lines += [f"  -> [{target}] {store[target].text}" for target in record.links]
     lines += [f"  <- [{source}] {store[source].text}" for source in store.inbound(id)]
-    return result, "\n".join(lines)
+    return result, lines
 
 
 _MEANING: dict[str, str] = {

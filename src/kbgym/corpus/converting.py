@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.corpus.blocks import Broken
 from kbgym.corpus.files import MOST_FILE, FoundFile
 from kbgym.errors import Missing
@@ -95,7 +96,7 @@ class Converter:
         if not line.endswith(b"\n"):
             self._end()
             raise Broken("its reader broke down on it")
-        said = msgspec.json.decode(line, type=Converted)
+        said = decode(line, Converted)
         if said.missing:
             raise Missing(said.error)
         if said.error:
@@ -145,7 +146,7 @@ def serve(most_memory: int) -> None:
     out, sys.stdout = sys.stdout.buffer, sys.stderr  # a library that prints must not be heard
     for line in sys.stdin.buffer:
         try:
-            said = _answer(msgspec.json.decode(line, type=Task))
+            said = _answer(decode(line, Task))
         except Missing as missing:
             said = Converted(error=str(missing), missing=True)
         except (Exception, SystemExit, RecursionError, MemoryError) as error:

@@ -224,7 +224,7 @@ def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
     """One object a line, or one array of them."""
     if text.lstrip().startswith("["):
         try:
-            entries = msgspec.json.decode(text, type=list[dict[str, Any]])
+            entries = decode(text, list[dict[str, Any]])
         except msgspec.DecodeError as error:
             raise BadInput(f"{path.name}: {error}.") from error
         return [(f"{path.name}, entry {number}", entry) for number, entry in enumerate(entries, 1)]

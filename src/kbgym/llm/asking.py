@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.llm.client import ModelClient
 from kbgym.llm.connect import ModelSettings
 from kbgym.llm.values import Message, Reply, Request, Usage
@@ -75,7 +76,7 @@ def read_call(reply: Reply, name: str, type: type[T]) -> T | Flawed:
         cut = " before it was cut off" if reply.finish == "length" else ""
         return Flawed(f"it was not one call of {name}{cut}.")
     try:
-        return msgspec.json.decode(reply.calls[0].arguments, type=type)
+        return decode(reply.calls[0].arguments, type)
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         return Flawed(f"the arguments of {name} do not fit: {error}.")
 

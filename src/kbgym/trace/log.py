@@ -22,7 +22,7 @@ import msgspec
 from kbgym.canonical import Decoder, encode, open_file, read_file, refuse_links
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
-from kbgym.trace.head import HeadFile, Reached, read_head
+from kbgym.trace.head import HeadFile, Reached, check_head, read_head
 
 _LINK = b',"chain":"'
 _TAIL = len(_LINK) + 64 + len(b'"}')
@@ -70,8 +70,14 @@ def has_begun(path: Path) -> bool:
 
 
 def read_trace(path: Path) -> Reading:
-    """Every committed event, verified."""
-    return reading_of(read_file(path), path)
+    """Every committed event, verified, and all that were ever committed."""
+    head = read_head(path)
+    data = b"" if head is not None and not path.exists() else read_file(path)
+    if head is not None and b"\n" not in data:
+        check_head(path, head, data, 0, 0)
+    reading = reading_of(data, path)
+    check_head(path, head, data, reading.iteration, reading.length)
+    return reading
 
 
 def reading_of(data: bytes, path: Path | str) -> Reading:
