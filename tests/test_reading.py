@@ -62,4 +62,4 @@ def test_an_exam_never_cuts_a_file_that_is_none(tmp_path: Path) -> None:
             read_rows(notes)
         assert notes.read_bytes() == content
     notes.write_bytes(b'{"actions":3,"answ')
-    assert read_rows(notes) == [] and notes.read_bytes() == b""
+    assert read_rows(notes) == []  # a row cut short is left where it is; the exam that goes on cuts it

@@ -16,6 +16,7 @@ from travelling import Posted
 
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact import Artefact
+from kbgym.artefact.parts import embedder_named
 from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
@@ -58,7 +59,7 @@ def test_chunks_give_the_bytes_of_one_process(engine, questions, tmp_path):
 
 def test_what_is_searched_by_words_travels_too(questions):
     store, _ = flat_store()
-    words = engine_for_arm("bm25", store, None)
+    words = engine_for_arm("bm25", store, embedder_named("hash"))
     here = asyncio.run(examine(store.copy(), words, questions[:10], ReferenceReader))
     assert examine_in_chunks(Posted(), ExamSetup(store, words, HASH), questions[:10], size=4) == here
 

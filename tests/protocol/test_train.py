@@ -106,7 +106,10 @@ def test_a_model_is_called_what_it_is_and_the_first_line_remembers_it(tmp_path, 
         ("forward", "llm:a-model"),
         ("backward", "reference"),
     }
-    assert folder.genesis.settings == {**msgspec.to_builtins(settings), "agents": described}
+    kept = {
+        name: value for name, value in msgspec.to_builtins(settings).items() if name not in ("search", "per_source")
+    }
+    assert folder.genesis.settings == {**kept, "agents": described}, "what is off is not kept"
     asyncio.run(start(tmp_path / "plain", settings).train())
     assert StoreFolder(tmp_path / "plain").genesis.settings == msgspec.to_builtins(settings)
 

@@ -135,7 +135,8 @@ def _measured(index: dict[str, Any]) -> str:
 @click.argument("place", metavar="STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
-def export_command(place: str, format_: str, out: Path) -> Printed:
+@click.option("--formulas", is_flag=True, help="CSV as it is, also what a spreadsheet would carry out.")
+def export_command(place: str, format_: str, out: Path, formulas: bool) -> Printed:
     """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
 
     In CSV a quote goes before what a spreadsheet would take for a formula, unless --formulas is said.
@@ -146,7 +147,7 @@ def export_command(place: str, format_: str, out: Path) -> Printed:
     """
     with open(place) as opened:
         store = opened.store
-    export(store, format_, out)
+    export(store, format_, out, formulas)
     result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
     return result, f"{out}: {len(store):,} documents, {store.links:,} links."
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from kbgym.characters import made_plain
 from kbgym.errors import Missing
 
 MOST_TEXT = 4_000  # what the `add` and `edit` tools take, too
@@ -125,4 +126,4 @@ _UNWANTED = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\
 
 def clean(text: str) -> str:
     """A text on one line, without characters that no agent could send."""
-    return " ".join(_UNWANTED.sub("", text).split())
+    return " ".join(made_plain(_UNWANTED.sub("", text))[0].split())
