@@ -18,12 +18,11 @@ from kbgym.analysis.coverage import coverage
 from kbgym.baselines import ARMS, build_arm, engine_for_arm
 from kbgym.protocol.exam import examine, summarise
 from kbgym.protocol.lessons import schedule
-from kbgym.protocol.probe import gradient
+from kbgym.protocol.probe import gradient, gradient_templates
 from kbgym.protocol.run import Settings
 from kbgym.search.embed import CachedEmbedder, default_embedder
 from kbgym.worlds import people
-from kbgym.worlds.paper import read
-from kbgym.worlds.pools import gradient_templates
+from kbgym.worlds.people.paper import read
 from kbgym.worlds.world import Question, World
 
 SAMPLE = 400

@@ -66,7 +66,7 @@ def write(folder: Path, sentences: int) -> None:
 
 
 def measure(what: str, folder: Path, sentences: int) -> dict[str, float]:
-    from kbgym.corpus.build import Options
+    from kbgym.corpus.build import ReadingOptions
     from kbgym.corpus.make import load_old, make, replace_world
     from kbgym.corpus.sentences import split
 
@@ -81,12 +81,12 @@ def measure(what: str, folder: Path, sentences: int) -> dict[str, float]:
         for number in range(sentences // 4):
             count += len(sentencex.segment("en", " ".join(paragraph(number))))
     elif what == "import":
-        made = make([folder], None, Options(links=True))
+        made = make([folder], None, ReadingOptions(links=True))
         made.world.save(out)
         count = len(made.world.documents)
     else:
         old = load_old(out)
-        made = make([folder], None, Options(links=True), old=old)
+        made = make([folder], None, ReadingOptions(links=True), old=old)
         assert not replace_world(old, made.world, out)
         count = len(made.world.documents)
     return {"seconds": time.perf_counter() - started, "count": count, "peak": _peak(), "added": _peak() - before}

@@ -34,7 +34,7 @@ BEFORE, STREAM, PEOPLE, ASKED = 30, 40, 80, 20
 
 
 async def exam(online: Online, world: World) -> list[Row]:
-    now = online.owner.snapshot()
+    now = online.live.snapshot()
     return await examine(now.store, now.engine, world.split("test_in"), ReferenceReader)
 
 
@@ -46,7 +46,7 @@ async def lead(place: Path, settings: Settings, gate: int, name: str, rows: list
             online.curator = HARMFUL[name]
         await learn_traffic(online, rows)
     finally:
-        await online.owner.close()
+        await online.live.close()
     return online
 
 
@@ -64,11 +64,11 @@ async def one(name: str, seed: int, gate: int) -> dict[str, Any]:
             await lead(place, settings, 0, "paper", stream[:BEFORE], world)
         opened = open_online(place, settings, "hash")
         before = await exam(opened, world)
-        await opened.owner.close()
+        await opened.live.close()
         online = await lead(place, settings, gate, name, stream[BEFORE:], world)
         opened = open_online(place, settings, "hash")
         after = await exam(opened, world)
-        await opened.owner.close()
+        await opened.live.close()
     return {
         "before": [row.f1 for row in before],
         "after": [row.f1 for row in after],

@@ -18,13 +18,13 @@ from pathlib import Path
 
 
 def measure(people: int) -> dict[str, float]:
-    from kbgym.worlds.people import TEMPLATES, Graph, generate, pool_size
+    from kbgym.worlds.people import TEMPLATES, PeopleGraph, generate
 
     start = time.perf_counter()
     world = generate(people, 0)
     made = time.perf_counter()
-    graph = Graph.from_facts(world.facts)
-    instances = sum(pool_size(graph, template) for template in TEMPLATES)
+    graph = PeopleGraph.from_facts(world.facts)
+    instances = sum(1 for template in TEMPLATES.values() for _ in template.instances(graph))
     counted = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         world.save(Path(folder) / "world")

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from kbgym.agents.llm import LLMAgent
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.llm.connect import Models, Options
 from kbgym.protocol.exam import examine
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.protocol.train import Agents, Trainer
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine

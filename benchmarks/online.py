@@ -33,7 +33,7 @@ async def stream(seed: int, people: int, n: int, embedder: str | None) -> list[L
         try:
             return await learn_traffic(online, skewed_traffic(world, n, seed))
         finally:
-            await online.owner.close()
+            await online.live.close()
 
 
 def row_of(name: str, learnt: list[Learnt], f1: Interval, rho: Interval) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from kbgym.store import Store, source
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.place import open_place
 from kbgym.trace.postgres.place import PostgresStore
-from kbgym.trace.shared import SharedStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from live_stores import LiveClient
 from postgres import MISSING, Cluster, installed
 
 DIMENSIONS, PAGE, QUERIES = 384, 60, 100
@@ -86,14 +86,14 @@ def actions(cluster: Cluster, clients: int, each: int) -> None:
     """Additions by so many processes to one store, in turns."""
     place = cluster.url(f"a{clients}")
     save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), place)
-    SharedStore(place, "first").close()
+    LiveClient(place, "first").close()
     ready, begin = os.pipe()
     children = []
     for number in range(clients):
         child = os.fork()
         if child == 0:
             os.close(begin)
-            shared = SharedStore(place, f"c{number}")
+            shared = LiveClient(place, f"c{number}")
             os.read(ready, 1)  # closed when all are to begin
             for count in range(each):
                 shared.act(Add(f"Sentence {count} of client {number}."))

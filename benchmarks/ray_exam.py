@@ -18,10 +18,12 @@ import time
 from pathlib import Path
 
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.experiment.chunks import CHUNK, Desk, examine_in_chunks
+from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.experiment.chunks import CHUNK, ExamSetup, examine_in_chunks
 from kbgym.experiment.engines import WorkEngine, opened
 from kbgym.protocol.exam import examine
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.run import Settings
+from kbgym.search.embed import CachedEmbedder
 from kbgym.store import Store, source
 from kbgym.worlds import people
 from kbgym.worlds.world import Question
@@ -53,14 +55,15 @@ class Best:
 
 
 def here(store: Store, questions: tuple[Question, ...], out: Path) -> tuple[float, float]:
-    engine = engine_for(store, embedder_named(EMBEDDER))  # its memory of queries is empty, as a worker's is
+    embedder = CachedEmbedder(embedder_named(EMBEDDER).embedder)  # its memory of queries is empty, as a worker's is
+    engine = engine_for(store, embedder)
     started, spent = time.perf_counter(), time.process_time()
     asyncio.run(examine(store.copy(), engine, questions, ReferenceReader, out))
     return time.perf_counter() - started, time.process_time() - spent
 
 
 def there(workers: WorkEngine, store: Store, questions: tuple[Question, ...], out: Path) -> tuple[float, float]:
-    desk = Desk(store.copy(), engine_for(store, embedder_named(EMBEDDER)), EMBEDDER)
+    desk = ExamSetup(store, engine_for(store, embedder_named(EMBEDDER)), Settings(embedder=EMBEDDER))
     before = used(workers)
     started, spent = time.perf_counter(), time.process_time()
     examine_in_chunks(workers, desk, questions, out)

@@ -30,8 +30,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kbgym.artefact.parts import embedder_named
 from kbgym.canonical import write_lines
-from kbgym.protocol.session import embedder_named
 from kbgym.serve.tokens import new_token
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import NO_QUESTIONS, generate
@@ -178,7 +178,7 @@ def unseen(people: int) -> Iterator[str]:
 class Server:
     def __init__(self, place: Path, embedder: str) -> None:
         command = [sys.executable, "-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--json"]
-        command += ["--http", "127.0.0.1:0", "--embedder", embedder]
+        command += ["--http", "127.0.0.1:0", "--embedder", embedder, "--requests", "0", "--sessions", "1000"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         self.url: str = json.loads(self.process.stdout.readline())["url"]

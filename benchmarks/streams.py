@@ -11,12 +11,13 @@ from math import prod
 from random import Random
 
 from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search, Unlink
-from kbgym.agents.base import Plan, PlannedPolicy, documents
+from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import Key, facts, index_text, is_index
+from kbgym.agents.reference.language import IndexKey, facts, index_text, is_index
 from kbgym.agents.reference.members import belongs, keys_of
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
+from kbgym.observations import documents
 from kbgym.online.setup import Traffic
 from kbgym.policy import Agent, Backward, View
 from kbgym.worlds.people import pool
@@ -41,7 +42,7 @@ def skewed_traffic(world: World, n: int, seed: int = 0) -> list[Traffic]:
     return drawn
 
 
-def keys_named(view: View) -> list[Key]:
+def keys_named(view: View) -> list[IndexKey]:
     assert isinstance(view.task, Backward)
     query = parse_question(view.task.question)
     return list(dict.fromkeys(named_keys(query))) if query is not None else []
@@ -58,11 +59,11 @@ class Harmful(PlannedPolicy):
             yield from self.harm(key)
         return Done()
 
-    def harm(self, key: Key) -> Iterator:  # type: ignore[type-arg]
+    def harm(self, key: IndexKey) -> Iterator:  # type: ignore[type-arg]
         raise NotImplementedError
 
 
-def strangers(key: Key) -> Plan:
+def strangers(key: IndexKey) -> Plan:
     """Documents that do not belong under a key."""
     found = documents((yield Search("lives in the city of")))
     return [id for id, text in found if facts(text) and not belongs(text, key)]  # type: ignore[return-value]
@@ -71,7 +72,7 @@ def strangers(key: Key) -> Plan:
 class WrongIndexes(Harmful):
     """An index of the right name that links what does not belong under it."""
 
-    def harm(self, key: Key) -> Iterator:  # type: ignore[type-arg]
+    def harm(self, key: IndexKey) -> Iterator:  # type: ignore[type-arg]
         index = documents((yield Add(index_text(key))))
         yield LinkMany(index[0][0], tuple((yield from strangers(key))))  # type: ignore[arg-type]
 
@@ -79,7 +80,7 @@ class WrongIndexes(Harmful):
 class WrongLinks(Harmful):
     """Wrong links under every index near the key that exists; a wrong index where none does."""
 
-    def harm(self, key: Key) -> Iterator:  # type: ignore[type-arg]
+    def harm(self, key: IndexKey) -> Iterator:  # type: ignore[type-arg]
         found = documents((yield Search(index_text(key))))
         wrong = tuple((yield from strangers(key)))
         indexes = [id for id, text in found if not facts(text)]
@@ -93,7 +94,7 @@ class WrongLinks(Harmful):
 class Replaced(Harmful):
     """The members of the key's index are unlinked and strangers linked in their place."""
 
-    def harm(self, key: Key) -> Iterator:  # type: ignore[type-arg]
+    def harm(self, key: IndexKey) -> Iterator:  # type: ignore[type-arg]
         found = documents((yield Search(query_for(key))))
         wrong = tuple((yield from strangers(key)))
         for id, text in found:
@@ -106,7 +107,7 @@ class Replaced(Harmful):
 class Deletes(Harmful):
     """Whatever a search for the key shows is deleted, indexes first."""
 
-    def harm(self, key: Key) -> Iterator:  # type: ignore[type-arg]
+    def harm(self, key: IndexKey) -> Iterator:  # type: ignore[type-arg]
         found = documents((yield Search(query_for(key))))
         for id, _ in sorted(found, key=lambda hit: bool(facts(hit[1])))[:3]:
             yield Delete(id)
@@ -115,7 +116,7 @@ class Deletes(Harmful):
 class Edits(Harmful):
     """Sentences about the key are turned into others."""
 
-    def harm(self, key: Key) -> Iterator:  # type: ignore[type-arg]
+    def harm(self, key: IndexKey) -> Iterator:  # type: ignore[type-arg]
         found = documents((yield Search(query_for(key))))
         for (id, text), (_, other) in pairwise(found[:4]):
             if facts(text) and facts(other):
@@ -126,7 +127,7 @@ class Edits(Harmful):
 class Lies(Harmful):
     """New sentences that state what is not so."""
 
-    def harm(self, key: Key) -> Iterator:  # type: ignore[type-arg]
+    def harm(self, key: IndexKey) -> Iterator:  # type: ignore[type-arg]
         if key.kind == "person":
             yield Add(f"{key.value}'s job is swindler.")
             yield Add(f"{key.value} is a friend of Nobody Atall.")
@@ -157,7 +158,7 @@ class Stowaway(ReferenceCurator):
 class Halves(Harmful):
     """An index of the right name with one right link: what it says is true, and it is not whole."""
 
-    def harm(self, key: Key) -> Iterator:  # type: ignore[type-arg]
+    def harm(self, key: IndexKey) -> Iterator:  # type: ignore[type-arg]
         found = documents((yield Search(query_for(key))))
         right = [id for id, text in found if belongs(text, key)]
         if right:

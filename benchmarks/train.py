@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kbgym.artefact.parts import agents_named, engine_for
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.search.embed import CachedEmbedder, default_embedder
 from kbgym.trace.events import Acted

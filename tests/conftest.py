@@ -1,5 +1,6 @@
 """Settings for every test; being here, it also lets tests in subfolders import the helpers beside it."""
 
+import os
 from collections.abc import Iterator
 
 import postgres
@@ -9,6 +10,17 @@ from hypothesis import settings
 # No test may depend on how fast a machine is.
 settings.register_profile("kbgym", deadline=None)
 settings.load_profile("kbgym")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests trust is not remembered in the home folder of whoever runs them."""
+    before = os.environ.get("KBGYM_CONFIG")
+    os.environ["KBGYM_CONFIG"] = str(tmp_path_factory.mktemp("config"))
+    yield
+    os.environ.pop("KBGYM_CONFIG")
+    if before is not None:
+        os.environ["KBGYM_CONFIG"] = before
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,10 @@ import msgspec
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.llm.cassette import Cassette
-from kbgym.llm.client import Budget, Client
-from kbgym.llm.connect import Models, Options, Settings
+from kbgym.llm.client import Budget, ModelClient
+from kbgym.llm.connect import Models, ModelSettings, Options
 from kbgym.llm.limits import Limiter
 from kbgym.llm.prices import Prices
 from kbgym.llm.retry import Retry
@@ -23,7 +24,6 @@ from kbgym.llm.values import Call, Message, Reply, Request, Usage
 from kbgym.protocol.exam import Row, examine
 from kbgym.protocol.run import Run
 from kbgym.protocol.run import Settings as RunSettings
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.protocol.train import Agents, Trainer
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
@@ -32,7 +32,7 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question, World
 
-SETTINGS = Settings("m", 0.3, None, 100)
+SETTINGS = ModelSettings("m", 0.3, None, 100)
 
 
 def quick(attempts: int = 30) -> Retry:
@@ -152,8 +152,8 @@ def client_for(
     budget: Budget | None = None,
     prices: Prices | None = None,
     concurrency: int = 4,
-) -> Client:
-    return Client(
+) -> ModelClient:
+    return ModelClient(
         "llm:local/m", provider, prices or Prices("local", "m"), Limiter(concurrency), quick(), cassette, budget
     )
 

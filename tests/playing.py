@@ -30,7 +30,7 @@ from kbgym.store.store import normalised
 from kbgym.tools import Role
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.log import Writer
+from kbgym.trace.log import TraceWriter
 
 SENTENCES = (
     "Anna Berg lives in Lund.",
@@ -69,7 +69,7 @@ class Live:
         write_lines(path / "records.jsonl", records() if initial is None else initial)
         self.path = path
         self.folder = StoreFolder(path)
-        self.writer: Writer = self.folder.start(HASH, {"seed": 0})
+        self.writer: TraceWriter = self.folder.start(HASH, {"seed": 0})
         self.iteration = 0
         self.pending: list[Event] = []
         self.states: dict[int, list[Record]] = {}

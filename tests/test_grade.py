@@ -153,6 +153,17 @@ def test_an_answer_to_an_unanswerable_question_scores_nothing(answer):
     assert grade(answer, ["unknown"], True) == (0.0, 0.0)
 
 
+def test_an_unanswerable_question_may_have_a_gold_of_its_own():
+    """Some worlds say in their own words that nothing is known; saying just that is right, saying part of it is not."""
+    golds = ["Not on this list", "The register is silent"]
+    assert not any(abstains(gold) for gold in golds)
+    assert grade("register is silent!", golds, True) == (1.0, 1.0)
+    assert grade("not on this list", golds, True) == (1.0, 1.0)
+    assert grade("unknown", golds, True) == (1.0, 1.0)
+    assert grade("the list", golds, True) == (0.0, 0.0)
+    assert grade("", ["", "the"], True) == grade("the", ["", "a"], True) == (0.0, 0.0), "silence says nothing"
+
+
 @given(st.text(), st.text())
 def test_scores_are_bounded_symmetric_and_exact_means_full(answer, gold):
     assert 0 <= f1(answer, gold) <= 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
-from kbgym.agents.base import documents
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.observations import documents
 from kbgym.store import Store, source
 from kbgym.worlds.people import generate
 
@@ -51,3 +52,33 @@ def test_a_malformed_call_costs_an_action_and_the_budget_ends_the_episode(env):
         seen, reward, ended, cut, _ = env.step("not json" if number % 2 else '{"tool": "delete", "id": "d00001"}')
         assert "Error" in seen and reward == 0 and not ended
     assert cut
+
+
+def test_a_step_inside_a_running_loop(env):
+    """As in a notebook."""
+
+    async def cell():
+        env.reset(seed=1)
+        return env.step(json.dumps({"tool": "search", "query": "anything"}))
+
+    assert documents(asyncio.run(cell())[0])
+
+
+def test_it_is_registered_and_takes_the_settings_of_the_place(tmp_path):
+    generate(people=60, seed=3).save(tmp_path / "w")
+    flags = {"embedder": "hash", "forward_budget": 2}
+    made = gymnasium.make("kbgym.gym:kbgym/Reader-v0", place=str(tmp_path / "w"), set="train", **flags)
+    seen, _ = made.reset(seed=1)
+    assert "Actions left: 2" in seen
+    made.step("not json")
+    *_, cut, info = made.step("not json")
+    assert cut and info["actions"] == 2
+
+
+def test_the_callers_store_stays_open_for_edits():
+    from kbgym.gym import ReaderEnv
+
+    world = generate(people=60, seed=3)
+    store = Store(source(document.id, document.text) for document in world.documents)
+    ReaderEnv(store, engine_for(store, embedder_named("hash")), world.split("train"))
+    assert store.add("A sentence of mine.") in store

@@ -36,7 +36,8 @@ from kbgym.actions import (
     Unlinked,
 )
 from kbgym.canonical import encode, is_text
-from kbgym.tools import MOST_TARGETS, MOST_TEXT, ROLES, TOOLS, check, parse, render
+from kbgym.observations import render
+from kbgym.tools import MOST_TARGETS, MOST_TEXT, ROLES, TOOLS, check, parse
 
 ROLE_TOOLS = {
     "reader": ["search", "read", "answer"],
@@ -51,12 +52,11 @@ class TestSchemas:
         assert set(TOOLS) == {name for names in ROLE_TOOLS.values() for name in names}
 
     @pytest.mark.parametrize("role", ["reader", "curator"])
-    def test_three_exports_of_the_same_schema(self, role: Any) -> None:
-        openai, anthropic, mcp = tools.openai_tools(role), tools.anthropic_tools(role), tools.mcp_tools(role)
-        assert [t["function"]["name"] for t in openai] == ROLE_TOOLS[role]
-        assert [t["function"]["parameters"] for t in openai] == [t["input_schema"] for t in anthropic]
-        assert [t["input_schema"] for t in anthropic] == [t["inputSchema"] for t in mcp]
-        assert json.loads(json.dumps([openai, anthropic, mcp])) == [openai, anthropic, mcp]
+    def test_models_are_told_of_the_tools_of_their_role(self, role: Any) -> None:
+        told = tools.openai_tools(role)
+        assert [tool["function"]["name"] for tool in told] == ROLE_TOOLS[role]
+        assert [tool["function"]["parameters"] for tool in told] == [tool.schema for tool in tools.tools_of(role)]
+        assert json.loads(json.dumps(told)) == told
 
     @pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
     def test_a_schema_names_the_fields_of_its_action(self, tool: tools.Tool) -> None:
@@ -173,6 +173,44 @@ def test_whatever_is_sent_becomes_a_short_clear_observation(name: str, arguments
     assert invalid.name.isprintable() and len(invalid.name) <= 40
     assert check(invalid, "curator") == invalid
     assert msgspec.json.decode(encode(invalid), type=Action) == invalid
+
+
+AT_THE_LIMIT: list[tuple[str, dict[str, Any]]] = [
+    ("add", {"text": "x" * 4_000}),
+    ("add", {"text": "ö" * 4_000}),
+    ("read", {"id": "x" * 200}),
+    ("search", {"query": "x", "page": 10**9}),
+    ("link_many", {"source": "a", "targets": ["b"] * 40}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), AT_THE_LIMIT, ids=lambda value: str(value)[:30])
+def test_what_just_fits_is_taken(name: str, arguments: dict[str, Any]) -> None:
+    """The numbers stand here again: traces and prompts are made with them."""
+    assert json.loads(encode(parse(name, arguments, "curator"))) == {"tool": name, **arguments}
+    assert (tools.PAGE_SIZE, tools.MOST_TARGETS, tools.MOST_TEXT, tools.MOST_PAGE) == (5, 40, 4_000, 10**9)
+
+
+def test_what_does_not_fit_is_shown_as_far_as_a_line_goes() -> None:
+    for page, shown in ((10**12 - 1, "999999999999"), (10**12, "so large"), (1 - 10**12, "-999999999999")):
+        assert check(Search("x", page), "reader") == Invalid("search", f"there is no page {shown}; pages start at 1.")
+    named = parse("x" * 41, {}, "reader")
+    assert isinstance(named, Invalid) and named.name == "x" * 40
+    said = check(Invalid("x", "\x00" * 399 + "yz"), "reader")
+    assert said == Invalid("x", "y"), "of a long message the first four hundred characters, what can be shown of them"
+    assert check(Invalid("x", "y" * 300), "reader") == Invalid("x", "y" * 200)
+
+
+def test_schemas_say_the_limits() -> None:
+    assert TOOLS["search"].description.startswith("The 5 documents most similar")
+    assert TOOLS["search"].parameters["page"]["minimum"] == 1
+    assert "up to 40 others" in TOOLS["link_many"].description
+    assert TOOLS["link_many"].parameters["targets"]["maxItems"] == 40
+
+
+def test_what_counts_as_an_edit() -> None:
+    editing = {name for name, tool in TOOLS.items() if tools.is_editing(tool.action(*["a"] * len(tool.parameters)))}
+    assert editing == {"add", "edit", "delete", "link", "link_many", "unlink"}
 
 
 @given(ACTIONS, st.sampled_from(["reader", "curator"]))

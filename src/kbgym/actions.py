@@ -128,4 +128,14 @@ class Error(_Result, frozen=True, tag="error"):
     message: str
 
 
+# The results that changed a store, and what was done.
+EDITS: dict[type, str] = {
+    Added: "add",
+    Edited: "edit",
+    Merged: "merge",
+    Deleted: "delete",
+    Linked: "link",
+    Unlinked: "unlink",
+}
+
 Result = Found | Opened | Answered | Added | Merged | Edited | Deleted | Linked | Unlinked | Finished | Error

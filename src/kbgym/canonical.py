@@ -6,15 +6,18 @@ version. It knows nothing of what the values mean.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, Generic, TypeVar, overload
 
 import msgspec
 
@@ -30,8 +33,32 @@ def encode(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
-def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignment]
-    return msgspec.json.decode(data, type=type)
+class Decoder(Generic[T]):
+    """JSON into values of one type. Whatever is wrong with it is a `msgspec.DecodeError`, too deep a nesting too."""
+
+    def __init__(self, type: Any) -> None:
+        self._decode: Callable[[bytes | str], T] = msgspec.json.Decoder(type).decode
+
+    def decode(self, data: bytes | str) -> T:
+        try:
+            return self._decode(data)
+        except UnicodeError as error:
+            raise msgspec.DecodeError(f"JSON is malformed: {error}") from error
+        except RecursionError:
+            raise msgspec.DecodeError("JSON is malformed: it is nested too deeply") from None
+
+
+@overload
+def decode(data: bytes | str) -> Any: ...
+
+
+@overload
+def decode(data: bytes | str, type: type[T]) -> T: ...
+
+
+def decode(data: bytes | str, type: Any = Any) -> Any:
+    """One JSON value; the same errors."""
+    return Decoder[Any](type).decode(data)
 
 
 def digest(data: bytes) -> str:
@@ -63,18 +90,78 @@ def write_lines(path: Path, values: Iterable[Any]) -> None:
             out.write(b"\n")
 
 
+def open_file(path: Path) -> IO[bytes]:
+    """A file to read. What is no regular file is an OSError: a pipe or a device may never end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return os.fdopen(handle, "rb")
+
+
+def read_file(path: Path) -> bytes:
+    """The whole of a file."""
+    try:
+        with open_file(path) as file:
+            return file.read()
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
+
+
+def read_value(path: Path, type: type[T]) -> T:
+    """The value of a JSON file."""
+    try:
+        return decode(read_file(path), type)
+    except msgspec.DecodeError as error:
+        raise Damaged(f"{path}: {error}.") from error
+
+
 def read_lines(path: Path, type: type[T]) -> Iterator[T]:
     """The values of a JSONL file; a line that does not fit is named by its number."""
-    decoder = msgspec.json.Decoder(type)
+    decoder = Decoder[T](type)
     try:
-        with path.open("rb") as lines:
+        with open_file(path) as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     yield decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                except msgspec.DecodeError as error:
                     raise Damaged(f"{path}, line {number}: {error}") from error
     except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
+
+
+# What is written in a folder of a store, a run or an experiment.
+_WRITTEN = (
+    "trace.jsonl trace.head prequential.jsonl timing.jsonl cassette.jsonl network.json run.json experiment.json "
+    "tokens.jsonl exams snapshots probe report arms"
+).split()
+
+
+def refuse_links(folder: Path) -> None:
+    """Nothing is written through a symbolic link: a folder from elsewhere could have it land anywhere."""
+    for name in _WRITTEN:
+        path = folder / name
+        for one in (path, *(path.glob("*") if path.is_dir() else ())):
+            if one.is_symlink():
+                raise BadInput(f"{one} is a symbolic link; nothing is written through one, put the file itself there.")
+
+
+def check_name(where: Path, name: str) -> None:
+    """A name out of a file that becomes part of a file's name: none may lead elsewhere."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,199}", name):
+        raise Damaged(f"{where}: {name[:60]!r} is no name; letters, digits and -_.@ make one.")
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[Path]:
+    """A scratch file that becomes `path`, in the place of what is there, if the block succeeds, and vanishes if not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{os.getpid()}-{path.name}")  # two processes may write the same file at once
+    try:
+        yield scratch
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ by the trace when replayed. Both go through this one function, so a replay canno
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, Protocol, get_args
 
 import msgspec
@@ -37,10 +38,11 @@ from kbgym.actions import (
     Unlink,
     Unlinked,
 )
+from kbgym.observations import Observations, observe
 from kbgym.search.ranking import page_apart, whole_ranking
 from kbgym.store import Refused, Store
 from kbgym.store.guard import NEIGHBOURS, Judge, RuleJudge, Verdict, verdict
-from kbgym.tools import PAGE_SIZE, Role, check, render
+from kbgym.tools import PAGE_SIZE, Role, check
 
 
 class Nearest(msgspec.Struct, frozen=True):
@@ -67,13 +69,22 @@ class Step(msgspec.Struct, frozen=True):
     verdict: Verdict | None = None
 
 
-class Engine(Protocol):
-    """What an environment needs of a search engine."""
+class SearchEngine(Protocol):
+    """What an environment needs of a search engine. `prepare` makes ready for texts that will be searched or put."""
 
+    async def prepare(self, texts: Iterable[str]) -> None: ...
     def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]: ...
     def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]: ...
     def put(self, id: str, text: str) -> None: ...
     def remove(self, id: str) -> None: ...
+
+
+def texts_in(action: Action) -> tuple[str, ...]:
+    """What an action searches for or writes: the texts a search engine must know vectors of."""
+    match action:
+        case Search(text) | Add(text) | Edit(_, text):
+            return (text,)
+    return ()
 
 
 def apply(store: Store, action: Action, advice: Advice = None) -> Result:
@@ -143,20 +154,36 @@ def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str |
 class Environment:
     """A live store: actions in, observations out, and the search engine kept in step with every change."""
 
-    def __init__(self, store: Store, engine: Engine, judge: Judge | None = None, ranking: Ranking = "paper") -> None:
+    def __init__(
+        self,
+        store: Store,
+        engine: SearchEngine,
+        judge: Judge | None = None,
+        ranking: Ranking = "paper",
+        observations: Observations = "paper",
+    ) -> None:
         self.store = store
         self.engine = engine
         self.judge = judge or RuleJudge()
         self.ranking = ranking
+        self.observations = observations
 
     async def step(self, action: Action, role: Role) -> Step:
-        """Check, advise, apply. A new or edited document is searchable by the very next action."""
-        action = check(action, role)
+        """Check an action and carry it out."""
+        return await self.carry_out(check(action, role))
+
+    async def carry_out(self, action: Action) -> Step:
+        """Advise, apply. A new or edited document is searchable by the very next action."""
+        await self.engine.prepare(texts_in(action))
         advice = await self._advise(action)
         result = apply(self.store, action, advice)
         self.follow(result)
         judged = advice if isinstance(advice, Verdict) and advice.checks else None
-        return Step(action, result, render(result, self.text_of), judged)
+        return Step(action, result, self.observed(result), judged)
+
+    def observed(self, result: Result) -> str:
+        """What an agent reads of a result."""
+        return observe(result, self.store.look, self.observations)
 
     def text_of(self, id: str) -> str:
         return self.store[id].text
@@ -164,14 +191,15 @@ class Environment:
     async def _advise(self, action: Action) -> Advice:
         match action:
             case Search(query, page):
-                return Nearest(tuple(self._page(query, page)))
+                return Nearest(tuple(self.page(query, page)))
             case Add(text) if not self.store.frozen and self.store.same_text(text) is None:
                 return await self._judged(text, ())
             case Edit(id, text) if not self.store.frozen and self.store.same_text(text, other_than=id) is None:
                 return await self._judged(text, (id,))
         return None
 
-    def _page(self, query: str, page: int) -> list[str]:
+    def page(self, query: str, page: int) -> list[str]:
+        """The ids on a page of results."""
         if self.ranking == "paper":
             return [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
         ranked = whole_ranking(lambda offset, limit: self.engine.search(query, offset, limit))

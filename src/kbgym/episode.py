@@ -17,7 +17,6 @@ from kbgym.policy import AgentFailed, Policy, Task, Turn, View
 from kbgym.tools import Role
 
 FORWARD_BUDGET = 15
-BACKWARD_BUDGET = 30
 MEMORY = 30
 
 Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]

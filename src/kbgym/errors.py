@@ -3,6 +3,7 @@
     KbgymError
     ├── BadInput        what was asked cannot be done as asked: a flag, a file, a folder.    exit 2
     │   └── Damaged     a stored file is not what was written: torn, edited, out of order.   exit 2
+    │       └── Incomplete   a stored file lacks what was once committed to it.              exit 1
     ├── Missing         an optional part is not installed; the message says what to run.     exit 2
     └── Failed          the request was fine, the work could not be finished.                exit 1
 
@@ -25,6 +26,10 @@ class BadInput(KbgymError):
 
 class Damaged(BadInput):
     pass
+
+
+class Incomplete(Damaged):
+    exit_code = 1
 
 
 class Missing(KbgymError):

@@ -99,6 +99,11 @@ def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
     )
 
 
+def score(answer: str | None, golds: Sequence[str], unanswerable: bool = False) -> Grade:
+    """The grade of a pass: one that ended without an answer scores 0."""
+    return Grade(0.0, 0.0) if answer is None else grade(answer, golds, unanswerable)
+
+
 def _spellings(gold: str) -> list[str]:
     """A gold, and if it is a number below a hundred the same number as a digit or a word."""
     text = gold.strip().lower()

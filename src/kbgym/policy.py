@@ -15,7 +15,7 @@ from kbgym.actions import Action
 from kbgym.tools import Role
 
 # What a backward pass is told about its forward pass, and nothing finer.
-Verdict = Literal["out of budget", "wrong", "right"]
+PassVerdict = Literal["out of budget", "wrong", "right"]
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class Backward(msgspec.Struct, frozen=True, tag="backward"):
     forward: tuple[Turn, ...]
     golds: tuple[str, ...]
     f1: float
-    verdict: Verdict
+    verdict: PassVerdict
     agenda: tuple[Errand, ...] = ()
 
 
@@ -84,6 +84,26 @@ class AgentFailed(Exception):
 
 class Policy(Protocol):
     async def act(self, view: View) -> Action: ...
+
+
+class Agenda(Protocol):
+    """What is worth indexing next, from what earlier passes asked and saw and from nothing else.
+
+    It is told every question and every turn in the order of the trace, live or replayed, and keeps nothing on disk.
+    """
+
+    def note_question(self, text: str) -> None: ...
+
+    def note_turn(self, action: Action, observation: str) -> None: ...
+
+    def errands(self, question: str) -> tuple[Errand, ...]:
+        """What to work on after this question, best first."""
+
+    def errand_of(self, text: str) -> Errand | None:
+        """To go over the index of this text again; None where the text names no key."""
+
+    def index_text(self, errand: Errand) -> str:
+        """What an index for it is called."""
 
 
 # A fresh policy for every pass.

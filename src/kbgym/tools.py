@@ -1,14 +1,14 @@
-"""The ten tools: their names, roles, schemas, validation, and how their results read as text.
+"""The ten tools: their names, roles, schemas and validation.
 
 A role is a tool set: a reader is never shown an editing tool. `parse` turns what an agent sent into an action and never
-fails: what cannot be understood becomes `Invalid`, whose observation says why. Nothing here knows the store; results
-are ids, and `render` asks for texts through a function.
+fails: what cannot be understood becomes `Invalid`, whose observation says why. Nothing here knows the store, or how
+results read as text (`observations.py`).
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -16,29 +16,18 @@ import msgspec
 from kbgym.actions import (
     Action,
     Add,
-    Added,
     Answer,
-    Answered,
     Delete,
-    Deleted,
     Done,
     Edit,
-    Edited,
-    Error,
-    Finished,
-    Found,
     Invalid,
     Link,
-    Linked,
     LinkMany,
-    Merged,
-    Opened,
     Read,
-    Result,
     Search,
     Unlink,
-    Unlinked,
 )
+from kbgym.characters import is_plain
 
 Role = Literal["reader", "curator"]
 
@@ -109,6 +98,12 @@ ROLES: dict[Role, tuple[str, ...]] = {
     "reader": ("search", "read", "answer"),
     "curator": ("search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "done"),
 }
+_EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"}
+
+
+def is_editing(action: Action) -> bool:
+    """Whether an action may change a store."""
+    return action.__struct_config__.tag in _EDITING
 
 
 def tools_of(role: Role) -> tuple[Tool, ...]:
@@ -120,14 +115,6 @@ def openai_tools(role: Role) -> list[dict[str, Any]]:
         {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.schema}}
         for t in tools_of(role)
     ]
-
-
-def anthropic_tools(role: Role) -> list[dict[str, Any]]:
-    return [{"name": t.name, "description": t.description, "input_schema": t.schema} for t in tools_of(role)]
-
-
-def mcp_tools(role: Role) -> list[dict[str, Any]]:
-    return [{"name": t.name, "description": t.description, "inputSchema": t.schema} for t in tools_of(role)]
 
 
 # -- validation -----------------------------------------------------------------------------------------------------
@@ -182,24 +169,18 @@ def check(action: Action, role: Role) -> Action:
     return msgspec.structs.replace(action, **tidied) if tidied else action
 
 
-# Characters that reorder the text around them: an index must read the same to an agent and to a person.
-_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
 def _problem(text: str, field: str) -> str | None:
     if not text or all(unicodedata.category(c) == "Cf" for c in text):
         return f"{field} is empty."
     if len(text) > MOST_TEXT:
         return f"{field} has {len(text):,} characters; at most {MOST_TEXT:,} are taken."
-    if text.isascii() and text.isprintable():
-        return None
-    if any(unicodedata.category(c) in ("Cc", "Cs") or c in _BIDI for c in text):
-        return f"{field} holds control characters, direction marks or broken Unicode; send plain text."
+    if not is_plain(text):  # a document must read the same to an agent and to a person
+        return f"{field} holds control characters, invisible ones, direction marks or broken Unicode; send plain text."
     return None
 
 
 def _plain_id(id: str) -> bool:
-    return 0 < len(id) <= 200 and id.isprintable()
+    return 0 < len(id) <= 200 and id.isprintable() and is_plain(id)
 
 
 def _number(value: int) -> str:
@@ -209,47 +190,3 @@ def _number(value: int) -> str:
 def _plain(sentence: str) -> str:
     """Somebody else's message as one short line."""
     return "".join(c for c in sentence[:400].replace("`", "'").replace(" - at '$.", " in '") if c.isprintable())[:200]
-
-
-# -- rendering ------------------------------------------------------------------------------------------------------
-
-
-def render(result: Result, text_of: Callable[[str], str]) -> str:
-    """What the agent reads. `text_of` gives a document's text at the time of the action."""
-
-    def line(id: str) -> str:
-        return f"[{id}] {text_of(id)}"
-
-    match result:
-        case Found(ids, _):
-            return "\n".join(line(id) for id in ids) or "Nothing found."
-        case Opened(id, links):
-            if not links:
-                return f"{line(id)}\nIt links to nothing."
-            return "\n".join([line(id), f"It links to {len(links)}:", *(line(target) for target in links)])
-        case Answered():
-            return "Answer submitted."
-        case Added(id):
-            return f"Added.\n{line(id)}"
-        case Merged(into, gone):
-            folded = f", and [{gone}] was folded into it" if gone else ""
-            return f"The store already says this{folded}.\n{line(into)}"
-        case Edited(id):
-            return f"Edited.\n{line(id)}"
-        case Deleted(id):
-            return f"Deleted [{id}] and every link to it."
-        case Linked(source, linked, unknown, already, itself):
-            parts = [f"Linked [{source}] to {len(linked)} document{'' if len(linked) == 1 else 's'}."]
-            if already:
-                parts.append(f"Already linked: {', '.join(already)}.")
-            if unknown:
-                parts.append(f"No such document, skipped: {', '.join(unknown)}.")
-            if itself:
-                parts.append("A document cannot link to itself: skipped.")
-            return " ".join(parts)
-        case Unlinked(source, target):
-            return f"Removed the link from [{source}] to [{target}]."
-        case Finished():
-            return "Done."
-        case Error(message):
-            return f"Error: {message}"

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from kbgym.actions import Add, Delete, LinkMany, Search
-from kbgym.agents.reference.agenda import Agenda
+from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import Key, index_key, index_text, is_index
+from kbgym.agents.reference.language import IndexKey, index_key, index_text, is_index
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.policy import Backward, Errand, Forward
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.worlds.people import generate
 
@@ -38,13 +38,13 @@ def keys(errands: tuple[Errand, ...]) -> list[tuple[str, str, str, str]]:
 
 
 @pytest.fixture
-def agenda() -> Agenda:
-    agenda = Agenda()
+def agenda() -> ReferenceAgenda:
+    agenda = ReferenceAgenda()
     agenda.note_question(QUESTION)
     return agenda
 
 
-def index(agenda: Agenda, id: str, key: Key, *members: str) -> None:
+def index(agenda: ReferenceAgenda, id: str, key: IndexKey, *members: str) -> None:
     """Let the agenda see an index being written."""
     agenda.note_turn(Add(index_text(key)), f"Added.\n[{id}] {index_text(key)}")
     agenda.note_turn(LinkMany(id, members), f"Linked [{id}] to {len(members)} documents.")
@@ -69,7 +69,7 @@ def test_what_was_seen_of_a_key_and_how_far_its_search_was_read_is_known(agenda)
 
 def test_a_finished_key_is_no_errand_until_a_member_turns_up_that_it_misses(agenda):
     agenda.note_turn(Search("job is tanner", 1), shown("d1"))
-    index(agenda, "n1", Key("job", "tanner"), "d1")
+    index(agenda, "n1", IndexKey("job", "tanner"), "d1")
     assert ("named", "job", "tanner", "") not in keys(agenda.errands(QUESTION))
     agenda.note_turn(Search("something else"), shown("d2"))
     errand = next(e for e in agenda.errands(QUESTION) if e.value == "tanner")
@@ -78,7 +78,7 @@ def test_a_finished_key_is_no_errand_until_a_member_turns_up_that_it_misses(agen
 
 def test_a_narrower_key_is_proposed_once_everything_under_it_was_seen(agenda):
     agenda.note_turn(Search("job is tanner", 1), shown("d1", "d2"))
-    index(agenda, "n1", Key("job", "tanner"), "d1", "d2")
+    index(agenda, "n1", IndexKey("job", "tanner"), "d1", "d2")
     agenda.note_turn(Search("x"), shown("d4"))
     assert not any(errand.then for errand in agenda.errands(QUESTION)), "Cy Dow's city has not been seen"
     agenda.note_turn(Search("x"), shown("d5"))
@@ -89,7 +89,7 @@ def test_a_narrower_key_is_proposed_once_everything_under_it_was_seen(agenda):
 
 def test_a_deleted_index_or_document_is_forgotten(agenda):
     agenda.note_turn(Search("job is tanner", 1), shown("d1", "d2"))
-    index(agenda, "n1", Key("job", "tanner"), "d1", "d2")
+    index(agenda, "n1", IndexKey("job", "tanner"), "d1", "d2")
     agenda.note_turn(Delete("n1"), "Deleted [n1] and every link to it.")
     agenda.note_turn(Delete("d2"), "Deleted [d2] and every link to it.")
     errand = next(e for e in agenda.errands(QUESTION) if e.value == "tanner")
@@ -99,29 +99,29 @@ def test_a_deleted_index_or_document_is_forgotten(agenda):
 @pytest.mark.parametrize(
     "key",
     [
-        Key("job", "tanner"),
-        Key("hobby", "kite flying"),
-        Key("city", "Dunmere"),
-        Key("person", "Ann Bell"),
-        Key("friend", "Ann Bell"),
-        Key("job", "tanner", "city"),
-        Key("friend", "Ann Bell", "job"),
-        Key("city", "Dunmere", "hobby"),
+        IndexKey("job", "tanner"),
+        IndexKey("hobby", "kite flying"),
+        IndexKey("city", "Dunmere"),
+        IndexKey("person", "Ann Bell"),
+        IndexKey("friend", "Ann Bell"),
+        IndexKey("job", "tanner", "city"),
+        IndexKey("friend", "Ann Bell", "job"),
+        IndexKey("city", "Dunmere", "hobby"),
     ],
 )
 def test_an_index_is_recognised_by_its_own_wording_and_by_no_other_key(key):
     text = index_text(key)
     assert index_key(text) == key and is_index(text, key)
-    assert not is_index(text, Key(key.kind, "Somebody Else", key.then))
+    assert not is_index(text, IndexKey(key.kind, "Somebody Else", key.then))
     if key.then:
         assert not is_index(text, key.base)
     else:
-        assert not is_index(text, Key(key.kind, key.value, "born"))
+        assert not is_index(text, IndexKey(key.kind, key.value, "born"))
 
 
 def test_a_reader_answers_from_a_narrower_index_in_three_actions():
     store = Store(source(id, text) for id, text in TEXTS.items())
-    narrower = store.add(index_text(Key("job", "tanner", "city")))
+    narrower = store.add(index_text(IndexKey("job", "tanner", "city")))
     store.link(narrower, ["d4", "d5"])
     environment = Environment(store, engine_for(store, embedder_named("hash")))
     transcript = asyncio.run(play(ReferenceReader(), environment, "reader", Forward(QUESTION), 15))
@@ -132,7 +132,7 @@ def test_the_curator_spends_its_whole_budget_on_the_agenda_and_writes_both_halve
     world = generate(people=120, seed=1)
     store = Store(source(document.id, document.text) for document in world.documents)
     environment = Environment(store, engine_for(store, embedder_named("hash")))
-    agenda = Agenda()
+    agenda = ReferenceAgenda()
     for question in world.split("train")[:15]:
         agenda.note_question(question.text)
         task = Backward(question.text, (), question.golds, 0.0, "wrong", agenda.errands(question.text))
@@ -142,3 +142,12 @@ def test_the_curator_spends_its_whole_budget_on_the_agenda_and_writes_both_halve
         assert len(transcript.steps) <= 30
         assert not [record for record in store if record.flag == "authored" and not record.links]
     assert sum(record.flag == "authored" for record in store) > 30
+
+
+def test_an_index_is_named_and_recognised_by_the_agenda(agenda):
+    again = agenda.errand_of("People who live in the city of Aford")
+    assert (
+        again == Errand("city", "Aford", "unfinished")
+        and agenda.index_text(again) == "People who live in the city of Aford"
+    )
+    assert agenda.errand_of("Ada Alm lives in the city of Lund.") is None

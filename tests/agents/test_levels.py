@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.actions import Add, LinkMany, Read, Search
-from kbgym.agents.reference.agenda import Agenda
+from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import Key, index_key, index_text, is_index
+from kbgym.agents.reference.language import IndexKey, index_key, index_text, is_index
 from kbgym.agents.reference.levels import holds, part_of, parts_for, split
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.policy import Backward, Errand, Forward
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 
-KEY = Key("job", "tanner", "city")
+KEY = IndexKey("job", "tanner", "city")
 CITIES = [f"{letter}ford" for letter in "ABCDEFGHIJKLMNOPQRST"]
 PEOPLE = [f"{first} {last}" for last in ("Bell", "Dow", "Fox") for first in ("Ann", "Cy", "Eve", "Gus", "Ida", "Jo")]
 
@@ -49,18 +49,20 @@ def test_parts_lose_nothing_and_cut_no_value_in_two(values, most):
 
 
 def test_a_part_is_recognised_and_taken_for_nothing_else():
-    part = Key("job", "tanner", "city", ("Aford", "Dford"))
+    part = IndexKey("job", "tanner", "city", ("Aford", "Dford"))
     text = index_text(part)
     assert text == "Cities of people whose job is tanner, from Aford to Dford"
     assert index_key(text) == part and is_index(text, part) and part_of(text, KEY) == part
     assert not is_index(text, KEY) and not is_index(text, KEY.base) and part_of(index_text(KEY), KEY) is None
-    assert part_of(text, Key("job", "smith", "city")) is None
-    assert index_key("People whose job is clerk, from A to B") == Key("job", "clerk, from A to B"), "only narrower keys"
+    assert part_of(text, IndexKey("job", "smith", "city")) is None
+    assert index_key("People whose job is clerk, from A to B") == IndexKey("job", "clerk, from A to B"), (
+        "only narrower keys"
+    )
 
 
 def test_the_part_for_a_value_is_picked_or_all_of_them():
-    parts = [("n1", index_text(Key("job", "tanner", "city", ("Aford", "Dford"))))]
-    parts.append(("n2", index_text(Key("job", "tanner", "city", ("Eford", "Hford")))))
+    parts = [("n1", index_text(IndexKey("job", "tanner", "city", ("Aford", "Dford"))))]
+    parts.append(("n2", index_text(IndexKey("job", "tanner", "city", ("Eford", "Hford")))))
     shown = [*parts, ("d1", "Ann Bell lives in the city of Zford."), ("n3", index_text(KEY))]
     assert parts_for(shown, KEY, "Fford") == ["n2"]
     assert parts_for(shown, KEY, None) == ["n1", "n2"]
@@ -77,7 +79,7 @@ def flat_store() -> Store:
     return Store(source(id, text) for id, text in (*TOWNS, *map(job, range(len(PEOPLE)))))
 
 
-def indexes(store: Store) -> dict[Key, tuple[str, ...]]:
+def indexes(store: Store) -> dict[IndexKey, tuple[str, ...]]:
     authored = [record for record in store if record.flag == "authored"]
     return {key: record.links for record in authored if (key := index_key(record.text)) is not None}
 
@@ -102,13 +104,13 @@ def test_an_index_that_is_small_enough_or_has_one_value_stays_flat(levels):
     assert list(indexes(store)) == [KEY]
 
 
-def feed(agenda: Agenda, transcript: Transcript) -> None:
+def feed(agenda: ReferenceAgenda, transcript: Transcript) -> None:
     for one in transcript.steps:
         agenda.note_turn(one.action, one.observation)
 
 
-def ready_agenda(store: Store) -> Agenda:
-    agenda = Agenda()
+def ready_agenda(store: Store) -> ReferenceAgenda:
+    agenda = ReferenceAgenda()
     agenda.note_question("Who is the tanner who lives in the city of Aford?")
     shown = "\n".join(f"[{record.id}] {record.text}" for record in store)
     agenda.note_turn(Search("x"), shown)
@@ -120,7 +122,7 @@ def ready_agenda(store: Store) -> Agenda:
     return agenda
 
 
-def errand_for(agenda: Agenda, then: str = "city") -> Errand | None:
+def errand_for(agenda: ReferenceAgenda, then: str = "city") -> Errand | None:
     return next((one for one in agenda.errands("") if (one.value, one.then) == ("tanner", then)), None)
 
 
@@ -151,7 +153,7 @@ def test_a_document_that_turns_up_later_is_linked_from_its_part_or_from_the_whol
     agenda.note_turn(Search("y"), "\n".join(late))
     due = {(one.part, one.index): one.known for one in agenda.errands("") if one.then == "city"}
     by_text = {record.text: record.id for record in store}
-    part = Key("job", "tanner", "city", ("Aford", "Bford"))
+    part = IndexKey("job", "tanner", "city", ("Aford", "Bford"))
     assert due == {
         (part.part, by_text[index_text(part)]): (("x2", "New Man lives in the city of Agford."),),
         (None, by_text[index_text(KEY)]): (("x4", "Old Man lives in the city of Zford."),),
@@ -166,7 +168,7 @@ def test_a_reader_reads_the_index_and_the_one_part_it_needs():
     transcript = asyncio.run(play(ReferenceReader(), environment, "reader", Forward(question), 15))
     assert transcript.answer == PEOPLE[7]
     opened = [store[one.action.id].text for one in transcript.steps if isinstance(one.action, Read)]
-    assert opened[-1] == index_text(Key("job", "tanner", "city", (CITIES[6], CITIES[7])))
+    assert opened[-1] == index_text(IndexKey("job", "tanner", "city", (CITIES[6], CITIES[7])))
     assert opened[:-1] in ([], [index_text(KEY)])
     assert isinstance(transcript.steps[-2].action, Read), "and looks nobody up who is in another part"
 
@@ -174,16 +176,16 @@ def test_a_reader_reads_the_index_and_the_one_part_it_needs():
 def test_a_reader_that_needs_all_of_it_reads_every_part():
     store = Store(source(id, text) for id, text in TOWNS)
     parts = [("Aford", "Iford"), ("Jford", "Rford")]
-    whole = store.add(index_text(Key("friend", "Max Orr", "city")))
+    whole = store.add(index_text(IndexKey("friend", "Max Orr", "city")))
     for number, ends in enumerate(parts):
-        part = store.add(index_text(Key("friend", "Max Orr", "city", ends)))
+        part = store.add(index_text(IndexKey("friend", "Max Orr", "city", ends)))
         store.link(part, [id for id, _ in TOWNS[9 * number : 9 * number + 9]])
         store.link(whole, [part])
     environment = Environment(store, engine_for(store, embedder_named("hash")))
     reader = ReferenceReader()
     found = asyncio.run(environment.step(Read(whole), "reader"))
     shown = [(whole, store[whole].text)]
-    plan = reader._read_index(shown, Key("friend", "Max Orr", "city"))
+    plan = reader._read_index(shown, IndexKey("friend", "Max Orr", "city"))
     observation, stated = None, []
     while True:
         try:

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from llm_fixtures import SETTINGS, Told, called, client_for
 
 from kbgym.actions import Action, Add, Answer, Delete, Done, Invalid, LinkMany, Read, Search
-from kbgym.agents.llm import LLMAgent, LLMPolicy, Malformed, read, request_for
+from kbgym.agents.llm import LLMAgent, LLMPolicy, read, request_for
 from kbgym.agents.prompting import as_data, prompt, prompt_hash, skill_of
 from kbgym.agents.registry import make_agent
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.grading import grade
+from kbgym.llm.asking import Flawed
 from kbgym.llm.errors import Outage, TooLong
 from kbgym.llm.values import Call, Reply
 from kbgym.policy import AgentFailed, Backward, Errand, Forward, Turn, View
@@ -63,7 +64,7 @@ def act(replies: list[Reply | Exception], allowance: int = 3) -> tuple[Action, L
 )
 def test_what_is_no_action_is_named_precisely(reply: Reply, says: str) -> None:
     found = read(reply, "reader")
-    assert isinstance(found, Malformed)
+    assert isinstance(found, Flawed)
     assert says in found.reason
 
 
@@ -93,7 +94,7 @@ def test_what_is_an_action(reply: Reply, role: Role, action: Action) -> None:
 @given(st.text(max_size=30), st.text(max_size=60), st.sampled_from(["reader", "curator"]))
 def test_no_reply_breaks_the_reading(name: str, arguments: str, role: Role) -> None:
     found = read(Reply(calls=(Call(name, arguments),)), role)
-    assert isinstance(found, Malformed) or name in ROLES[role]
+    assert isinstance(found, Flawed) or name in ROLES[role]
 
 
 def test_one_correction_each_and_the_model_sees_what_was_wrong() -> None:
@@ -167,23 +168,30 @@ def test_each_role_sees_its_own_tools_and_skill() -> None:
     curator = request_for(View("curator", BACKWARD, (), 30), SETTINGS)
     assert [tool["function"]["name"] for tool in reader.tools] == list(ROLES["reader"])
     assert [tool["function"]["name"] for tool in curator.tools] == list(ROLES["curator"])
-    assert reader.system == prompt("retrieval")
-    assert curator.system == prompt("curation")
+    assert reader.system == "\n\n".join(map(prompt, ("retrieval", "retrieval_indexes", "data")))
+    assert curator.system == "\n\n".join(map(prompt, ("curation", "data")))
     assert prompt_hash("retrieval") != prompt_hash("curation")
 
 
 def test_the_strategy_picks_the_curators_prompt_and_the_run_remembers_which() -> None:
     paper, by_class = skill_of("curator", "paper"), skill_of("curator", "class")
-    assert paper.text == prompt("curation") and by_class.text == prompt("curation_class")
-    assert paper.hashes == {"curation": prompt_hash("curation")} != by_class.hashes
-    split = skill_of("curator", "class", levels=40)
-    assert split.text.startswith(by_class.text) and "more than 40 documents" in split.text
-    assert list(split.hashes) == ["curation_class", "levels"]
-    assert skill_of("reader", "class", levels=40) == skill_of("reader")
+    assert paper.text.startswith(prompt("curation")) and by_class.text.startswith(prompt("curation_class"))
+    assert paper.hashes["curation"] == prompt_hash("curation") and paper.hashes != by_class.hashes
+    assert skill_of("reader", "class") == skill_of("reader")
     view = View("curator", BACKWARD, (), 30)
     assert request_for(view, SETTINGS, by_class).system == by_class.text
     agent = make_agent("llm:local/m", "curator", strategy="class")
     assert isinstance(agent, LLMAgent) and agent.description["prompts"] == by_class.hashes
+
+
+def test_what_the_world_says_of_itself_stands_in_the_skill_and_indexes_only_where_there_are_some() -> None:
+    told = skill_of("reader", about="Pages about releases: each has an End of Life date.", indexes=False)
+    assert "## What this store holds\n\nPages about releases" in told.text and "index" not in told.text.lower()
+    assert told.hashes != skill_of("reader", about="Other pages.", indexes=False).hashes
+    for role in ("reader", "curator"):
+        for strategy in ("paper", "class"):
+            text = skill_of(role, strategy).text  # type: ignore[arg-type]
+            assert not any(word in text for word in ("hobby", "fictional", "persons")), "no word of one world"
 
 
 def test_the_backward_task_carries_the_whole_forward_pass() -> None:

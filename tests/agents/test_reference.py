@@ -10,14 +10,14 @@ import pytest
 
 from kbgym.actions import Add, Answer, Delete, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import Key, facts, index_text, is_index
+from kbgym.agents.reference.language import IndexKey, facts, index_text, is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.policy import Backward, Forward, View
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.worlds.people import TEMPLATES, generate, pool
 
@@ -76,7 +76,7 @@ def test_the_reader_trusts_what_an_index_says(flat):
     """An index is a promise: a reader that finds one stops searching, right or wrong."""
     store, engine = flat.store, flat.engine
     job = next(fact for record in store for fact in facts(record.text) if fact.relation == "job").value
-    holders = [r for r in store if belongs(r.text, Key("job", job))]
+    holders = [r for r in store if belongs(r.text, IndexKey("job", job))]
     index = store.add(f"People whose job is {job}")
     store.link(index, [holders[0].id])
     engine.put(index, store[index].text)
@@ -99,7 +99,7 @@ def test_a_question_outside_the_grammar_gets_an_answer_from_search(flat):
 def test_the_curator_builds_a_complete_and_precise_index_that_does_not_recite(world, flat):
     question = next(q for q in world.questions if q.template == "job-and-city")
     curate(flat, question.text)
-    for key in (Key(k.kind, k.value) for k in question.keys):
+    for key in (IndexKey(k.kind, k.value) for k in question.keys):
         index = next(r for r in flat.store if r.flag == "authored" and is_index(r.text, key))
         members = {r.id for r in flat.store if r.flag == "untouched" and belongs(r.text, key)}
         assert set(index.links) <= members
@@ -127,7 +127,7 @@ def test_an_index_with_nothing_under_it_is_deleted(flat):
 def test_a_partial_index_is_extended_and_a_wrong_link_removed(world, flat):
     store, engine = flat.store, flat.engine
     question = next(q for q in world.questions if q.template == "spouse-of-job")
-    key = Key("job", question.keys[0].value)
+    key = IndexKey("job", question.keys[0].value)
     members = [r.id for r in store if belongs(r.text, key)]
     stranger = next(r.id for r in store if not belongs(r.text, key))
     index = store.add(index_text(key))

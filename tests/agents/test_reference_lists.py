@@ -11,15 +11,15 @@ import pytest
 from kbgym.actions import Add, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.derived import derived_keys, far_side, first_step
-from kbgym.agents.reference.language import Fact, Key, index_key, index_text, is_index
+from kbgym.agents.reference.language import Fact, IndexKey, index_key, index_text, is_index
 from kbgym.agents.reference.memory import Memory
-from kbgym.agents.reference.questions import Having, Person, named_keys, parse_question
+from kbgym.agents.reference.questions import Having, NamedPerson, named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.grading import set_f1
 from kbgym.policy import Backward, Forward
-from kbgym.protocol.session import embedder_named, engine_for
 from kbgym.store import Store, source
 from kbgym.worlds.people import Sizes
 from kbgym.worlds.phantomwiki import TEMPLATES, build, pool
@@ -186,7 +186,7 @@ def test_where_a_question_starts():
         query = parse_question(text)
         return first_step(query) if query is not None else None
 
-    assert start("How many sons does the aunt of Ann Ash have?") == ("aunt", Person("Ann Ash"))
+    assert start("How many sons does the aunt of Ann Ash have?") == ("aunt", NamedPerson("Ann Ash"))
     assert start("Who is the niece of the person whose hobby is chess?") == ("niece", Having("hobby", "chess"))
     assert start("What is the hobby of the person whose hobby is chess?") is None
 
@@ -211,7 +211,7 @@ def test_the_far_side_of_a_last_step(fact, relation, whom):
 
 
 def test_a_date_is_filed_under_itself_and_found_at_once():
-    key = Key("born", "0123-04-05")
+    key = IndexKey("born", "0123-04-05")
     assert index_text(key) == "0123-04-05" and is_index("0123-04-05", key) and index_key("0123-04-05") == key
     env = environment(lists())
     question = "Who is the person whose date of birth is 0123-04-05?"

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.store import Record, Store
-from kbgym.worlds.truth import truth_of
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Key
 
 WORLD = family()
-TRUTH = truth_of(WORLD)
+TRUTH = kind_of(WORLD).truth(WORLD)
 LUND = ("Ada Alm", "Bo Alm", "Kim Fox", "Ada Bok")
 
 

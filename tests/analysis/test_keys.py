@@ -5,9 +5,9 @@ from family import family
 
 from kbgym.analysis.keys import Resolver, telling_words
 from kbgym.analysis.states_answer import seems_answer, states_answer
-from kbgym.worlds.truth import truth_of
+from kbgym.worlds.kinds import kind_of
 
-TRUTH = truth_of(family())
+TRUTH = kind_of(family()).truth(family())
 RESOLVER = Resolver(TRUTH)
 
 

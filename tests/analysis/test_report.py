@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from experiments import small_experiment
 
-from kbgym.analysis.cells import Cell, Source, as_csv, explain, number, shown
+from kbgym.analysis.cells import Cell, CellSource, as_csv, explain, number, shown
 from kbgym.analysis.network import layout
 from kbgym.analysis.page import Figure, write
 from kbgym.analysis.report import make_report, write_report
 from kbgym.analysis.results import open_results
+from kbgym.artefact.parts import embedder_named
 from kbgym.canonical import decode
 from kbgym.errors import BadInput
-from kbgym.protocol.session import embedder_named
 
 TABLES = (
     "worlds arms edits-trained-paper edits-trained-class learning-trained-paper gradient seeds noninferiority budget "
@@ -32,23 +32,25 @@ def folder(tmp_path_factory):
     return small_experiment(tmp_path_factory.mktemp("report") / "exp")
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def report(folder):
+    """Every table and every figure: half a minute and more, so whoever asks for it is slow."""
     made = make_report(folder, embedder_named)
     write(made, folder / "report")
     return made
 
 
 @pytest.fixture(scope="module")
-def page(folder):
+def page(folder, report):
     return (folder / "report" / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def cells(folder):
+def cells(folder, report):
     return decode((folder / "report" / "cells.json").read_bytes(), dict[str, Cell])
 
 
+@pytest.mark.slow
 def test_every_table_and_figure_is_there(folder, page):
     place = folder / "report"
     assert {file.stem for file in (place / "tables").glob("*.csv")} >= set(TABLES)
@@ -57,12 +59,14 @@ def test_every_table_and_figure_is_there(folder, page):
         assert f'id="{name}"' in page
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_else(page):
     loads = re.findall(r"""(?:src|href)=["']([^"'#]+)""", page)
     assert all(place.startswith("data:") for place in loads)
     assert "<script" not in page and "@import" not in page and "url(http" not in page
 
 
+@pytest.mark.slow
 def test_it_says_who_produced_the_numbers(report, page):
     assert "None of them is a language model" in page and "gpt-5-mini" in page
     for part in (*report.tables, *report.figures):
@@ -70,6 +74,7 @@ def test_it_says_who_produced_the_numbers(report, page):
         assert part.sentence.endswith(".") and "nan" not in part.sentence
 
 
+@pytest.mark.slow
 def test_each_cell_has_a_formula_and_its_rows(folder, cells):
     assert len(cells) > 800
     for id, cell in cells.items():
@@ -78,8 +83,9 @@ def test_each_cell_has_a_formula_and_its_rows(folder, cells):
             assert (folder / source.file).exists(), (id, source.file)
 
 
+@pytest.mark.slow
 def test_a_cell_is_explained_down_to_its_rows(folder, cells):
-    text = explain(folder, cells, "gradient/trained-paper/both/rho")
+    text = "\n".join(explain(folder, cells, "gradient/trained-paper/both/rho"))
     rows = [line for line in text.splitlines() if line.startswith("           actions=")]
     asked = sum(len((folder / f"seed-{n}/probe/both.jsonl").read_text().splitlines()) for n in (0, 1))
     assert len(rows) == 2 * asked > 0 and "paired bootstrap" in text
@@ -100,6 +106,7 @@ def _under(text: str, name: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_csv_holds_what_the_table_shows(folder, cells):
     with (folder / "report" / "tables" / "gradient.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -109,7 +116,8 @@ def test_the_csv_holds_what_the_table_shows(folder, cells):
     assert any(r["source"] == "paper" for r in rows)
 
 
-def test_markdown_holds_every_table(folder):
+@pytest.mark.slow
+def test_markdown_holds_every_table(folder, report):
     text = (folder / "report" / "report.md").read_text(encoding="utf-8")
     assert text.count("\n### ") >= len(TABLES) + len(FIGURES)
     for picture in re.findall(r"!\[.*?\]\((.*?)\)", text):
@@ -117,14 +125,15 @@ def test_markdown_holds_every_table(folder):
 
 
 @pytest.mark.slow
-def test_the_same_experiment_gives_the_same_report(folder, tmp_path):
+def test_the_same_experiment_gives_the_same_report(folder, report, tmp_path):
     write_report(folder, tmp_path / "again", embedder=embedder_named)
     for file in sorted((folder / "report").rglob("*")):
         if file.is_file():
             assert (tmp_path / "again" / file.relative_to(folder / "report")).read_bytes() == file.read_bytes(), file
 
 
-def test_the_map_is_worked_out_once(folder):
+@pytest.mark.slow
+def test_the_map_is_worked_out_once(folder, report):
     places = folder / "seed-0" / "trained-paper" / "network.json"
     kept = json.loads(places.read_bytes())
     assert len(kept["places"]) > 800
@@ -152,15 +161,17 @@ def test_a_folder_without_exams_is_refused(folder, tmp_path):
 def test_numbers_are_shown_plainly():
     assert [shown(v) for v in (0.5, -0.5, -0.0001, None, float("inf"))] == ["0.500", "−0.500", "0.000", "–", "∞"]
     assert shown(0.2764, 3, True) == "27.6%" and shown(12345.6, 0) == "12,346"
-    assert number("a", 1.0, "f", [Source("x", "y")]).sources == (Source("x", "y"),)
+    assert number("a", 1.0, "f", [CellSource("x", "y")]).sources == (CellSource("x", "y"),)
 
 
+@pytest.mark.slow
 def test_csv_without_intervals_has_one_column_each(report):
     table = next(t for t in report.tables if t.name == "worlds")
     assert as_csv(table).splitlines()[0].startswith("block,world,source,documents,questions,train")
 
 
-def test_a_real_browser_shows_it_without_complaint(folder):
+@pytest.mark.slow
+def test_a_real_browser_shows_it_without_complaint(folder, report):
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
     if chromium is None:

@@ -72,6 +72,25 @@ def test_wider_than_the_percentile_interval_by_what_students_t_is_wider_than_the
     assert wider == pytest.approx(expected, rel=0.04)
 
 
+@pytest.mark.parametrize(("size", "groups"), [(2, 1), (3, 1), (5, 1), (12, 1), (12, 3), (34, 1), (34, 5), (5000, 1)])
+def test_the_tails_move_out_by_t_and_by_the_missing_degree_of_freedom(size, groups):
+    """On resamples that are 0 to 1 in even steps, the ends of the interval are the tails themselves."""
+    steps = 1_000_000
+    found = stats.interval(0.5, np.arange(steps + 1) / steps, size, groups)
+    free = size - groups
+    tail = scipy.stats.norm.cdf(-math.sqrt(size / free) * scipy.stats.t.ppf(0.975, free))
+    assert found.low == pytest.approx(tail, rel=0.02, abs=2 / steps)
+    assert found.high == pytest.approx(1 - found.low, abs=2 / steps), "both ends are rounded outwards"
+
+
+def test_an_interval_ends_at_resamples_and_holds_its_value():
+    few = np.array([1.0, 2.0, 3.0, math.inf])
+    assert stats.interval(2.5, few, 30) == Interval(2.5, 1.0, math.inf)
+    assert stats.interval(0.5, few[:3], 30) == Interval(0.5, 0.5, 3.0)
+    assert stats.interval(4.0, few[:3], 30) == Interval(4.0, 1.0, 4.0)
+    assert stats.interval(2.0, few[:3], 4, 4) == Interval(2.0, 1.0, 3.0), "no freedom left: the whole range"
+
+
 def test_a_mean_matches_the_t_interval_where_that_is_right():
     values = np.random.default_rng(3).normal(5, 2, 60)
     found = stats.mean(values, resamples=50_000)
@@ -79,9 +98,10 @@ def test_a_mean_matches_the_t_interval_where_that_is_right():
     assert (found.low, found.high) == (pytest.approx(low, abs=0.03), pytest.approx(high, abs=0.03))
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 33, 135, 4999])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 20, 33, 135, 4999])
 def test_students_t(freedom):
-    assert stats.t_quantile(freedom) == pytest.approx(scipy.stats.t.ppf(0.975, freedom), rel=1.5e-3)
+    near = {3: 1.3e-3, 4: 4e-4, 5: 2e-4, 9: 7e-6}.get(freedom, 2e-7)
+    assert stats.t_quantile(freedom) == pytest.approx(scipy.stats.t.ppf(0.975, freedom), rel=near)
 
 
 def test_a_ratio_resamples_its_base_too():
@@ -175,8 +195,11 @@ def test_degenerate_samples():
         stats.ratio_of_means([1, 2], [0, 0])
     with pytest.raises(BadInput, match="not negative"):
         stats.ratio_of_means([1, -2], [1, 2])
-    with pytest.raises(BadInput, match="outside 0 to 1"):
-        stats.score_difference([1, 2], [1, 1])
+    for outside in ([1, 1.001], [-0.001, 1]):
+        with pytest.raises(BadInput, match="outside 0 to 1"):
+            stats.score_difference(outside, [1, 1])
+        with pytest.raises(BadInput, match="outside 0 to 1"):
+            stats.mean_score(outside)
     assert stats.ratio_of_means([1, 1], [0, 1]).high == math.inf, "half of the resamples have no base"
 
 
@@ -187,6 +210,19 @@ def test_the_same_seed_gives_the_same_bytes_and_batches_do_not_matter(monkeypatc
     assert first != stats.ratio_of_means(treated, base, seed=8)
     monkeypatch.setattr(stats, "_CELLS", 1_234)
     assert first == stats.ratio_of_means(treated, base, seed=7)
+
+
+def test_whoever_gives_no_seed_gets_the_first_and_one_resample_is_enough():
+    treated, base = scores(3, 80, 0.6, 0.4, 0.2, 0.2)
+    for measure in (stats.ratio_of_means, stats.mean_difference, stats.score_difference, stats.sign_flip):
+        assert measure(treated, base) == measure(treated, base, seed=0) != measure(treated, base, seed=1)
+        measure(treated, base, resamples=1)
+    for measure in (stats.mean, stats.mean_score):
+        assert measure(treated) == measure(treated, seed=0) != measure(treated, seed=1)
+
+
+def test_anything_over_zero_is_infinite():
+    assert list(stats.divide(np.array([0.0, 1.0, 1.0]), np.array([0.0, 0.0, 2.0]))) == [math.inf, math.inf, 0.5]
 
 
 def test_memory_is_bounded():
@@ -227,12 +263,10 @@ def test_pooling_weighs_questions_and_seeds_are_kept_apart():
     seeds = [([2.0, 2.0], [4.0, 4.0]), ([9.0] * 6, [9.0] * 6)]
     found = pooled_over_seeds(seeds)
     assert found.estimates == (0.5, 1.0)
-    assert (found.mean, found.sd) == (0.75, pytest.approx(math.sqrt(0.125)))
+    assert (found.across.value, found.sd) == (0.75, pytest.approx(math.sqrt(0.125)))
     assert found.pooled == Interval(58 / 62, pytest.approx(58 / 62), pytest.approx(58 / 62)), "nothing varies inside"
     half = scipy.stats.t.ppf(0.975, 1) * math.sqrt(0.125 / 2)
     assert found.across == Interval(0.75, pytest.approx(0.75 - half), pytest.approx(0.75 + half))
-    both = pooled_over_seeds(seeds, two_level=True).pooled
-    assert (both.low, both.high) == (pytest.approx(0.5), pytest.approx(1.0)), "two levels see the seeds differ"
     assert pooled_over_seeds(seeds, "difference").estimates == (-2.0, 0.0)
 
 
@@ -274,6 +308,7 @@ def test_the_interval_across_seeds_holds_the_truth(seeds, spread):
 
 def test_break_even():
     assert stats.break_even(18.8e6, 20_000, 14_000) == pytest.approx(3133.33, abs=0.01)
+    assert stats.break_even(100, 5, 4.5) == 200
     assert stats.break_even(100, 5, 5) is None
     assert stats.break_even(100, 5, 6) is None
 
@@ -289,7 +324,22 @@ def test_sign_flip_against_scipy():
     assert wins == pytest.approx(scipy.stats.binomtest(9, 10).pvalue), "on wins and losses it is the sign test"
     many = stats.sign_flip([1] * 20 + [0] * 8 + [1] * 9, [0] * 20 + [1] * 8 + [1] * 9)
     assert many == pytest.approx(scipy.stats.binomtest(20, 28).pvalue, abs=0.01)
-    assert stats.sign_flip([1, 2], [1, 2]) == 1.0
+    assert stats.sign_flip([1, 2], [1, 2]) == stats.sign_flip([1, 0, 1], [0, 1, 1]) == 1.0
+
+
+@pytest.mark.parametrize("resamples", [99, 999])
+def test_a_sampled_p_value_counts_the_observed_swap_itself(resamples):
+    """Forty questions that all went one way: no random swap comes near, and the p-value still is not zero."""
+    assert stats.sign_flip([2.0] * 40, [1.0] * 40, resamples) == 1 / (resamples + 1)
+    assert stats.sign_flip([1.0, 0.0] * 20, [0.0, 1.0] * 20, resamples) == 1.0, (
+        "every swap is at least as far from none"
+    )
+
+
+def test_a_few_pairs_are_swapped_in_every_way():
+    assert stats.sign_flip([2.0] * 16, [1.0] * 16, 1) == 2 / 2**16
+    assert stats.sign_flip([2.0] * 3 + [5.0] * 9, [1.0] * 3 + [5.0] * 9, 1) == 2 / 2**3, "equal pairs do not count"
+    assert stats.sign_flip([2.0] * 17, [1.0] * 17, 1) in (0.5, 1.0), "above sixteen they are drawn"
 
 
 def test_holm():

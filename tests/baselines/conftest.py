@@ -5,7 +5,7 @@ import pytest
 
 from kbgym.search.embed import HashEmbedder
 from kbgym.worlds import people
-from kbgym.worlds.paper import read
+from kbgym.worlds.people.paper import read
 from kbgym.worlds.world import World
 
 PAPER = Path(__file__).parents[3] / "shared" / "data" / "paper-universe.json"

@@ -12,6 +12,7 @@ from kbgym.analysis.coverage import coverage
 from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, raptor
 from kbgym.baselines.clusters import clusters
 from kbgym.errors import BadInput
+from kbgym.worlds.people import oracle as people_oracle
 from kbgym.worlds.world import Document
 
 
@@ -63,8 +64,6 @@ def test_pagerank_changes_the_order_and_nothing_else(small):
     ordered = hipporag.build(small.documents, order="pagerank").store
     assert [set(record.links) for record in ordered] == [set(record.links) for record in plain]
     assert [record.links for record in ordered] != [record.links for record in plain]
-    few = hipporag.build(small.documents, order="pagerank", most=3).store
-    assert all(few[d.id].links == ordered[d.id].links[:3] for d in small.documents)
 
 
 def test_pagerank_puts_first_what_shares_most():
@@ -92,21 +91,6 @@ def test_a_community_s_summary_names_it_and_links_to_what_names_it(small):
 
 def _names(text, name):
     return text.startswith((f"{name} ", f"{name}'s ")) or text.endswith(f" {name}.")
-
-
-def test_a_writer_sees_the_members_and_writes_the_summary(small, embedder):
-    seen = []
-
-    def write(text):
-        seen.append(text)
-        return f"summary {len(seen)}"
-
-    store = graphrag.build(small.documents, write=write).store
-    record = next(record for record in store if record.text == "summary 1")
-    assert seen[0].split("\n") == [store[id].text for id in record.links]
-    tree = raptor.build(small.documents, embedder, write=write).store
-    root = [record for record in tree if record.flag == "authored"][-1]
-    assert seen[-1].split("\n") == [tree[id].text for id in root.links]
 
 
 def test_the_tree_reaches_every_document_once(small, embedder):
@@ -146,8 +130,6 @@ def test_relations_are_documents(small):
             expected = {told["friend", friend, person["id"]] for friend in friends}
             assert set(under(built.store, f"friend of {person['name']}")) == expected
             assert under(built.store, person["name"])
-    assert built.notes["pairs"] == 0
-    assert lightrag.build(small.documents, pairs=True).notes["pairs"] > len(small.documents) / 3
 
 
 # -- the oracle -------------------------------------------------------------------------------------------------------
@@ -157,7 +139,7 @@ def test_the_oracle_s_indexes_hold_exactly_their_members(small):
     store = oracle.build(small.documents, small.facts).store
     people = {person["id"]: person for person in small.facts["people"]}
     told = {(d.kind, *d.about): d.id for d in small.documents}
-    for kind, text in oracle.ATTRIBUTES.items():
+    for kind, text in people_oracle.ATTRIBUTES.items():
         for value in {person[kind] for person in people.values()}:
             expected = {told[kind, id] for id, person in people.items() if person[kind] == value}
             assert set(under(store, text.format(value))) == expected
@@ -186,8 +168,8 @@ def test_the_paper_s_two_slot_questions_under_the_reference_reader(paper):
     from kbgym.baselines import build_arm, engine_for_arm
     from kbgym.errors import Missing
     from kbgym.protocol.exam import examine, summarise
+    from kbgym.protocol.probe import gradient_templates
     from kbgym.search.embed import default_embedder
-    from kbgym.worlds.pools import gradient_templates
 
     try:
         embedder = default_embedder()

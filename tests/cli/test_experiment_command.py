@@ -81,10 +81,14 @@ def test_bad_input_is_one_sentence(capfdbinary, tmp_path):
         (("experiment", "run", "paper", *out, "--seeds", "a"), "--seeds takes numbers"),
         (("experiment", "run", "paper", *out, "--arms", "nosuch"), "no arm 'nosuch'"),
         (("experiment", "run", "paper", *out, "--n", "some"), "--n takes a number"),
+        (
+            ("experiment", "run", "paper", *out, "--strategy", "clas"),
+            "there is no strategy 'clas'; use paper or class.",
+        ),
         (("report", str(tmp_path)), "neither an experiment nor a run"),
     ):
         code, _, error = kbgym(capfdbinary, *arguments)
-        assert code == 2 and words in error
+        assert code == 2 and words in error and len(error.splitlines()) == 1
     assert not (tmp_path / "exp").exists()
 
 

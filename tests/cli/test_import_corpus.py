@@ -12,7 +12,8 @@ from kbgym.cli.main import run
 from kbgym.environment import apply
 from kbgym.trace.events import Acted, Committed
 from kbgym.trace.folder import StoreFolder
-from kbgym.worlds.world import World
+from kbgym.worlds.kinds import description_of
+from kbgym.worlds.world import Description, World
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
 
@@ -72,6 +73,25 @@ def test_the_example_of_pages(capfdbinary, tmp_path):
     for question in asked:
         told = any(gold.casefold() in texts[id] for gold in question.golds for id in question.support)
         assert told or question.golds[0] == str(len(question.support)), question
+
+
+def test_what_is_said_of_the_documents_is_kept(capfdbinary, harbour):
+    def described(*more: object) -> tuple[object, Description]:
+        imported(capfdbinary, harbour, *more)
+        world = World.load(harbour.parent / "world")
+        return world.facts.get("description"), description_of(world)
+
+    stored, drafted = described()
+    assert stored is None and "7 pages" in drafted.about and any("Boat" in key for key in drafted.keys)
+    stored, said = described("--update", "--about", " Notes of a harbour office. ")
+    assert stored == {"about": "Notes of a harbour office."}
+    assert said == Description("Notes of a harbour office.", drafted.forms, drafted.keys)
+    assert described("--update") == (stored, said)
+    file = harbour.parent / "world" / "world.json"
+    facts = json.loads(file.read_text())
+    file.write_text(json.dumps({**facts, "description": {**stored, "keys": ["a boat"]}}))
+    stored, said = described("--update", "--about", "Other words.")
+    assert stored == {"about": "Other words.", "keys": ["a boat"]} and said.keys == ("a boat",)
 
 
 def test_questions_are_never_documents(capfdbinary, harbour):

@@ -84,10 +84,10 @@ def test_a_bad_tokens_file_is_named_and_not_repeated(kbgym: Kbgym, place: Path, 
 
 
 def test_tokens_may_be_toml(place: Path) -> None:
-    from kbgym.serve.tokens import read_tokens
+    from kbgym.serve.tokens import Tokens
 
     (place / "tokens.toml").write_text('[[token]]\nname = "ada"\nrole = "curator"\ntoken = "a long secret"\n')
-    client = read_tokens(place / "tokens.toml").client("a long secret")
+    client = Tokens(place / "tokens.toml").client("a long secret")
     assert client is not None and (client.name, client.role) == ("ada", "curator")
 
 

@@ -186,3 +186,23 @@ def test_a_baseline_is_examined_with_its_own_engine(world, tmp_path):
         assert code == 0
         results[arm] = json.loads(text)
     assert results["flat"] != results["bm25"]
+
+
+def test_an_exam_keeps_to_the_budget_of_the_run(world, tmp_path):
+    """It once asked with 15 actions whatever the run had trained with."""
+    config = tmp_path / "short.toml"
+    config.write_text('questions = 4\nepochs = 1\nembedder = "hash"\neval = false\nforward_budget = 2\n')
+    out = str(tmp_path / "r")
+    assert kbgym("train", "--world", world, "--out", out, "--config", str(config), "--quiet")[0] == 0
+    assert kbgym("exam", out, "--set", "test_in", "--quiet", "--out", str(tmp_path / "rows"))[0] == 0
+    assert max(json.loads(line)["actions"] for line in (tmp_path / "rows").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_exam_closes_what_it_opened(trained, monkeypatch, fails):
+    from kbgym.trace.folder import StoreFolder
+
+    closed = []
+    monkeypatch.setattr(StoreFolder, "close", lambda self: closed.append(self.name))
+    code, _, _ = kbgym("exam", trained, "--embedder", "hash", *(["--agent", "nobody"] * fails), "--quiet")
+    assert code == (2 if fails else 0) and closed == [trained]

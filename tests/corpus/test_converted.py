@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kbgym.corpus import converting, files
-from kbgym.corpus.build import Options, read_corpus
+from kbgym.corpus.build import ReadingOptions, read_corpus
 from kbgym.errors import BadInput, Missing
 
 installed = pytest.mark.skipif(find_spec("markitdown") is None, reason="markitdown (kbgym[formats]) is not installed")
@@ -74,7 +74,7 @@ def test_what_comes_out(tmp_path):
     pdf(tmp_path / "berths.pdf")
     (tmp_path / "broken.pdf").write_bytes(b"nothing of a PDF")
     (tmp_path / "broken.xlsx").write_bytes(b"nothing of an archive")
-    corpus = read_corpus([tmp_path], Options(on_error="skip"))
+    corpus = read_corpus([tmp_path], ReadingOptions(on_error="skip"))
     assert [document.text for document in corpus.documents] == [
         "berths: The harbour has twelve berths.",
         "Crews: Jonas Vael sails.",
@@ -95,16 +95,16 @@ def test_an_archive_that_unpacks_without_end_is_refused_before_anybody_unpacks_i
     with zipfile.ZipFile(tmp_path / "bomb.docx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b"\0" * (20 << 20))
     with pytest.raises(BadInput, match=r"bomb.docx .it unpacks to 20,971,520 bytes"):
-        read_corpus([tmp_path], Options())
+        read_corpus([tmp_path], ReadingOptions())
 
 
 def test_without_markitdown_the_part_that_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "find_spec", lambda name: None)
     pdf(tmp_path / "a.pdf")
     with pytest.raises(Missing, match=r"kbgym\[formats\]"):
-        read_corpus([tmp_path / "a.pdf"], Options())
+        read_corpus([tmp_path / "a.pdf"], ReadingOptions())
     with pytest.raises(BadInput, match=r"a.pdf .*kbgym\[formats\]"):
-        read_corpus([tmp_path], Options())
+        read_corpus([tmp_path], ReadingOptions())
     (tmp_path / "b.md").write_text("Ruth is here.")
-    corpus = read_corpus([tmp_path], Options())
+    corpus = read_corpus([tmp_path], ReadingOptions())
     assert len(corpus.documents) == 1 and "kbgym[formats]" in corpus.ignored[0].reason

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.corpus.build import Options, read_corpus
+from kbgym.corpus.build import ReadingOptions, read_corpus
 from kbgym.corpus.cutting import PART, parts, references
 from kbgym.corpus.markdown import read_markdown
 from kbgym.errors import BadInput
@@ -19,7 +19,7 @@ def seconds(folder: Path, name: str, text: str) -> float:
     (folder / name).write_text(text, encoding="utf-8")
     before = time.process_time()
     try:
-        read_corpus([folder / name], Options())
+        read_corpus([folder / name], ReadingOptions())
     except BadInput as nothing:
         assert "no text" in str(nothing) or "cannot import" in str(nothing)
     return time.process_time() - before
@@ -89,6 +89,6 @@ def test_references_count_wherever_they_stand():
 def test_a_large_file_says_how_far_it_is(tmp_path):
     (tmp_path / "a.md").write_text("# T\n\n" + "Ruth sails the boat. Nell does not.\n\n" * 20_000)
     told: list[tuple[int, int]] = []
-    corpus = read_corpus([tmp_path], Options(), tick=lambda done, total, note: told.append((done, total)))
+    corpus = read_corpus([tmp_path], ReadingOptions(), tick=lambda done, total, note: told.append((done, total)))
     assert len(corpus.documents) == 40_000
     assert len(told) > 10 and told == sorted(told) and told[-1][0] == told[-1][1] == corpus.bytes

@@ -1,4 +1,4 @@
-"""Questions: read exactly, split by group, duplicates found."""
+"""MadeQuestions: read exactly, split by group, duplicates found."""
 
 import json
 from collections import Counter

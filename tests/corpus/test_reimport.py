@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import kbgym
 from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany
 from kbgym.corpus.landing import affected_indexes, reimport
 from kbgym.corpus.update import Changes, changes
@@ -12,7 +13,7 @@ from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record, Refused, Store, ledger
 from kbgym.store.guard import Check, Verdict
 from kbgym.trace.events import SCHEMA, Acted, Committed, Genesis, Imported
-from kbgym.trace.folder import StoreFolder, originals, sources
+from kbgym.trace.folder import StoreFolder, originals
 from kbgym.trace.replay import replay
 from kbgym.worlds.world import Document, Source, World
 
@@ -105,7 +106,7 @@ def test_history_can_be_visited_and_rolled_back(tmp_path):
 def test_sources_of_imported_documents_are_known(tmp_path):
     run = trained(tmp_path, Add("Boats by colour"))
     reimport(run, NEW)
-    assert sources(run, ["n", "k", "p"]) == {"n": NEW.documents[2].source, "k": NEW.documents[0].source}
+    assert kbgym.open(run).sources(["n", "k", "p"]) == {"n": NEW.documents[2].source, "k": NEW.documents[0].source}
 
 
 def test_the_file_wins_over_an_agents_edit_and_that_is_said(tmp_path):

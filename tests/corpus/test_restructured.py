@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kbgym.corpus import converting
-from kbgym.corpus.build import Options, read_corpus
+from kbgym.corpus.build import ReadingOptions, read_corpus
 
 TEXT = """\
 Boats
@@ -47,7 +47,7 @@ Brent 1998
 
 def of(tmp_path: Path, content: str, name: str = "a.rst", **options) -> list[str]:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    return [document.text for document in read_corpus([tmp_path], Options(**options)).documents]
+    return [document.text for document in read_corpus([tmp_path], ReadingOptions(**options)).documents]
 
 
 def test_what_comes_out(tmp_path):
@@ -68,7 +68,7 @@ def test_what_comes_out(tmp_path):
 def test_links_and_places(tmp_path):
     (tmp_path / "yards.rst").write_text("Yards\n=====\n\nElias is here.\n")
     (tmp_path / "a.rst").write_text(TEXT)
-    corpus = read_corpus([tmp_path], Options(links=True))
+    corpus = read_corpus([tmp_path], ReadingOptions(links=True))
     linking = [document for document in corpus.documents if document.links]
     assert [document.text.split()[1] for document in linking] == ["The"] and linking[0].links == (
         corpus.documents[-1].id,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.corpus.build import Options, read_corpus
+from kbgym.corpus.build import ReadingOptions, read_corpus
 from kbgym.corpus.make import make
 from kbgym.corpus.rewriting import Passage, flaw
 from kbgym.errors import BadInput
@@ -36,7 +36,7 @@ BUILT = Passage(
     before=("The Petrel is a crabber.",),
     after=("Sold.",),
 )
-NAMED = Options(rewriter="llm:local/m", code="keep")
+NAMED = ReadingOptions(rewriter="llm:local/m", code="keep")
 
 
 def petrel(passages):
@@ -155,7 +155,7 @@ def test_a_world_that_gets_a_rewriter_later_keeps_its_ids(notes):
 def test_an_update_without_the_rewriter_is_refused(notes):
     old = make([notes], None, NAMED, rewrite=petrel).world
     with pytest.raises(BadInput, match="rewritten by llm:local/m; say --rewrite again"):
-        make([notes], None, Options(), old=old)
+        make([notes], None, ReadingOptions(), old=old)
 
 
 def test_a_support_may_be_words_of_the_file_or_of_the_rewriting(notes, tmp_path):

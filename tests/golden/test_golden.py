@@ -9,11 +9,11 @@ import pytest
 
 from kbgym.actions import Result
 from kbgym.canonical import digest, encode, read_lines
+from kbgym.observations import render
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Event, Imported
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.log import Writer
+from kbgym.trace.log import TraceWriter
 from kbgym.trace.snapshots import SnapshotCheck
 
 HERE = Path(__file__).parent
@@ -57,7 +57,7 @@ def test_it_shows_every_event_and_every_result(version: str) -> None:
 def test_this_version_writes_the_same_bytes(tmp_path: Path) -> None:
     """What is read can be written back to the last byte: the encoding has not drifted."""
     newest = HERE / list(TRACES)[-1]
-    with Writer(tmp_path / "trace.jsonl", None) as writer:
+    with TraceWriter(tmp_path / "trace.jsonl", None) as writer:
         transaction: list[Event] = []
         for event in StoreFolder(newest).events:
             transaction.append(event)

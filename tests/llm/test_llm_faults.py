@@ -110,8 +110,7 @@ def test_an_outage_stops_the_exam_and_it_goes_on_without_paying_twice(tmp_path: 
     with FaultServer(reference) as server:
         rows, agent = exam(server.url, asked, out, cassette=cassette)
     assert rows == direct_rows(asked)
-    assert agent.client.cassette is not None
-    assert agent.client.cassette.replayed > 0
+    assert agent.client.usage.requests > len(server.bodies)  # the others came from the cassette
     recorded = Cassette(cassette, record=False)
     # Every reply that was paid for is on the cassette, once; together they are exactly the exam.
     assert 60 + len(server.bodies) == len(recorded)

@@ -20,7 +20,7 @@ from kbgym.llm.openai_api import OpenAI
 from kbgym.llm.redact import Redactor, address
 from kbgym.llm.transport import BesideSDK, ThroughSDK
 from kbgym.policy import AgentFailed, Forward, Turn, View
-from kbgym.tools import anthropic_tools, openai_tools
+from kbgym.tools import openai_tools, tools_of
 
 SEARCH = [("search", '{"query":"who"}')]
 FIRST = View("reader", Forward("Who?"), (), 15)
@@ -173,7 +173,8 @@ def test_an_anthropic_tool_set_is_the_one_tools_py_gives(monkeypatch: pytest.Mon
     with FaultServer(lambda body: calling(body, SEARCH)) as server:
         policy = act(server.url.removesuffix("/v1"), [FIRST, LATER], "llm:anthropic/m")
     first, later = server.bodies
-    assert first["tools"] == anthropic_tools("reader")
+    described = [(tool["name"], tool["description"], tool["input_schema"]) for tool in first["tools"]]
+    assert described == [(tool.name, tool.description, tool.schema) for tool in tools_of("reader")]
     assert first["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
     # The mark is on the last block that stays; the budget comes after it.
     result, tail = later["messages"][-1]["content"]

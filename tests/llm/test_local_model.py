@@ -21,13 +21,15 @@ import pytest
 from llm_fixtures import plain, train, world
 
 from kbgym.agents.llm import LLMAgent
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options
 from kbgym.protocol.exam import Row, examine
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.run import Settings
 from kbgym.protocol.train import Agents
 from kbgym.trace.folder import StoreFolder
 
+SHORT = Settings(forward_budget=3)
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "local_model.py"
 
 
@@ -87,7 +89,7 @@ def test_a_training_run_and_an_exam(url: str, tmp_path: Path) -> None:
             await train(folder, Agents(reader, curator), questions=1, forward_budget=3, backward_budget=3)
             store = StoreFolder(folder).store()
             engine = engine_for(store, embedder_named("hash"))
-            return await examine(store, engine, world().split("test_in")[:2], reader, budget=3, concurrency=1)
+            return await examine(store, engine, world().split("test_in")[:2], reader, settings=SHORT, concurrency=1)
         finally:
             await models.close()
 
@@ -108,7 +110,7 @@ def test_a_training_run_and_an_exam(url: str, tmp_path: Path) -> None:
     async def once_more() -> list[Row]:
         store = StoreFolder(folder).store()
         engine = engine_for(store, embedder_named("hash"))
-        return await examine(store, engine, world().split("test_in")[:2], again, budget=3, concurrency=1)
+        return await examine(store, engine, world().split("test_in")[:2], again, settings=SHORT, concurrency=1)
 
     assert plain(asyncio.run(once_more())) == plain(rows)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate

@@ -7,24 +7,25 @@ import asyncio
 import pytest
 
 from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search
-from kbgym.agents.base import documents
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import Key, index_text
+from kbgym.agents.reference.language import IndexKey, index_text
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import encode
-from kbgym.environment import Environment, Nearest, apply
+from kbgym.environment import Environment
+from kbgym.observations import documents, render
 from kbgym.policy import Backward, Errand
-from kbgym.protocol.admission import Admission
+from kbgym.protocol.asking import askings
 from kbgym.protocol.exam import examine
-from kbgym.protocol.run import Settings
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.gate import Panel, judged
+from kbgym.protocol.trial import land, refuse, trial
 from kbgym.store import Store, source
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Noted
+from kbgym.trace.folder import StoreFolder
+from kbgym.trace.live import LiveStore
 from kbgym.worlds.people import generate
 
 WORLD = generate(people=60, seed=2)
-SETTINGS = Settings(admission=8, embedder="hash")
 
 
 class Played:
@@ -75,20 +76,46 @@ def found(env: Environment) -> list[tuple[str, float]]:
     ]
 
 
-def teach(env, curator, answered=(), task=None):
-    """What was recorded, and that each step could be read as the agent read it when it was."""
-    admission = Admission(SETTINGS, WORLD.split("eval"), ReferenceReader, curator)
-    task = task or Backward("Who?", (), ("x",), 0.0, "wrong")
-    recorded, read = [], {}
+class Lesson:
+    """One lesson taught with admission at a store of its own; what was recorded, and what is left."""
 
-    def record(event):
-        recorded.append(event)
+    def __init__(self, folder, curator, answered=(), task=None):
+        WORLD.save(folder)
+        self.folder, self.events = folder, []
+        self.task = task or Backward("Who?", (), ("x",), 0.0, "wrong")
+        asyncio.run(self._teach(curator, answered))
+
+    def __call__(self, event, store, observation):
+        self.events.append(event)
         if isinstance(event, Acted):
-            read[event.step] = render(event.result, env.text_of)
+            assert observation == render(event.result, lambda id: store[id].text)
 
-    passed = asyncio.run(admission.lesson(env, task, 1, answered, record))
-    assert all(passed.steps[number - 1].observation == text for number, text in read.items())
-    return recorded
+    def clear(self):
+        raise AssertionError("nothing fails here")
+
+    async def _teach(self, curator, answered):
+        live = LiveStore(
+            self.folder, lambda store: engine_for(store, embedder_named("hash"), overlays=True), [self], embedder="hash"
+        )
+        self.before, searched = live.store.fingerprint, found(live.environment)
+        panel = Panel(8, askings(WORLD.split("eval")), ReferenceReader, 0, 15, 30)
+        panel.answered = askings(answered)
+        made, verdict = await judged(panel, await trial(live, curator, self.task, 30, 30), 1)
+        refused = verdict is not None and verdict["verdict"] == "quarantined"
+        async with live.turn():
+            if refused:
+                refuse(live, 1, "backward", made)
+            else:
+                await land(live, 1, "backward", made)
+            if verdict is not None:
+                live.record(Noted(1, "admission", verdict))
+            durable = live.commit()
+        await durable
+        if refused or verdict is None:
+            assert live.store.fingerprint == self.before and found(live.environment) == searched
+        self.store = live.store
+        self.events.pop()  # the commit
+        await live.close()
 
 
 def join():
@@ -99,17 +126,13 @@ def join():
     right = next(row.id for row in rows if row.f1 == 1.0)
     question = next(question for question in questions if question.id == right)
     job = next(key for key in question.keys if key.kind == "job")
-    return question, Key("job", job.value)
+    return question, IndexKey("job", job.value)
 
 
-def test_edits_that_make_answers_worse_are_refused_and_leave_nothing_behind():
+def test_edits_that_make_answers_worse_are_refused_and_leave_nothing_behind(tmp_path):
     question, key = join()
-    env = environment()
-    before, searched = env.store.fingerprint, found(env)
     other = next(d.id for d in WORLD.documents if f"'s job is {key.value}." in d.text and d.id not in question.support)
-    recorded = teach(env, Liar(key, other), answered=[question])
-    assert env.store.fingerprint == before and found(env) == searched
-    events = recorded
+    events = Lesson(tmp_path / "w", Liar(key, other), answered=[question]).events
     (verdict,) = [event.data for event in events if isinstance(event, Noted) and event.kind == "admission"]
     assert verdict["verdict"] == "quarantined" and verdict["after"] < verdict["before"]
     refused = [event.data["action"]["tool"] for event in events if isinstance(event, Noted) and event.kind == "refused"]
@@ -117,52 +140,42 @@ def test_edits_that_make_answers_worse_are_refused_and_leave_nothing_behind():
     assert [type(event.action) for event in events if isinstance(event, Acted)] == [Search, Done]
 
 
-def test_good_edits_are_admitted_and_every_step_is_recorded():
+def test_good_edits_are_admitted_and_every_step_is_recorded(tmp_path):
     question, key = join()
-    env = environment()
-    errands = (Errand("job", key.value, "named"),)
-    task = Backward(question.text, (), question.golds, 1.0, "right", errands)
-    recorded = teach(env, ReferenceCurator, [question], task)
-    (verdict,) = [event.data for event in recorded if isinstance(event, Noted)]
+    task = Backward(question.text, (), question.golds, 1.0, "right", (Errand("job", key.value, "named"),))
+    taught = Lesson(tmp_path / "w", ReferenceCurator, [question], task)
+    (verdict,) = [event.data for event in taught.events if isinstance(event, Noted)]
     assert verdict["verdict"] == "admitted" and verdict["asked"] == 9
-    assert any(record.flag == "authored" and record.links for record in env.store)
-    assert [event.step for event in recorded if isinstance(event, Acted)] == list(range(1, len(recorded)))
+    assert any(record.flag == "authored" and record.links for record in taught.store)
+    assert [event.step for event in taught.events if isinstance(event, Acted)] == list(range(1, len(taught.events)))
 
 
 @pytest.mark.parametrize("liar", [False, True])
-def test_a_replay_of_what_was_recorded_ends_in_the_same_store(liar):
+def test_a_replay_of_what_was_recorded_ends_in_the_same_store(tmp_path, liar):
     question, key = join()
-    env = environment()
     other = next(d.id for d in WORLD.documents if f"'s job is {key.value}." in d.text and d.id not in question.support)
     task = Backward(question.text, (), question.golds, 1.0, "right", (Errand("job", key.value, "named"),))
-    recorded = teach(env, Liar(key, other) if liar else ReferenceCurator, [question], task)
-    replayed = environment().store
-    for event in recorded:
-        if isinstance(event, Acted):
-            advice = Nearest(event.result.ids) if hasattr(event.result, "ids") else event.verdict
-            assert apply(replayed, event.action, advice) == event.result
-    assert [encode(record) for record in replayed] == [encode(record) for record in env.store]
-    assert encode(replayed.add("next")) == encode(env.store.add("next")), "the next document gets the same id"
+    taught = Lesson(tmp_path / "w", Liar(key, other) if liar else ReferenceCurator, [question], task)
+    replayed = StoreFolder(taught.folder).store()
+    assert [encode(record) for record in replayed] == [encode(record) for record in taught.store]
+    assert encode(replayed.add("next")) == encode(taught.store.add("next")), "the next document gets the same id"
 
 
-def test_deleted_and_edited_documents_come_back_to_the_search():
+def test_deleted_and_edited_documents_come_back_to_the_search(tmp_path):
     question, _ = join()
-    env = environment()
-    before, searched = env.store.fingerprint, found(env)
     curator = Played(*(Delete(id) for id in question.support[:1]), Edit(question.support[1], "Nothing is known."))
-    teach(env, curator, answered=[question])
-    assert env.store.fingerprint == before and found(env) == searched
+    taught = Lesson(tmp_path / "w", curator, answered=[question])
+    assert taught.store.fingerprint == taught.before
 
 
-def test_a_pass_that_changes_nothing_is_not_judged():
-    env = environment()
-    events = teach(env, Played(Search("job is smith")))
+def test_a_pass_that_changes_nothing_is_not_judged(tmp_path):
+    events = Lesson(tmp_path / "w", Played(Search("job is smith"))).events
     assert [type(event.action) for event in events] == [Search, Done]
 
 
 def test_the_panel_is_drawn_anew_and_holds_this_lessons_question():
-    admission = Admission(SETTINGS, WORLD.split("eval"), ReferenceReader, ReferenceCurator)
-    train = list(WORLD.split("train")[:30])
-    one, other = admission.panel(1, train), admission.panel(2, train)
-    assert one == admission.panel(1, train) != other
-    assert train[-1] in one and len(one) == 16 and {question.split for question in one} == {"train", "eval"}
+    panel = Panel(8, askings(WORLD.split("eval")), ReferenceReader, 0, 15, 30)
+    train = panel.answered = askings(WORLD.split("train")[:30])
+    one, other = panel.panel(1), panel.panel(2)
+    assert one == panel.panel(1) != other
+    assert train[-1] in one and len(one) == 16 and set(one) & set(train) and set(one) - set(train)

@@ -15,12 +15,13 @@ from llm_fixtures import direct_rows, flat_store, plain, world
 from travelling import Posted
 
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact import Artefact
 from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
 from kbgym.errors import BadInput, Damaged, Failed, Missing
 from kbgym.experiment import engines
-from kbgym.experiment.chunks import Answered, Chunk, Desk, ask_chunk, examine_in_chunks
+from kbgym.experiment.chunks import Chunk, ChunkResult, ExamSetup, ask_chunk, examine_in_chunks, examine_on
 from kbgym.experiment.engines import Here, opened
 from kbgym.experiment.experiment import open_experiment
 from kbgym.experiment.parts import run_parts
@@ -28,12 +29,17 @@ from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options
 from kbgym.llm.errors import CapReached
 from kbgym.protocol.exam import Row, examine
+from kbgym.protocol.run import Settings
 from kbgym.search.index import ExactIndex
+from kbgym.worlds.people import generate
+from kbgym.worlds.world import World
+
+HASH = Settings(embedder="hash")
 
 
 def flat_desk(agent="reference"):
     store, engine = flat_store()
-    return Desk(store, engine, "hash", agent)
+    return ExamSetup(store, engine, HASH, agent)
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +60,14 @@ def test_what_is_searched_by_words_travels_too(questions):
     store, _ = flat_store()
     words = engine_for_arm("bm25", store, None)
     here = asyncio.run(examine(store.copy(), words, questions[:10], ReferenceReader))
-    assert examine_in_chunks(Posted(), Desk(store, words, "hash"), questions[:10], size=4) == here
+    assert examine_in_chunks(Posted(), ExamSetup(store, words, HASH), questions[:10], size=4) == here
 
 
 def test_vectors_travel_as_one_array_and_queries_do_not(questions):
     store, search = flat_store()
     search.search("warm", 0, 5)
     arrays = []
-    data = pickle.dumps(Desk(store, search, "hash"), protocol=5, buffer_callback=arrays.append)
+    data = pickle.dumps(ExamSetup(store, search, HASH), protocol=5, buffer_callback=arrays.append)
     assert [array.raw().nbytes for array in arrays] == [len(store) * 256 * 4]
     desk = pickle.loads(data, buffers=[bytes(array.raw()) for array in arrays])
     assert isinstance(desk.engine.index, ExactIndex) and not desk.engine.index._matrix.flags.writeable
@@ -156,7 +162,7 @@ def test_a_provider_that_is_down_stops_the_exam_and_keeps_what_was_finished(ques
 def test_rows_finished_before_a_failure_come_back_with_it(questions):
     desk = flat_desk("travelling:nothing")
     answered = ask_chunk(desk, Chunk(questions[:2]))
-    assert isinstance(answered, Answered) and isinstance(answered.failure, BadInput) and answered.rows == b""
+    assert isinstance(answered, ChunkResult) and isinstance(answered.failure, BadInput) and answered.rows == b""
 
 
 # -- experiments ------------------------------------------------------------------------------------------------------
@@ -215,3 +221,19 @@ def test_damaged_rows_are_refused_before_anything_starts(tmp_path, questions):
     with pytest.raises(Damaged):
         examine_in_chunks(engine, flat_desk(), questions, tmp_path / "rows")
     assert engine.chunks == 0
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_what_was_opened_is_examined_elsewhere_as_it_is_here(tmp_path, public):
+    """With its own budget, memory and ranking; on public text without a store too."""
+    world = generate(people=60, seed=3)
+    world = World(world.documents, world.questions, {**world.facts, "public_text": public})
+    world.save(tmp_path / "w")
+    opened = Artefact(tmp_path / "w", embedder="hash", forward_budget=3, memory=2, ranking="apart")
+    questions = opened.questions("test_in")[:8]
+    here = opened.examine("reference", questions, out=tmp_path / "here.jsonl")
+    there = examine_on(Posted(), opened, "reference", questions, tmp_path / "there.jsonl")
+    assert here == there and max(row.actions for row in there.rows) == 3 and bool(there.without) == public
+    names = {path.name.partition(".")[2]: path.read_bytes() for path in tmp_path.glob("here.*")}
+    assert names == {path.name.partition(".")[2]: path.read_bytes() for path in tmp_path.glob("there.*")}
+    assert len(names) == 1 + public

@@ -6,13 +6,14 @@ import asyncio
 
 import pytest
 
-from kbgym.actions import Add, Answer, Invalid
+from kbgym.actions import Add, Answer, Invalid, Search
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Damaged
 from kbgym.policy import AgentFailed
-from kbgym.protocol.exam import Row, examine, summarise
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.exam import Row, examine, read_rows, summarise
+from kbgym.protocol.run import Settings
 from kbgym.store import Store, source
 
 
@@ -71,10 +72,43 @@ def test_a_reader_cannot_edit_whatever_it_sends(examined):
         async def act(self, view):
             return Answer("x") if view.history else Add("Nonsense.")
 
-    frozen = store.copy()
-    rows = asyncio.run(examine(frozen, engine, questions[:1], Vandal))
+    before = store.fingerprint
+    rows = asyncio.run(examine(store, engine, questions[:1], Vandal))
     assert isinstance(rows[0].shots[0].action, Invalid)
-    assert frozen.fingerprint == store.fingerprint and frozen.frozen
+    assert store.fingerprint == before and not store.frozen
+
+
+def test_whoever_gives_a_store_can_go_on_editing_it(examined):
+    store, engine, questions = examined
+    mine = store.copy()
+    asyncio.run(examine(mine, engine, questions[:1], ReferenceReader))
+    assert mine.add("A sentence of mine.") in mine
+
+
+def test_the_settings_say_how_a_question_is_asked(examined):
+    """A run's budget and memory hold in its exams as they do in its training."""
+    store, engine, questions = examined
+    seen = []
+
+    class Searcher:
+        async def act(self, view):
+            seen.append((view.remaining, len(view.history)))
+            return Search("anything")
+
+    rows = asyncio.run(examine(store, engine, questions[:1], Searcher, settings=Settings(forward_budget=4, memory=2)))
+    assert rows[0].actions == 4 and rows[0].outcome == "out_of_budget"
+    assert seen == [(4, 0), (3, 1), (2, 2), (1, 2)]
+
+
+def test_reading_rows_changes_nothing(examined, tmp_path):
+    store, engine, questions = examined
+    file = tmp_path / "rows"
+    asyncio.run(examine(store, engine, questions[:3], ReferenceReader, file))
+    torn = file.read_bytes()[:-20]
+    file.write_bytes(torn)
+    assert [row.id for row in read_rows(file)] == [question.id for question in questions[:2]]
+    assert file.read_bytes() == torn
+    assert read_rows(tmp_path / "none") == []
 
 
 def test_a_failed_agent_has_no_score_and_is_shown(examined):

@@ -12,7 +12,9 @@ from kbgym.canonical import read_lines
 from kbgym.cli.experiment import prepare
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import Plan, open_experiment, read_plan, run_seed, seed_folder, snapshots, trainings
-from kbgym.worlds.people import generate, training_subset
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.people import generate
+from kbgym.worlds.splits import training_subset
 from kbgym.worlds.world import Question, World
 
 
@@ -59,6 +61,7 @@ def test_stopped_anywhere_it_ends_in_the_same_bytes(tmp_path, made):
     (seed / "arms" / "nostore.json").unlink()
     trace = seed / "trained-paper" / "trace.jsonl"
     trace.write_bytes(trace.read_bytes()[: trace.stat().st_size // 2])
+    trace.with_suffix(".head").unlink()  # a run stopped there would have had an earlier one
     run_seed(again, read_plan(again), 1, prepare)
     assert contents(again) == before
 
@@ -139,6 +142,7 @@ def test_ablations_vary_one_thing():
         trainings("ablation", "colour", ("paper",), BASE)
 
 
+@pytest.mark.slow
 def test_more_training_questions_than_a_world_has_are_drawn_and_none_is_examined_as_unseen(tmp_path):
     settings = msgspec.structs.replace(BASE, questions=10, epochs=1)
     made = trainings("ablation", "questions", ("class",), settings, (10, 180))
@@ -149,7 +153,8 @@ def test_more_training_questions_than_a_world_has_are_drawn_and_none_is_examined
     checked = json.loads((tmp_path / "exp" / "seed-0" / "probe" / "probe.json").read_text())
     assert checked["overlap"]["neither"] == checked["overlap"]["one"] == checked["overlap"]["both"] == 0
     asked = {question.text for question in world.split("train")}
-    few = {key for question in training_subset(world.split("train"), 10) for key in question.keys}
+    chosen = training_subset(world.split("train"), 10, kind_of(world).difficulty)
+    few = {key for question in chosen for key in question.keys}
     for group in ("neither", "both"):
         rows = read_lines(tmp_path / "exp" / "seed-0" / "probe" / f"{group}.jsonl", Question)
         assert rows and not any(row.text in asked for row in rows)
@@ -170,3 +175,18 @@ def test_snapshots_lie_in_the_first_epoch_and_at_epoch_ends():
 def test_two_runs_are_the_same_bytes(tmp_path, made):
     run(tmp_path / "other", small_plan())
     assert contents(tmp_path / "other") == contents(made)
+
+
+def test_every_arm_is_examined_under_the_trainings_budget(tmp_path):
+    base = msgspec.structs.replace(BASE, questions=10, epochs=1, eval=False, forward_budget=3)
+    plan = Plan("paper", trainings("paper", "", ("paper",), base), ("flat",), (0,), n=4, people=60)
+    run(tmp_path / "exp", plan)
+    files = list((tmp_path / "exp" / "seed-0" / "exams").glob("*.jsonl"))
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert {file.stem.partition("-")[0] for file in files} == {"flat", "trained"}
+    assert max(row["actions"] for row in rows) == 3
+
+
+def test_a_strategy_nobody_knows_is_refused():
+    with pytest.raises(BadInput, match="there is no strategy 'clas'"):
+        trainings("paper", "", ("paper", "clas"), BASE)

@@ -13,7 +13,7 @@ from llm_fixtures import quick
 from prompt_reader import calling
 from writers import drafting, sentences
 
-from kbgym.corpus.build import Options as Reading
+from kbgym.corpus.build import ReadingOptions as Reading
 from kbgym.corpus.drafting import COLUMNS, suggest, written
 from kbgym.corpus.groups import handfuls
 from kbgym.corpus.make import make

@@ -11,16 +11,17 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kbgym.actions import Answer, Done, Search
 from kbgym.analysis.coverage import coverage
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.errors import BadInput
 from kbgym.policy import AgentFailed
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named
-from kbgym.protocol.train import Agents
+from kbgym.protocol.train import Agents, Trainer
 from kbgym.trace.events import Acted, Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
@@ -55,7 +56,14 @@ def test_the_trace_tells_the_whole_protocol(tmp_path, start):
     events = StoreFolder(tmp_path / "run").events
     assert sum(isinstance(e, Committed) for e in events) == 40
     assert sum(isinstance(e, Graded) for e in events) == 40
-    assert [e.data["epoch"] for e in events if isinstance(e, Noted)] == [0, 1, 2]
+    notes = [event for event in events if isinstance(event, Noted)]
+    assert [(note.kind, note.iteration, note.data["epoch"]) for note in notes] == [
+        ("eval", 0, 0),
+        ("eval", 20, 1),  # with the lesson that ends the epoch
+        ("eval", 40, 2),
+    ]
+    assert all(isinstance(events[events.index(note) + 1], Committed) for note in notes[1:])
+    assert all(note.data["n"] == 30 for note in notes)
     by_iteration: dict[int, list[str]] = {}
     for event in events:
         if isinstance(event, Began | Ended):
@@ -98,6 +106,14 @@ def test_the_agenda_survives_an_interruption_because_it_is_the_traces(tmp_path, 
         asyncio.run(start(tmp_path / "stopped", settings).train(stop))
     asyncio.run(start(tmp_path / "stopped", settings).train())
     assert bytes_of(tmp_path / "stopped") == bytes_of(tmp_path / "whole")
+
+
+def test_the_strategy_class_without_an_agenda_is_refused(tmp_path, small_world):
+    run = Run.open_or_create(tmp_path / "run", small_world, msgspec.structs.replace(SMALL, strategy="class"))
+    whole = agents_named(run.settings)
+    engine = engine_for(StoreFolder(run.folder).store(), embedder_named("hash"))
+    with pytest.raises(BadInput, match="needs an agenda"):
+        Trainer(run, Agents(whole.reader, whole.curator), engine)
 
 
 def test_class_covers_more_than_paper_with_the_same_questions_and_budget(tmp_path, start):
@@ -170,6 +186,56 @@ def test_the_backward_pass_is_told_one_of_three_outcomes(tmp_path, start):
         asyncio.run(trainer.train())
     assert told[0] == ("out of budget", 0.0, 15, 30)
     assert ("wrong", 0.0, 1, 30) in told
+
+
+def test_only_a_whole_answer_is_right(tmp_path, start, small_world):
+    """An answer in part has a score and is told as wrong all the same."""
+    golds = {question.text: question.golds[0] for question in small_world.split("train")}
+    told = []
+
+    def reader(more):
+        class Knowing:
+            async def act(self, view):
+                return Answer(golds[view.task.question] + more)
+
+        return Knowing
+
+    class Listener:
+        async def act(self, view):
+            told.append((view.task.verdict, view.task.f1, view.task.golds[0], view.task.question))
+            return Done()
+
+    for number, more in enumerate(("", " or so")):
+        trainer = start(tmp_path / f"run{number}", Settings(questions=10, epochs=1, embedder="hash", eval=False))
+        trainer.agents = Agents(reader(more), Listener)
+        asyncio.run(trainer.train())
+    whole, part = told[:10], told[10:]
+    assert all(row == ("right", 1.0, golds[row[3]], row[3]) for row in whole)
+    assert {verdict for verdict, *_ in part} == {"wrong"} and max(f1 for _, f1, *_ in part) > 0.3
+
+
+@pytest.mark.parametrize("strategy", ["paper", "class"])
+def test_the_backward_pass_is_given_the_agendas_errands_where_there_is_an_agenda(tmp_path, start, strategy):
+    given = []
+
+    class Listener:
+        async def act(self, view):
+            given.append((view.task.question, view.task.agenda))
+            return Done()
+
+    settings = Settings(questions=10, epochs=1, embedder="hash", eval=False, strategy=strategy)
+    trainer = start(tmp_path / "run", settings)
+    trainer.agents = Agents(trainer.agents.reader, Listener)
+    asyncio.run(trainer.train())
+    assert len(given) == 10
+    if strategy == "paper":
+        assert all(agenda == () for _, agenda in given)
+    else:
+        assert all(agenda for _, agenda in given)
+        assert all(
+            errand.value in question for question, agenda in given for errand in agenda if errand.reason == "named"
+        )
+        assert any(errand.reason == "unfinished" for _, agenda in given for errand in agenda), "of earlier questions"
 
 
 BATCH = Settings(questions=20, epochs=2, batch_size=8, embedder="hash", eval=False)
@@ -256,7 +322,7 @@ _TRAIN = """
 import asyncio, sys
 from pathlib import Path
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
@@ -299,3 +365,19 @@ def test_kill_9_at_fifty_random_moments_ends_in_the_same_bytes(tmp_path):
             kills += 1
     assert run(folder, None)
     assert bytes_of(folder) == bytes_of(tmp_path / "whole")
+
+
+def test_the_evaluation_keeps_to_the_runs_budget_and_memory(tmp_path, start):
+    """The report prints them as the budget, so they must be it."""
+    seen = set()
+
+    class Searcher:
+        async def act(self, view):
+            seen.add((view.remaining, len(view.history)))
+            return Search("anything")
+
+    settings = Settings(questions=5, epochs=1, embedder="hash", forward_budget=4, memory=2)
+    trainer = start(tmp_path / "run", settings)
+    trainer.agents = Agents(Searcher, trainer.agents.curator)
+    asyncio.run(trainer._evaluate(0))
+    assert seen == {(4, 0), (3, 1), (2, 2), (1, 2)}

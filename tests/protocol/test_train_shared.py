@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from postgres import MISSING, Cluster, installed
 
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.errors import BadInput
-from kbgym.protocol.bench import join
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
-from kbgym.protocol.train import Trainer, remembered
+from kbgym.protocol.train import Trainer, join, remembered
 from kbgym.trace.copying import copy_store
 from kbgym.trace.events import Acted, Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kbgym.search.chroma import ChromaIndex
 
 from kbgym.errors import BadInput, Missing
 from kbgym.search import chroma
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.chroma import ChromaIndex
 from kbgym.search.embed import HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex, TextIndex
+from kbgym.search.terms import terms
 
 TEXTS = {
     "d1": "Mara Tolland is a baker.",
@@ -28,10 +28,12 @@ TEXTS = {
 }
 
 
-@pytest.fixture(params=["exact", "bm25", "chroma"])
+@pytest.fixture(params=["exact", "bm25", "words", "hybrid", "chroma"])
 def searcher(request: pytest.FixtureRequest) -> TextIndex:
     if request.param == "bm25":
         return BM25Index()
+    if request.param in ("words", "hybrid"):
+        return Engine(HashEmbedder(), kind=request.param)
     if request.param == "chroma":
         pytest.importorskip("chromadb", reason="the chroma extra is not installed")
         return Engine(HashEmbedder(), ChromaIndex())
@@ -115,35 +117,34 @@ def test_the_default_embedder_finds_meaning(
 
 def formula(texts: dict[str, str], query: str) -> list[tuple[str, float]]:
     """BM25 as it is printed in books, with no index."""
-    split = {id: re.findall(r"\w+", text.lower()) for id, text in texts.items()}
+    split = {id: terms(text) for id, text in texts.items()}
     average = sum(map(len, split.values())) / len(split)
     scores = {}
     for id, words in split.items():
-        terms = [term for term in re.findall(r"\w+", query.lower()) if term in words]
-        if terms:
+        if shared := [term for term in terms(query) if term in words]:
             scores[id] = sum(
                 math.log(1 + (len(split) - n + 0.5) / (n + 0.5))
                 * f
-                * 2.2
-                / (f + 1.2 * (0.25 + 0.75 * len(words) / average))
-                for term in terms
+                * 1.9
+                / (f + 0.9 * (0.6 + 0.4 * len(words) / average))
+                for term in shared
                 for n, f in [(sum(term in other for other in split.values()), words.count(term))]
             )
     return sorted(scores.items(), key=lambda hit: (-round(hit[1], 9), hit[0]))
 
 
 @given(
-    st.lists(st.lists(st.sampled_from("abcde"), max_size=6).map(" ".join), min_size=1, max_size=12),
-    st.lists(st.sampled_from("abcdez"), max_size=4).map(" ".join),
+    st.lists(st.lists(st.sampled_from("bcdef"), max_size=6).map(" ".join), min_size=1, max_size=12),
+    st.lists(st.sampled_from("bcdefz"), max_size=4).map(" ".join),
     st.randoms(use_true_random=False),
 )
 def test_bm25_is_the_formula_after_any_edits(rows: list[str], query: str, source: random.Random) -> None:
     texts = {f"d{number:02}": text for number, text in enumerate(rows)}
     index = BM25Index()
     for id in source.sample(sorted(texts), len(texts)):
-        index.put(id, "e e a")
+        index.put(id, "e e b")
         index.put(id, texts[id])
-        index.put(f"gone {id}", "a b c")
+        index.put(f"gone {id}", "d b c")
     for id in texts:
         index.remove(f"gone {id}")
     found = index.search(query, 0, 100)

@@ -44,7 +44,7 @@ async def opened(
         yield online
     finally:
         await online.stop()
-        await online.owner.close()
+        await online.live.close()
 
 
 def replayed(place: Path) -> str:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from family import documents, family
 from serving import HASH, family_store, opened, replayed
 
 from kbgym.actions import Action, Add, Delete, Done, Edit, LinkMany, Search, Unlink
 from kbgym.agents.base import Plan, PlannedPolicy
-from kbgym.agents.base import documents as shown
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.environment import apply
-from kbgym.online.agenda_follower import Desk
+from kbgym.observations import documents as shown
+from kbgym.online.agenda_follower import AgendaFollower
+from kbgym.online.setup import held_out_questions, open_online
 from kbgym.policy import View
 from kbgym.protocol.gate import Asking, Gate
 from kbgym.protocol.reasons import Words, words_of
+from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session
 from kbgym.store import Store
 from kbgym.store.record import source
 from kbgym.trace.events import Began, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
+from kbgym.trace.listeners import replaying
+from kbgym.worlds.people import generate
 
 IDS = documents(family())
 QUESTION, GOLD = "Who is the baker who lives in the city of Lund?", "Ada Alm"
@@ -135,7 +141,7 @@ def test_what_nothing_speaks_for_is_withheld_and_the_rest_lands(place: Path) -> 
             await online.gold(asked.id, (GOLD,))
             await online.learn()
             assert (online.admitted, online.refused) == (1, 0)
-            written = [record for record in online.owner.store if record.flag == "authored"]
+            written = [record for record in online.live.store if record.flag == "authored"]
             assert [(record.text, set(record.links)) for record in written] == [
                 ("People whose job is baker.", {ADA, CY})
             ]
@@ -143,16 +149,16 @@ def test_what_nothing_speaks_for_is_withheld_and_the_rest_lands(place: Path) -> 
     asyncio.run(work())
     assert replayed(place)
     notes = [event for event in StoreFolder(place).events if isinstance(event, Noted)]
-    assert [note.kind for note in notes] == ["withheld", "withheld", "admission"]
+    assert [note.kind for note in notes if note.kind != "asked"] == ["withheld", "withheld", "admission"]
     assert notes[-1].data["withheld"] == ["People whose hobby is chess."]
 
 
 def test_what_was_withheld_is_not_tried_again_until_a_question_names_it() -> None:
-    store, desk = family_of_documents(), Desk()
-    desk(Began(1, "forward", "reference", "q1", QUESTION), store)
+    store, desk = family_of_documents(), AgendaFollower()
+    desk(Began(1, "forward", "reference", "q1", QUESTION), store, "")
     assert ("job", "baker") in [(errand.kind, errand.value) for errand in desk.errands(store)]
     data = {"verdict": "admitted", "withheld": ["People whose job is baker"]}
-    desk(Noted(2, "admission", data), store)
+    desk(Noted(2, "admission", data), store, "")
     assert ("job", "baker") not in [(errand.kind, errand.value) for errand in desk.errands(store)]
     assert ("job", "baker") in [(errand.kind, errand.value) for errand in desk.errands(store, QUESTION)]
 
@@ -164,8 +170,8 @@ def test_an_admitted_index_that_costs_an_answer_is_withdrawn(place: Path) -> Non
         async with opened(place, curator=Nothing, gate=gate()) as online:
             ada = Session("ada")
             wrong = (IDS["Bo Alm lives in the city of Lund"], IDS["Kim Fox lives in the city of Lund"])
-            await online.owner.act(ada, Add("Cities of people whose job is baker"), "curator")
-            await online.owner.act(ada, LinkMany("n1", wrong), "curator")
+            await act(online.live, ada, Add("Cities of people whose job is baker"), "curator")
+            await act(online.live, ada, LinkMany("n1", wrong), "curator")
             lost = 0.0
             while lost < 1.0:
                 assert online.withdrawn == 0, "it is withdrawn when it has cost a whole answer, not before"
@@ -173,7 +179,7 @@ def test_an_admitted_index_that_costs_an_answer_is_withdrawn(place: Path) -> Non
                 graded = await online.gold(asked.id, (GOLD,))
                 lost += 1.0 - (graded.f1 or 0.0)
                 await online.learn()
-            assert online.withdrawn == 1 and "n1" not in online.owner.store
+            assert online.withdrawn == 1 and "n1" not in online.live.store
             assert (await online.ask(QUESTION, "rex")).answer == GOLD
 
     asyncio.run(work())
@@ -194,12 +200,12 @@ def test_an_index_that_is_no_fault_of_a_wrong_answer_stays(place: Path) -> None:
     async def work() -> None:
         async with opened(place, curator=Nothing, gate=gate()) as online:
             ada = Session("ada")
-            await online.owner.act(ada, Add("People whose job is baker."), "curator")
-            await online.owner.act(ada, LinkMany("n1", (ADA, CY)), "curator")
+            await act(online.live, ada, Add("People whose job is baker."), "curator")
+            await act(online.live, ada, LinkMany("n1", (ADA, CY)), "curator")
             asked = await online.ask(QUESTION, "rex")
             await online.gold(asked.id, ("Bo Alm",))
             await online.learn()
-            assert online.withdrawn == 0 and "n1" in online.owner.store
+            assert online.withdrawn == 0 and "n1" in online.live.store
 
     asyncio.run(work())
 
@@ -210,14 +216,14 @@ def test_after_a_rollback_the_agenda_believes_the_store(place: Path) -> None:
     async def work() -> None:
         async with opened(place, HASH, curator=Vandal, gate=gate()) as online:
             ada = Session("ada")
-            await online.owner.act(ada, Add("People whose job is baker"), "curator")
-            await online.owner.act(ada, LinkMany("n1", (ADA,)), "curator")
+            await act(online.live, ada, Add("People whose job is baker"), "curator")
+            await act(online.live, ada, LinkMany("n1", (ADA,)), "curator")
             asked = await online.ask(QUESTION, "rex")
             await online.gold(asked.id, (GOLD,))
             await online.learn()
             assert online.refused == 1
-            replay = Desk()
-            store = StoreFolder(place).store(watch=replay)
+            replay = AgendaFollower()
+            store = StoreFolder(place).store(watch=replaying([replay]))
             for desk in (online.desk, replay):
                 known = [id for errand in desk.errands(store) if errand.index == "n1" for id, _ in errand.known]
                 assert known == [CY]
@@ -236,3 +242,31 @@ class Vandal(PlannedPolicy):
         yield Edit(CY, "Cy Alm's job is miller.")
         yield Edit(ADA, "Ada Alm's job is miller.")
         return Done()
+
+
+def test_the_gate_asks_with_the_budget_and_memory_of_the_settings(place: Path, tmp_path: Path) -> None:
+    file, seen = tmp_path / "held.jsonl", set()
+    file.write_text(json.dumps({"question": QUESTION, "answers": [GOLD]}) + "\n")
+    settings = msgspec.structs.replace(HASH, forward_budget=4, memory=2)
+
+    class Searcher:
+        async def act(self, view: View) -> Action:
+            seen.add((view.remaining, len(view.history)))
+            return Search("anything")
+
+    async def asked() -> None:
+        online = open_online(place, settings, "hash", gate=1, held_out=file)
+        assert online.gate is not None
+        online.gate._reader = Searcher
+        await online.gate.ask(next(iter(online.gate._held_out.values())), online.live.snapshot().environment())
+        await online.live.close()
+
+    asyncio.run(asked())
+    assert seen == {(4, 0), (3, 1), (2, 2), (1, 2)}
+
+
+def test_the_gates_questions_are_the_eval_split_of_the_stores_own_world(tmp_path: Path) -> None:
+    world = generate(people=60, seed=3)
+    world.save(tmp_path / "w")
+    assert [asking.id for asking in held_out_questions(tmp_path / "w", None)] == [q.id for q in world.split("eval")]
+    assert held_out_questions(family_store(tmp_path / "bare"), None) == []

@@ -16,7 +16,7 @@ from serving import Server, Tokens, client, replayed
 
 from kbgym.serve import tokens as tokens_module
 from kbgym.serve.openapi import ACTIONS, document
-from kbgym.serve.tokens import new_token, read_tokens
+from kbgym.serve.tokens import new_token
 from kbgym.tools import ROLES
 
 Served = tuple[Server, Tokens]
@@ -163,9 +163,22 @@ def test_health_and_the_api_document_need_none(served: Served) -> None:
 def test_other_sites_and_other_hosts_are_refused(served: Served) -> None:
     server, tokens = served
     with client(server, tokens.curator) as ada:
-        for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+        named = (
+            "evil.example",
+            "[::1].evil.com",
+            "127.0.0.1:evil.com",
+            "127.0.0.1:80:80",
+            "[::1",
+            "127.0.0.1.evil.com",
+        )
+        hosts = [
+            {"Host": name} for name in (*named, "localhost@evil.com", "", "127.0.0.1:", "127.0.0.1/x", "[::1]x:80")
+        ]
+        for headers in (*hosts, {"Origin": "https://evil.example"}, {"Origin": "null"}):
             assert ada.post("/search", json={"query": "x"}, headers=headers).status_code == 403
         assert ada.post("/search", json={"query": "x"}, headers={"Origin": server.url}).status_code == 200
+        for name in ("localhost", "LOCALHOST:80", "127.0.0.1", "[::1]:8765", "[::1]"):
+            assert ada.post("/search", json={"query": "x"}, headers={"Host": name}).status_code == 200
         preflight = ada.options(
             "/add", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
         )
@@ -178,7 +191,7 @@ def test_other_sites_and_other_hosts_are_refused(served: Served) -> None:
 
 def test_tokens_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [new_token(tmp_path / "tokens.jsonl", f"client {n}", "reader") for n in range(5)]
-    known = read_tokens(tmp_path / "tokens.jsonl")
+    known = tokens_module.Tokens(tmp_path / "tokens.jsonl")
     compared: list[int] = []
 
     compare = hmac.compare_digest
@@ -292,6 +305,15 @@ def test_an_mcp_session_belongs_to_its_token(served: Served) -> None:
         taken = rex.post("/mcp", json=listing, headers={**kinds, "Mcp-Session-Id": session})
         assert taken.status_code == 404
         assert ada.post("/mcp", json=listing, headers={**kinds, "Mcp-Session-Id": session}).status_code == 200
+
+
+def test_without_a_token_nobody_is_waited_for(served: Served) -> None:
+    server, _ = served
+    host, port = server.url.removeprefix("http://").split(":")
+    for path in ("/health", "/openapi.json"):
+        with socket.create_connection((host, int(port)), timeout=5) as one:
+            one.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 50\r\n\r\n".encode())
+            assert one.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
 def test_unknown_routes_and_methods(served: Served) -> None:

@@ -11,14 +11,15 @@ from serving import HASH, family_store, opened, replayed
 
 from kbgym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.agents.base import Plan, PlannedPolicy
-from kbgym.agents.base import documents as shown
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import read_lines
+from kbgym.environment import Environment
+from kbgym.observations import documents as shown
 from kbgym.online.learning import Online, Refusal
-from kbgym.online.measures import Row, rolling, windows
+from kbgym.online.measures import Measure, window
 from kbgym.policy import View
 from kbgym.protocol.gate import Asking, Gate
-from kbgym.serve.owner import ServedEnvironment
+from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session
 from kbgym.trace.events import Acted, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder
@@ -57,16 +58,16 @@ def test_a_question_is_answered_then_graded_then_learnt_from(place: Path) -> Non
             online.start()
             asked = await online.ask(QUESTION, "rex")
             assert (asked.answer, asked.state, asked.f1) == (GOLD, "answered", None)
-            links = online.owner.store.links
+            links = online.live.store.links
             await asyncio.sleep(0.05)
-            assert online.owner.store.links == links, "nothing may be learnt before there is a gold"
+            assert online.live.store.links == links, "nothing may be learnt before there is a gold"
             graded = await online.gold(asked.id, (GOLD,))
             assert (graded.f1, graded.em) == (1.0, 1.0)
             while online.questions.to_learn:
                 await asyncio.sleep(0.01)
-            await online.owner.durable()
+            await online.live.durable()
             assert online.find(asked.id).state == "learnt"
-            assert online.owner.store.links > links
+            assert online.live.store.links > links
             again = await online.ask(QUESTION, "rex")
             assert again.answer == GOLD and again.actions <= asked.actions
 
@@ -83,11 +84,11 @@ def test_being_told_right_makes_no_gold_of_the_stores_own_answer(place: Path) ->
             judged = await online.verdict(asked.id, True, "rex")
             assert judged.right and not judged.golds
             await online.learn()
-            assert online.owner.store.links == 0
+            assert online.live.store.links == 0
             with pytest.raises(Refusal):
                 await online.verdict(asked.id, False, "rex")
             assert not online.questions.to_learn
-            assert rolling(online.questions.rows).em == 1.0  # type: ignore[union-attr]
+            assert online.questions.rolling().em == 1.0  # type: ignore[union-attr]
 
     asyncio.run(work())
     assert not any(isinstance(e, Noted) and e.kind == "admission" for e in StoreFolder(place).events)
@@ -116,11 +117,11 @@ def test_what_was_graded_and_not_learnt_is_learnt_after_a_restart(place: Path) -
 
     async def after(id: str) -> None:
         async with opened(place) as online:
-            assert online.questions.to_learn == [id]
+            assert list(online.questions.to_learn) == [id]
             assert online.find(id).answer == GOLD
             assert online.questions.turns[id], "the trajectory comes back with the trace"
             await online.learn()
-            assert online.owner.store.links > 0 and online.find(id).state == "learnt"
+            assert online.live.store.links > 0 and online.find(id).state == "learnt"
 
     id = asyncio.run(before())
     asyncio.run(after(id))
@@ -130,20 +131,20 @@ def test_what_was_graded_and_not_learnt_is_learnt_after_a_restart(place: Path) -
 def test_a_clients_own_agent_answers_on_the_store_as_it_was(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            id, question = await online.open(QUESTION, "rex")
-            await question.act(Search("job is baker"))
-            await question.act(Read(IDS["Ada Alm's job is baker"]))
-            await online.owner.act(Session("ada"), Edit(IDS["Ada Alm's job is baker"], "Ada Alm retired."), "curator")
-            await online.owner.act(Session("ada"), Delete(IDS["Cy Alm's job is baker"]), "curator")
+            id = (await online.open(QUESTION, "rex")).id
+            await online.act(id, "rex", Search("job is baker"))
+            await online.act(id, "rex", Read(IDS["Ada Alm's job is baker"]))
+            await act(online.live, Session("ada"), Edit(IDS["Ada Alm's job is baker"], "Ada Alm retired."), "curator")
+            await act(online.live, Session("ada"), Delete(IDS["Cy Alm's job is baker"]), "curator")
             with pytest.raises(Refusal):
-                online.opened(id, "somebody else")
+                await online.act(id, "somebody else", Search("job is baker"))
             asked = await online.close(id, "rex", GOLD)
             assert (asked.agent, asked.actions, asked.answer) == ("rex", 3, GOLD)
 
     asyncio.run(work())
     assert replayed(place), "a pass that began before an edit must not break the replay"
     events = StoreFolder(place).events
-    assert [e.kind for e in events if isinstance(e, Noted)] == ["stale"], "its search found a document deleted since"
+    assert [e.kind for e in events if isinstance(e, Noted)] == ["stale", "asked"], "its search found one deleted since"
     assert sum(isinstance(e, Acted) and e.phase == "forward" for e in events) == 2
 
 
@@ -163,27 +164,28 @@ def test_a_reported_transcript_is_done_again_not_believed(place: Path) -> None:
 def test_the_gate_keeps_harm_out_and_the_trace_keeps_both(place: Path) -> None:
     async def work() -> str:
         async with opened(place, curator=Vandal, gate=held_out()) as online:
-            before = online.owner.store.fingerprint
+            before = online.live.store.fingerprint
             asked = await online.ask(QUESTION, "rex")
             await online.gold(asked.id, (GOLD,))
             await online.learn()
-            assert online.owner.store.fingerprint == before
+            assert online.live.store.fingerprint == before
             assert (online.admitted, online.refused) == (0, 1)
             refused = online.find(asked.id)
             assert refused.state == "refused" and "would fall from 1.000" in refused.note
             assert (await online.ask(QUESTION, "rex")).answer == GOLD
-            new = await online.owner.act(Session("ada"), Add("Somebody else's sentence."), "curator")
-            assert new.step.observation.startswith("Added.\n[n2]"), "an id is never given out twice"
             return before
 
     before = asyncio.run(work())
     folder = StoreFolder(place)
-    assert folder.store(at=2).fingerprint == before == folder.store(at=4).fingerprint
-    assert folder.store(at=3).links == 2, "what was refused can still be looked at"
-    assert any(isinstance(event, RolledBack) and event.to == 2 for event in folder.events)
+    assert folder.store(at=2).fingerprint == before == folder.store(at=3).fingerprint
+    refused = [event.data for event in folder.events if isinstance(event, Noted) and event.kind == "refused"]
+    assert [data["action"]["tool"] for data in refused] == ["add", "search", "link_many", "edit"], (
+        "what was refused can be looked at"
+    )
+    assert not any(isinstance(event, RolledBack) for event in folder.events), "the store never had it"
     entries = log(folder.events)
     assert [entry.notes for entry in entries if entry.notes] == [("quarantined",)]
-    assert entries[2].undone and entries[3].rollback_to == 2 and "would fall" in entries[3].reason
+    assert "would fall" in entries[2].reason
 
 
 def test_without_a_gate_the_same_pass_does_its_harm(place: Path) -> None:
@@ -203,7 +205,7 @@ def test_the_gate_admits_what_helps(place: Path) -> None:
             asked = await online.ask(QUESTION, "rex")
             await online.gold(asked.id, (GOLD,))
             await online.learn()
-            assert (online.admitted, online.refused) == (1, 0) and online.owner.store.links > 0
+            assert (online.admitted, online.refused) == (1, 0) and online.live.store.links > 0
 
     asyncio.run(work())
     assert [entry.notes for entry in log(StoreFolder(place).events) if entry.notes] == [("admitted",)]
@@ -215,7 +217,7 @@ def test_a_pass_lands_beside_what_others_did_meanwhile(place: Path) -> None:
 
     async def work() -> None:
         async with opened(place) as online:
-            ada, owner = Session("ada"), online.owner
+            ada, owner = Session("ada"), online.live
 
             class Slow(PlannedPolicy):
                 def __init__(self) -> None:
@@ -223,9 +225,9 @@ def test_a_pass_lands_beside_what_others_did_meanwhile(place: Path) -> None:
 
                 async def act(self, view: View) -> Action:
                     if len(view.history) == 1 and owner.iteration == 2:
-                        await owner.act(ada, Add("Nothing to do with it."), "curator")
-                        await owner.act(ada, Add("People whose job is baker."), "curator")
-                        await owner.act(ada, LinkMany("n2", (IDS["Cy Alm's job is baker"],)), "curator")
+                        await act(owner, ada, Add("Nothing to do with it."), "curator")
+                        await act(owner, ada, Add("People whose job is baker."), "curator")
+                        await act(owner, ada, LinkMany("n2", (IDS["Cy Alm's job is baker"],)), "curator")
                     return await super().act(view)
 
                 def _plan(self, view: View) -> Plan:
@@ -252,7 +254,7 @@ def test_a_pass_whose_document_changed_under_it_is_played_again(place: Path) -> 
 
     async def work() -> None:
         async with opened(place) as online:
-            owner, plays = online.owner, []
+            owner, plays = online.live, []
 
             class Editing(PlannedPolicy):
                 def __init__(self) -> None:
@@ -260,7 +262,7 @@ def test_a_pass_whose_document_changed_under_it_is_played_again(place: Path) -> 
 
                 async def act(self, view: View) -> Action:
                     if len(view.history) == 1 and len(plays) == 1:
-                        await owner.act(Session("bo"), Edit(baker, "Ada Alm's job is queen."), "curator")
+                        await act(owner, Session("bo"), Edit(baker, "Ada Alm's job is queen."), "curator")
                     return await super().act(view)
 
                 def _plan(self, view: View) -> Plan:
@@ -294,10 +296,9 @@ def test_the_prequential_file_follows_the_trace(place: Path) -> None:
             await work(online)
 
     asyncio.run(twice())
-    rows = list(read_lines(place / "prequential.jsonl", Row))
+    rows = list(read_lines(place / "prequential.jsonl", Measure))
     assert [row.em for row in rows] == [1.0, 0.0, 1.0, 0.0]
-    assert [(w.first, w.last, w.em) for w in windows(rows, 3)] == [(1, 3, pytest.approx(2 / 3)), (4, 4, 0.0)]
-    assert rolling(rows, 2).em == 0.5 and rolling([]) is None  # type: ignore[union-attr]
+    assert window(rows[:3], 1).em == pytest.approx(2 / 3) and window(rows[2:], 3).last == 4
 
 
 def test_the_gate_asks_those_an_edit_can_reach(place: Path) -> None:
@@ -306,13 +307,13 @@ def test_the_gate_asks_those_an_edit_can_reach(place: Path) -> None:
     async def work() -> None:
         panel = [Asking("baker", QUESTION, (GOLD,)), Asking("born", "Tell me when Hal Ost was born", ("1982-01-08",))]
         async with opened(place, gate=Gate(1, panel, ReferenceReader)) as online:
-            gate, owner = online.gate, online.owner
+            gate, owner = online.gate, online.live
             assert gate is not None
             born = next(id for text, id in IDS.items() if text.startswith("Hal Ost was born"))
-            without = ServedEnvironment(owner.snapshot().store, owner.snapshot().engine)
+            without = Environment(owner.snapshot().store, owner.snapshot().engine)
 
             async def reached(*actions: Action) -> list[str]:
-                made = ServedEnvironment(owner.store.copy(), owner.engine.overlay())
+                made = Environment(owner.store.copy(), owner.overlay())
                 for action in actions:
                     await made.step(action, "curator")
                 touched = {getattr(action, "id", "n1") for action in actions}
@@ -326,7 +327,7 @@ def test_the_gate_asks_those_an_edit_can_reach(place: Path) -> None:
             assert await reached(Add("Zyx qvw.")) == ["baker", "born"], "where none is reached, any may be asked"
             assert await reached(Edit(born, "Hal Ost was born.")) == ["born"]
             gate.evidence = 2
-            made = ServedEnvironment(owner.store.copy(), owner.engine.overlay())
+            made = Environment(owner.store.copy(), owner.overlay())
             await made.step(Add("job is baker"), "curator")
             refused = await gate.judge(without, made, {"n1"}, 1)
             assert not refused.admitted and refused.reason == "only 1 questions could tell what it does"
@@ -343,6 +344,6 @@ def test_strategy_class_learns_from_its_agenda(place: Path) -> None:
             asked = await online.ask(QUESTION, "rex")
             await online.gold(asked.id, (GOLD,))
             await online.learn()
-            return online.owner.store.links
+            return online.live.store.links
 
     assert asyncio.run(work("class")) > asyncio.run(work("paper"))

@@ -37,7 +37,7 @@ def test_the_online_store_beats_the_flat_one_on_the_questions_it_has_not_seen_ye
         try:
             learnt = await learn_traffic(online, skewed_traffic(world, 300))
         finally:
-            await online.owner.close()
+            await online.live.close()
         f1 = score_difference([one.f1 for one in learnt], [one.flat_f1 for one in learnt])
         rho = ratio_of_means([one.actions for one in learnt], [one.flat_actions for one in learnt])
         print(f"F1 {f1}, actions {rho}")

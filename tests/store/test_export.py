@@ -54,6 +54,44 @@ def test_graphml_is_xml_with_every_node_and_edge(store: Store, tmp_path: Path) -
     assert edges == [(record.id, target) for record in store for target in record.links]
 
 
+SMALL = [
+    Record("d0", "Bo & Ek.", origin="d0"),
+    Record("d1", "B.", origin="d1", flag="edited", absorbed=("x", "y")),
+    Record("n1", "Both.", ("d1", "d0"), flag="authored"),
+]
+GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="text" for="node" attr.name="text" attr.type="string"/>
+<key id="origin" for="node" attr.name="origin" attr.type="string"/>
+<key id="flag" for="node" attr.name="flag" attr.type="string"/>
+<key id="absorbed" for="node" attr.name="absorbed" attr.type="string"/>
+<graph edgedefault="directed">
+<node id="d0"><data key="text">Bo &amp; Ek.</data><data key="origin">d0</data><data key="flag">untouched</data></node>
+<node id="d1"><data key="text">B.</data><data key="origin">d1</data><data key="flag">edited</data>\
+<data key="absorbed">["x","y"]</data></node>
+<node id="n1"><data key="text">Both.</data><data key="flag">authored</data></node>
+<edge source="n1" target="d1"/>
+<edge source="n1" target="d0"/>
+</graph>
+</graphml>
+"""
+
+
+def test_what_a_small_store_looks_like_to_other_programs(tmp_path: Path) -> None:
+    """A field nobody filled is left out or empty; links are numbered from one."""
+    for format in ("graphml", "csv"):
+        export(Store(SMALL), format, tmp_path / "a" / "b" / format)
+    assert (tmp_path / "a/b/graphml").read_text() == GRAPHML
+    assert (tmp_path / "a/b/graphml").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "a/b/csv/documents.csv").read_text().splitlines() == [
+        "id,text,origin,flag,absorbed",
+        "d0,Bo & Ek.,d0,untouched,",
+        'd1,B.,d1,edited,"[""x"",""y""]"',
+        "n1,Both.,,authored,",
+    ]
+    assert (tmp_path / "a/b/csv/links.csv").read_text() == "source,position,target\nn1,1,d1\nn1,2,d0\n"
+
+
 @pytest.mark.parametrize("format", ["jsonl", "graphml", "csv"])
 def test_the_same_export_twice_is_fine_and_other_content_is_kept(format: str, store: Store, tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from playing import Live, step
 
-from kbgym.actions import Add, Added, Edit, Edited, Merged
+from kbgym.actions import Add, Added, Edit, Edited, Error, Merged
 from kbgym.environment import Environment, Nearest, apply
 from kbgym.store import Store, source
 from kbgym.store.guard import Check, RuleJudge, Verdict, signature, verdict
@@ -27,6 +28,10 @@ SAME = [
     ("Bakers in Lund.", "People who are bakers in Lund."),
     ("Quartets that rehearse on Tuesdays.", "The quartets that rehearse on Tuesdays."),
     ("Grandchildren of Carl Berg", "Documents of the grandchildren of Carl Berg."),
+    ("Anna Berg never lives in Lund.", "Anna Berg lives not in Lund."),  # one denial is as good as another
+    ("Bo Ek is never not in Lund.", "Bo Ek is in Lund."),  # two cancel out
+    ("Bo Ek is never not without a job.", "Bo Ek is without a job."),
+    ("Anna Berg plays violin in Lund.", "Anna Berg in Lund plays violin."),  # names and words, each in its own order
 ]
 DIFFERENT = [
     ("Anna Berg is a child of Carl Berg.", "Carl Berg is a child of Anna Berg."),  # direction
@@ -47,6 +52,9 @@ DIFFERENT = [
     ("All the people.", "The list of documents."),  # nothing left to compare
     ("The load is > 5.", "The load is < 5."),
     ("Bakers in Lund.", "Bakers in Lund whose hobby is chess."),
+    ("Bo Ek is never not in Lund.", "Bo Ek is not in Lund."),
+    ("Nobody is not in Lund.", "Nobody is in Lund."),
+    ("Anna Anna Berg sings.", "Anna Berg sings."),  # a name said twice is another name
 ]
 
 
@@ -88,6 +96,8 @@ class Fixed:
     def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]:
         return [hit for hit in self.hits if hit[0] not in exclude][:limit]
 
+    async def prepare(self, texts: Iterable[str]) -> None: ...
+
     def put(self, id: str, text: str) -> None: ...
 
     def remove(self, id: str) -> None: ...
@@ -99,13 +109,30 @@ def world(*hits: tuple[str, float], yes: str = "") -> tuple[Environment, Recordi
     return Environment(store, Fixed(list(hits)), judge), judge
 
 
-def test_only_the_three_nearest_above_the_threshold_are_judged_until_one_is_a_duplicate() -> None:
-    environment, judge = world(("a", 0.99), ("b", 0.95), ("c", 0.90), ("d", 0.99), yes="B two.")
+def test_only_the_three_nearest_above_the_threshold_are_judged() -> None:
+    environment, judge = world(("a", 0.99), ("b", 0.95), ("c", 0.91), ("d", 0.91))
+    done = step(environment, Add("Something."))
+    assert (judge.asked, done.result) == (["A one.", "B two.", "C three."], Added("n1"))
+    environment, judge = world(("a", 0.99), ("b", 0.95), ("c", 0.90), ("d", 0.99))
+    step(environment, Add("Something."))
+    assert judge.asked == ["A one.", "B two."]
+
+
+def test_the_first_duplicate_ends_the_asking() -> None:
+    environment, judge = world(("a", 0.99), ("b", 0.95), ("c", 0.94), yes="B two.")
     done = step(environment, Add("Something."))
     assert judge.asked == ["A one.", "B two."]
     assert done.result == Merged("b")
     assert done.verdict == Verdict((Check("a", 0.99, "recording", False), Check("b", 0.95, "recording", True)))
     assert len(environment.store) == 4
+
+
+def test_what_the_rule_compares() -> None:
+    assert signature("The residents of Lund never work for 5 bakers.") == (("lund", "5"), 1, ("live", "job", "bakers"))
+    assert [signature(text)[1] for text in ("A b.", "A not b.", "A not b, no.", "Nobody is not without b.")] == [
+        *(0, 1),
+        *(0, 1),
+    ]
 
 
 def test_exactly_the_threshold_is_not_near_and_neither_is_no_number() -> None:
@@ -121,6 +148,15 @@ def test_equal_texts_need_no_judge() -> None:
     done = step(environment, Edit("b", "A one"))
     assert (done.result, done.verdict, judge.asked) == (Merged("a", gone="b"), None, [])
     assert environment.store["a"].absorbed == ("b",)
+
+
+def test_nobody_is_asked_about_what_a_frozen_store_refuses() -> None:
+    environment, judge = world(("a", 0.99), ("b", 0.99))
+    environment.store.freeze()
+    for action in (Add("Something."), Edit("a", "Something.")):
+        done = step(environment, action)
+        assert isinstance(done.result, Error) and done.verdict is None
+    assert judge.asked == []
 
 
 def test_an_edit_is_not_compared_with_the_document_itself() -> None:

@@ -145,6 +145,11 @@ def test_initial_records_are_checked(records: list[Record], message: str) -> Non
         Store(records)
 
 
+def test_origins_are_counted_once_and_only_where_there_are_any() -> None:
+    records = [source("a", "A."), Record("n1", "X.", flag="authored", absorbed=("b", "a")), Record("n2", "Y.")]
+    assert Store(records).origins == 2 and Store().origins == 0
+
+
 def test_same_text_and_its_upkeep() -> None:
     store = small()
     assert store.same_text(" a ") == "a" and store.same_text("A.", other_than="a") is None

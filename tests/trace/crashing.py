@@ -18,14 +18,13 @@ from pathlib import Path
 from kbgym.actions import Action, Add, Delete, Edit, Error, Link, LinkMany, Unlink
 from kbgym.canonical import decode, encode
 from kbgym.errors import KbgymError
-from kbgym.serve.sessions import Session
 from kbgym.store import Store, source
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.events import Acted, Began, Event
 from kbgym.trace.place import open_place
-from kbgym.trace.shared import SharedStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from live_stores import LiveClient
 from postgres import Cluster
 
 LEDGERS = 24
@@ -34,20 +33,19 @@ LEDGERS = 24
 def client(url: str, name: str, file: Path, seed: int) -> None:
     """Edit for as long as the parent lives, whatever happens to the server."""
     parent = os.getppid()
-    dice, session = random.Random(seed), Session(name)
+    dice = random.Random(seed)
     out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     shared, mine, number = None, [], 0
     while os.getppid() == parent:
         try:
             if shared is None:
-                shared = SharedStore(url, name)
+                shared = LiveClient(url, name)
             number += 1
             action = chosen(dice, shared.store, mine, f"{name}.{number}")
             for target in (action.id,) if isinstance(action, Edit) else ():
-                session.show(target, shared.store)
-            result = shared.act(action, objection=lambda store, action=action: objection(session, action, store))
-        except KbgymError:
-            shared = None
+                shared.session.show(target, shared.store)
+            result = shared.act(action)
+        except KbgymError:  # it was not done; the live store finds its way back by itself
             time.sleep(0.2)
             continue
         if isinstance(result, Error):
@@ -55,15 +53,6 @@ def client(url: str, name: str, file: Path, seed: int) -> None:
         if isinstance(action, Add):
             mine.append(result.id)
         os.write(out, encode([shared.iteration, action, result]) + b"\n")
-
-
-def objection(session: Session, action: Action, store: Store) -> Error | None:
-    """What serving says to a client that has not seen the document as it is."""
-    stale = session.stale(action, store)
-    if stale is not None:
-        session.show(stale, store)
-        return Error("it was changed by somebody else")
-    return None
 
 
 def chosen(dice: random.Random, store: Store, mine: list[str], token: str) -> Action:

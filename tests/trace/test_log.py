@@ -16,7 +16,7 @@ from kbgym.actions import Add, Delete, Link, Search
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.trace.events import SCHEMA, Began, Committed, Event, Genesis, Noted
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.log import Reading, Writer, chained, has_begun, read_trace
+from kbgym.trace.log import Reading, TraceWriter, chained, has_begun, read_trace
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_what_was_cut_off_is_written_again(written: bytes, tmp_path: Path) -> No
 
 def test_an_unfinished_transaction_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    with Writer(path, None) as writer:
+    with TraceWriter(path, None) as writer:
         writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
     reading = read_trace(path)
     line, _ = chained(b'{"agent":"x","event":"begin","iteration":1,"phase":"serve"}', reading.chain)
@@ -139,10 +139,11 @@ def test_a_file_cut_short_in_its_first_line_is_begun_anew(written: bytes, tmp_pa
         path = tmp_path / "trace.jsonl"
         path.write_bytes(left)
         assert not has_begun(path)
-        with Writer(path, None) as writer:
+        with TraceWriter(path, None) as writer:
             writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
         assert len(read_trace(path).events) == 1
         path.unlink()
+        path.with_suffix(".head").unlink()
 
 
 @pytest.mark.parametrize("content", [b"hello", b"{}\n", b'{"documents":1}\n', b"\n"])
@@ -150,7 +151,7 @@ def test_a_file_that_is_no_trace_is_never_written_over(content: bytes, tmp_path:
     path = tmp_path / "trace.jsonl"
     path.write_bytes(content)
     with pytest.raises(BadInput, match="never written over"):
-        Writer(path, None)
+        TraceWriter(path, None)
     with pytest.raises(Damaged, match="line 1"):
         read_trace(path)
     assert path.read_bytes() == content
@@ -158,7 +159,7 @@ def test_a_file_that_is_no_trace_is_never_written_over(content: bytes, tmp_path:
 
 def test_a_trace_of_another_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    with Writer(path, None) as writer:
+    with TraceWriter(path, None) as writer:
         writer.commit([Genesis(SCHEMA + 1, 0, "0" * 64)])
     with pytest.raises(BadInput, match=f"schema {SCHEMA + 1}; this version reads {SCHEMA}"):
         read_trace(path)
@@ -166,33 +167,33 @@ def test_a_trace_of_another_schema_is_refused(tmp_path: Path) -> None:
 
 class TestWriter:
     def begin(self, path: Path) -> None:
-        with Writer(path, None) as writer:
+        with TraceWriter(path, None) as writer:
             writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
 
     def test_a_second_writer_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "trace.jsonl"
         self.begin(path)
         reading = read_trace(path)
-        with Writer(path, reading), pytest.raises(BadInput, match="another process"):
-            Writer(path, reading)
-        Writer(path, reading).close()
+        with TraceWriter(path, reading), pytest.raises(BadInput, match="another process"):
+            TraceWriter(path, reading)
+        TraceWriter(path, reading).close()
 
     def test_what_another_process_committed_meanwhile_is_never_cut_off(self, tmp_path: Path) -> None:
         path = tmp_path / "trace.jsonl"
         self.begin(path)
         stale = read_trace(path)
-        with Writer(path, read_trace(path)) as writer:
+        with TraceWriter(path, read_trace(path)) as writer:
             writer.commit([Committed(1, 1, "0" * 64, 0, 0)])
         before = path.read_bytes()
         with pytest.raises(BadInput, match="since it was read"):
-            Writer(path, stale)
+            TraceWriter(path, stale)
         assert path.read_bytes() == before
 
     def test_a_transaction_must_end_with_its_commit(self, tmp_path: Path) -> None:
         path = tmp_path / "trace.jsonl"
         self.begin(path)
         unfinished: list[list[Event]] = [[], [Began(1, "serve", "x")], [Noted(1, "exam", {})]]
-        with Writer(path, read_trace(path)) as writer:
+        with TraceWriter(path, read_trace(path)) as writer:
             for events in unfinished:
                 with pytest.raises(ValueError, match="commit"):
                     writer.commit(events)
@@ -202,7 +203,7 @@ class TestWriter:
     ) -> None:
         path = tmp_path / "trace.jsonl"
         self.begin(path)
-        with Writer(path, read_trace(path)) as writer:
+        with TraceWriter(path, read_trace(path)) as writer:
             writer.commit([Committed(1, 1, "0" * 64, 0, 0)])
             before = path.read_bytes()
             real = os.write
@@ -222,8 +223,31 @@ class TestWriter:
             writer.commit([Committed(2, 2, "0" * 64, 0, 0)])
         assert read_trace(path).iteration == 2
 
+    def test_a_commit_returns_after_the_disk_has_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Every commit is flushed once, whole; the first flushes the folder too, or the file's name could be lost."""
+        path = tmp_path / "trace.jsonl"
+        flushed: list[tuple[Path, int]] = []
+        real = os.fsync
+
+        def flush(file: int) -> None:
+            same = (place for place in (path, tmp_path) if os.path.samestat(os.fstat(file), place.stat()))
+            if (what := next(same, None)) is not None:  # the head file is flushed when the writer closes
+                flushed.append((what, path.stat().st_size))
+            real(file)
+
+        monkeypatch.setattr(os, "fsync", flush)
+        with TraceWriter(path, None) as writer:
+            assert flushed == [(tmp_path, 0)]
+            writer.commit([Genesis(SCHEMA, 0, "0" * 64)])
+            assert flushed[1:] == [(path, path.stat().st_size)]
+        with TraceWriter(path, read_trace(path)) as writer:
+            for number in (1, 2):
+                flushed.clear()
+                writer.commit([Began(number, "serve", "x"), Committed(number, 1, "0" * 64, 0, 0)])
+                assert flushed == [(path, path.stat().st_size)]
+
     def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="cannot write"):
-            Writer(tmp_path / "no" / "trace.jsonl", None)
+            TraceWriter(tmp_path / "no" / "trace.jsonl", None)
         with pytest.raises(BadInput, match="cannot read"):
             read_trace(tmp_path / "no" / "trace.jsonl")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from live_stores import LiveClient
 from playing import ACTIONS, HASH, check_invariants, engine_of, lines, records
 from postgres import Maker
 
@@ -25,7 +26,6 @@ from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Imported, 
 from kbgym.trace.history import blame, diff, log
 from kbgym.trace.place import open_place
 from kbgym.trace.replay import effective, replay
-from kbgym.trace.shared import SharedStore
 from kbgym.worlds.world import Document
 
 
@@ -254,15 +254,15 @@ def test_two_writers(live: Live) -> None:
         with place.resume(), pytest.raises(BadInput, match="another process"):
             open_place(live.name).resume()
         return
-    one, other = SharedStore(live.name, "one"), SharedStore(live.name, "other")
+    one, other = LiveClient(live.name, "one"), LiveClient(live.name, "other")
     assert one.act(Add("Said by one.")) == Added("n5")
     assert other.act(Add("Said by other.")) == Added("n6")
     assert other.act(Add("said by one")) == Merged("n5")
-    one.follow()
+    one.act(Search("anything"))  # looking follows the others
     same(one.store, other.store)
     assert one.iteration == other.iteration == 8
-    one.writer.close()
-    other.writer.close()
+    one.close()
+    other.close()
     open_place(live.name).verify()
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import postgres
 import pytest
+from live_stores import LiveClient
 from playing import records
 
+import kbgym
 from kbgym.actions import Add, Added, Link
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
@@ -23,7 +25,6 @@ from kbgym.trace.events import Acted
 from kbgym.trace.place import Lost, open_place, shown
 from kbgym.trace.postgres.server import Batch
 from kbgym.trace.postgres.url import parse
-from kbgym.trace.shared import SharedStore
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ class TestTampering:
             place.store()
 
     def test_a_trace_changed_from_outside_is_found(self, url: str) -> None:
-        shared = SharedStore(url, "ada")
+        shared = LiveClient(url, "ada")
         shared.act(Add("One."))
         shared.close()
         place = open_place(url)
@@ -183,7 +184,7 @@ def backends(cluster: postgres.Cluster) -> None:
 
 class TestBrokenConnections:
     def test_between_two_actions_nobody_notices(self, url: str, cluster: postgres.Cluster) -> None:
-        shared = SharedStore(url, "ada")
+        shared = LiveClient(url, "ada")
         shared.act(Add("One."))
         backends(cluster)
         assert shared.act(Add("Two.")) == Added("n4")
@@ -193,7 +194,7 @@ class TestBrokenConnections:
         open_place(url).verify()
 
     def test_in_a_turn_nothing_is_kept_and_it_is_said(self, url: str, cluster: postgres.Cluster) -> None:
-        shared = SharedStore(url, "ada")
+        shared = LiveClient(url, "ada")
         shared.act(Add("One."))
         events = open_place(url).events[1:]
         with pytest.raises(Lost, match="not committed"), shared.writer.turn():
@@ -207,7 +208,7 @@ class TestBrokenConnections:
     def test_an_unknown_outcome_is_looked_up(self, url: str, after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         import psycopg
 
-        shared = SharedStore(url, "ada")
+        shared = LiveClient(url, "ada")
         shared.act(Add("One."))
         real, broken = Batch.send, []
 
@@ -233,7 +234,7 @@ class TestBrokenConnections:
         self, url: str, cluster: postgres.Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("kbgym.trace.postgres.server.PATIENCE", 0.3)
-        shared = SharedStore(url, "ada")
+        shared = LiveClient(url, "ada")
         cluster.stop("immediate")
         try:
             with pytest.raises(Failed, match="cannot connect"):
@@ -244,13 +245,14 @@ class TestBrokenConnections:
 
     def test_a_turn_is_not_kept_by_the_dead(self, url: str) -> None:
         code = (
-            f"from kbgym.trace.shared import SharedStore\nimport os\nshared = SharedStore({url!r}, 'ada')\n"
+            f"import os, sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+            f"from live_stores import LiveClient\nshared = LiveClient({url!r}, 'ada')\n"
             "assert shared.writer.claim('x')\n"
             "with shared.writer.turn():\n    print('held', flush=True)\n    os.kill(os.getpid(), 9)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.stdout == "held\n" and done.returncode == -9
-        shared = SharedStore(url, "bo")
+        shared = LiveClient(url, "bo")
         assert shared.act(Add("One.")) == Added("n3")
         assert shared.writer.claim("x")
 
@@ -327,7 +329,7 @@ class TestVectors:
             return [row["id"] for row in json.loads(printed.out)["results"]]
 
         assert search("Bo Ek works as a baker.")[0] == "d4"
-        shared = SharedStore(url, "ada")
+        shared = LiveClient(url, "ada")
         shared.act(Add("Nils Holm keeps geese."))
         assert search("Nils Holm keeps geese.")[0] == "n3"
         from kbgym.actions import Delete, Edit
@@ -366,7 +368,7 @@ def test_a_world_keeps_its_sources(cluster: postgres.Cluster, tmp_path: Path) ->
     write_lines(world / "documents.jsonl", [Document("a", "A.", "kind", ("p",), Source("notes.md", 3, 9))])
     place = cluster.url("world")
     copy_store(str(tmp_path / "run"), place)
-    assert open_place(place).sources(["a"]) == {"a": Source("notes.md", 3, 9)}
+    assert kbgym.open(place).sources(["a"]) == {"a": Source("notes.md", 3, 9)}
     copy_store(place, str(tmp_path / "again"))
     assert (tmp_path / "again" / "documents.jsonl").read_bytes() == (world / "documents.jsonl").read_bytes()
 
@@ -407,3 +409,19 @@ def test_a_baseline_is_written_to_a_database(
     assert open_place(place).arm == "hipporag" and open_place(place).store().links > 0
     copy_store(place, str(tmp_path / "again"))
     assert open_place(tmp_path / "again").arm == "hipporag"
+
+
+def test_a_store_in_a_database_is_opened_searched_and_examined(cluster: postgres.Cluster) -> None:
+    place = cluster.url("opened")
+    save_store(Store(records()), place)
+    open_place(place).start("hash", {"forward_budget": 2}).close()
+    with kbgym.open(place) as opened:
+        assert (opened.kind, opened.settings.forward_budget, opened.world) == ("store", 2, None)
+        first = next(iter(opened.store))
+        assert opened.search(first.text)[0].id == first.id
+        mine = opened.store.copy()
+        mine.delete(first.id)
+        assert first.id not in [hit.id for hit in opened.with_store(mine).search(first.text)]
+        question = kbgym.Question("q", "test", "c", "t", "Who?", ("nobody",))
+        assert opened.examine(lambda view: kbgym.Search("who"), [question]).rows[0].actions == 2
+    assert open_place(place).store().fingerprint == Store(records()).fingerprint

@@ -10,13 +10,14 @@ import msgspec
 import pytest
 from playing import Live, check_invariants, lines, records
 
+import kbgym
 from kbgym.actions import Add, Added, Delete, Edit, Link, Search
 from kbgym.canonical import encode, write_lines
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record, Store
 from kbgym.trace.events import Acted, Committed, Event, RolledBack
-from kbgym.trace.folder import StoreFolder, open_folder, save_store, sources
-from kbgym.trace.replay import effective, replay
+from kbgym.trace.folder import StoreFolder, open_folder, save_store
+from kbgym.trace.replay import catch_up, effective, replay
 from kbgym.trace.snapshots import SnapshotCheck
 from kbgym.worlds.world import Document, Source
 
@@ -148,6 +149,47 @@ def test_a_hundred_rollbacks_cost_no_more_than_their_events(tmp_path: Path) -> N
     assert not any(isinstance(event, Acted) for event in effective(folder.events))
 
 
+@pytest.mark.parametrize("known", range(8))
+def test_catching_up_from_any_commit_ends_where_a_replay_does(live: Live, known: int) -> None:
+    """Rollbacks to before what was known, to the very state that was known, and to one that came since."""
+    live.reopen()
+    live.rollback(3)  # 6 has what 3 had
+    live.act(Add("Readers of Lagerlöf."))
+    live.commit()  # 7
+    live.rollback(6)  # 8
+    live.close()
+    folder = StoreFolder(live.path)
+    done = next((n for n, e in enumerate(folder.events, 1) if isinstance(e, Committed) and e.iteration == known), 1)
+    store, asked, heard = folder.store(known), [], []
+
+    def earlier(iteration: int) -> Store:
+        asked.append(iteration)
+        return folder.store(iteration)
+
+    def watch(event: Event, now: Store) -> None:
+        heard.append(event)
+        if isinstance(event, Committed):
+            assert list(now) == live.states[event.iteration]
+
+    now = catch_up(store, folder.events[done:], known, earlier, watch)
+    assert lines(list(now)) == lines(list(folder.store())) == lines(live.states[8])
+    assert tuple(heard) == folder.events[done:]
+    assert asked == [to for at, to in ((4, 1), (6, 3), (8, 6)) if at > known > to], "what is at hand is not fetched"
+    assert now.add("Something.") == folder.store().add("Something."), "ids given out in between are not given out again"
+    if known == 0:
+        assert now.add("More.") == "n7"
+
+
+def test_what_does_not_fit_when_catching_up_is_named_by_its_line(live: Live) -> None:
+    folder = StoreFolder(live.path)
+    events = changed(folder.events, 3, result=Added("n99"))[1:]
+    for first in (1, 2, 40):
+        with pytest.raises(Damaged, match=f"trace line {first + 1}: the action gave"):
+            catch_up(folder.store(0), events, 0, folder.store, first=first)
+    with pytest.raises(Damaged, match="trace line 2: the action gave"):
+        catch_up(folder.store(0), events, 0, folder.store)
+
+
 def test_rollback_refuses_where_there_is_nothing(tmp_path: Path, live: Live) -> None:
     save_store(Store(records()), tmp_path / "plain")
     with pytest.raises(BadInput, match="no history"):
@@ -201,7 +243,7 @@ class TestFolders:
             ("a", "a", "untouched"),
             ("b", "b", "untouched"),
         ]
-        assert sources(tmp_path, ["a", "b"]) == {"a": Source("notes.md", 3, 9)}
+        assert kbgym.open(tmp_path).sources(["a", "b"]) == {"a": Source("notes.md", 3, 9)}
 
     def test_a_folder_with_an_at_sign_is_itself(self, tmp_path: Path) -> None:
         save_store(Store(records()), tmp_path / "me@7")

@@ -25,11 +25,12 @@ from viewing import plain_store
 from kbgym.analysis.health import health
 from kbgym.analysis.results import open_results
 from kbgym.analysis.tables import arms
+from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
+from kbgym.observations import render
 from kbgym.protocol.exam import Row
-from kbgym.protocol.session import embedder_named, engine_for
-from kbgym.tools import PAGE_SIZE, render
+from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder, save_store
 from kbgym.viewer.app import HEADERS, PAGES, guarded, make_viewer

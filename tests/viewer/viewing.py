@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
 from kbgym.baselines.registry import build_arm
 from kbgym.canonical import read_lines, write_lines
 from kbgym.cli.exam import probe_run
 from kbgym.protocol.exam import examine
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
 from kbgym.protocol.train import Trainer
 from kbgym.store import Store
 from kbgym.trace.folder import StoreFolder, save_store

@@ -7,12 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbgym.errors import BadInput
-from kbgym.worlds.people import TEMPLATES, Sizes, generate, training_subset
-from kbgym.worlds.people.questions import interleave
+from kbgym.worlds import splits
+from kbgym.worlds.people import TEMPLATES, Sizes, generate
+from kbgym.worlds.people.kind import PeopleKind
+from kbgym.worlds.splits import interleave
 from kbgym.worlds.world import Question
 
 EASY = {"QC1", "QC2", "QC3", "QC4", "QC5"}
 ALL = {f"QC{number}" for number in range(1, 11)}
+
+
+def training_subset(questions, n):
+    return splits.training_subset(questions, n, PeopleKind().difficulty)
 
 
 def easy(questions):

@@ -6,7 +6,8 @@ import pytest
 from family import documents, family
 
 from kbgym.worlds import people
-from kbgym.worlds.truth import group_of, truth_of
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.truth import group_of
 from kbgym.worlds.world import Document, Key, World
 
 
@@ -17,7 +18,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def truth(world):
-    return truth_of(world)
+    return kind_of(world).truth(world)
 
 
 @pytest.mark.parametrize(
@@ -114,13 +115,14 @@ def test_rows_of_the_table():
 
 
 def test_a_world_without_facts_has_no_truth():
-    assert truth_of(World((Document("d1", "Water is wet."),))) is None
+    world = World((Document("d1", "Water is wet."),))
+    assert kind_of(world).truth(world) is None
 
 
 def test_a_whole_world_by_a_second_path():
     """Members and documents of every key, read back out of the sentences themselves."""
     world = people.generate(60, 3, people.NO_QUESTIONS)
-    truth = truth_of(world)
+    truth = kind_of(world).truth(world)
     friends: dict[str, set[str]] = {}
     children: dict[str, set[str]] = {}
     holders: dict[tuple[str, str], set[str]] = {}

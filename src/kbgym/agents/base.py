@@ -1,22 +1,14 @@
-"""What agents share: reading documents out of an observation, and playing a plan written as a generator."""
+"""Playing a plan written as a generator."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator
 
 from kbgym.actions import Action
 from kbgym.policy import View
 
-_LINE = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
-
 # Yields actions, is sent observations, and ends by returning its last action.
 Plan = Generator[Action, str, Action]
-
-
-def documents(observation: str) -> list[tuple[str, str]]:
-    """The documents an observation shows, as (id, text), in order."""
-    return _LINE.findall(observation)
 
 
 class PlannedPolicy:

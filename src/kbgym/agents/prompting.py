@@ -18,7 +18,6 @@ from kbgym.llm.values import Call, Message
 from kbgym.policy import Backward, Errand, Forward, Task, Turn, View
 from kbgym.tools import Role
 
-SKILLS: dict[Role, str] = {"reader": "retrieval", "curator": "curation"}
 # What a curator is told, by strategy.
 CURATION = {"paper": "curation", "class": "curation_class"}
 
@@ -44,25 +43,28 @@ def prompt(name: str) -> str:
 
 
 class Skill(msgspec.Struct, frozen=True):
-    """What a role is told before anything else: one prompt or several, by name, and the number they speak of."""
+    """What a role is told before anything else: prompts by name, and what the store holds, in its world's own words."""
 
     prompts: tuple[str, ...]
-    most: int = 0
+    about: str = ""
 
     @property
     def text(self) -> str:
-        return "\n\n".join(prompt(name) for name in self.prompts).replace("{most}", str(self.most))
+        first, *rest = (prompt(name) for name in self.prompts)
+        about = [f"## What this store holds\n\n{_plain(self.about)}"] if self.about else []
+        return "\n\n".join([first, *about, *rest])
 
     @property
     def hashes(self) -> dict[str, str]:
-        return {name: prompt_hash(name) for name in self.prompts}
+        found = {name: prompt_hash(name) for name in self.prompts}
+        return {**found, "about": digest(self.about.encode())} if self.about else found
 
 
-def skill_of(role: Role, strategy: str = "paper", levels: int = 0) -> Skill:
-    """The prompts of a role; a curator's follow the strategy, and tell of levels where those are on."""
+def skill_of(role: Role, strategy: str = "paper", about: str = "", indexes: bool = True) -> Skill:
+    """The prompts of a role: a curator's follow the strategy, a reader's tell of indexes where there may be some."""
     if role == "reader":
-        return Skill((SKILLS[role],))
-    return Skill((CURATION.get(strategy, SKILLS[role]), *(["levels"] if levels else [])), levels)
+        return Skill(("retrieval", *(["retrieval_indexes"] if indexes else []), "data"), about)
+    return Skill((CURATION[strategy], "data"), about)
 
 
 def prompt_hash(name: str) -> str:

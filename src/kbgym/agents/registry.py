@@ -1,45 +1,71 @@
 """Agents by name, as given on the command line.
 
 `reference` is the deterministic reader and curator; `llm:PROVIDER/MODEL` is a language model, `cassette:FILE` a
-recorded one; `MODULE:NAME` is your own: a function without arguments that makes a policy for one pass.
+recorded one; `hand` is a person at the terminal and `hand:FOLDER` whoever answers there; `MODULE:NAME` is your own: a
+function without arguments that makes a policy for one pass.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
+from kbgym.agents.hand import HandAgent
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.prompting import skill_of
+from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.agents.trust import refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, is_model
-from kbgym.policy import Agent
+from kbgym.policy import Agenda, Agent
 from kbgym.tools import Role
 
 
-def make_agent(name: str, role: Role, models: Models | None = None, strategy: str = "paper", levels: int = 0) -> Agent:
+def make_agent(
+    name: str,
+    role: Role,
+    models: Models | None = None,
+    strategy: str = "paper",
+    levels: int = 0,
+    *,
+    about: str = "",
+    indexes: bool = True,
+    trusted: Collection[str] | None = None,
+) -> Agent:
     """What plays a role under this name; the models of one run share `models`.
 
-    The strategy decides which prompt a model curates by, `levels` from how many documents on an index is split.
+    What a model is told follows the strategy, what the world says of itself, and whether the store may have indexes. A
+    name that stands in a file, and was not given by the person, must be built in or among those `trusted`.
     """
+    if trusted is not None:
+        refuse_stranger(name, trusted)
     if name == "reference":
         return ReferenceReader if role == "reader" else partial(ReferenceCurator, levels)
     if is_model(name):
-        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, levels))
+        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
+    if name == "hand" or name.startswith("hand:"):
+        return HandAgent(name, role, skill_of(role, strategy, about, indexes))
     if ":" in name:
         return _imported(name)
     raise BadInput(
         f"there is no agent {name!r}; use reference, llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL, "
-        "cassette:FILE or MODULE:NAME."
+        "cassette:FILE, hand, hand:FOLDER or MODULE:NAME."
     )
 
 
-def make_judge(name: str, models: Models | None = None) -> LLMJudge | None:
+def make_agenda() -> Agenda:
+    """An agenda that has heard nothing yet."""
+    return ReferenceAgenda()
+
+
+def make_judge(name: str, models: Models | None = None, trusted: Collection[str] | None = None) -> LLMJudge | None:
     """The judge of near-duplicates under this name; None is the offline rule."""
+    if trusted is not None:
+        refuse_stranger(name, trusted)
     if name == "rule":
         return None
     if is_model(name):
@@ -49,10 +75,13 @@ def make_judge(name: str, models: Models | None = None) -> LLMJudge | None:
 
 def _imported(name: str) -> Agent:
     module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise BadInput(f"{name!r} is no agent: MODULE:NAME is a module that can be imported and a name in it.")
     try:
         found: Callable[[], object] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise BadInput(f"the agent {name!r} cannot be loaded: {error}.") from error
+    except Exception as error:  # whatever the module does when it is imported
+        said = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
+        raise BadInput(f"the agent {name!r} cannot be loaded: {said}.") from error
     if not callable(found):
         raise BadInput(f"the agent {name!r} is not a function that makes a policy.")
     return found  # type: ignore[return-value]

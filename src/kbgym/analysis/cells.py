@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,12 +16,14 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis.stats import Interval
+from kbgym.canonical import read_lines
+from kbgym.characters import safe_cell
 from kbgym.errors import BadInput
 
 SHOWN = 400  # rows printed for one cell
 
 
-class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+class CellSource(msgspec.Struct, frozen=True, omit_defaults=True):
     """Lines of a file. `field` says what of them was used; no ids means all of them."""
 
     file: str
@@ -37,7 +38,7 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     value: float | str | None
     formula: str
-    sources: tuple[Source, ...] = ()
+    sources: tuple[CellSource, ...] = ()
     low: float | None = None
     high: float | None = None
 
@@ -46,7 +47,7 @@ class Line(msgspec.Struct, frozen=True):
     """A row of a table; `paper` marks a row of the paper's own figures, no cells a heading."""
 
     head: str
-    cells: tuple[Cell | None, ...] = ()
+    cells: Sequence[Cell | None] = ()
     paper: bool = False
 
 
@@ -55,8 +56,8 @@ class Table(msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    columns: Sequence[str]
+    lines: Sequence[Line]
     caption: str
     sentence: str
     head: str = ""
@@ -67,13 +68,23 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def number(
-    id: str, value: float | None, formula: str, sources: Sequence[Source] = (), digits: int = 3, percent: bool = False
+    id: str,
+    value: float | None,
+    formula: str,
+    sources: Sequence[CellSource] = (),
+    digits: int = 3,
+    percent: bool = False,
 ) -> Cell:
     return Cell(id, shown(value, digits, percent), value, formula, tuple(sources))
 
 
 def estimate(
-    id: str, found: Interval, formula: str, sources: Sequence[Source] = (), digits: int = 3, mark: float | None = None
+    id: str,
+    found: Interval,
+    formula: str,
+    sources: Sequence[CellSource] = (),
+    digits: int = 3,
+    mark: float | None = None,
 ) -> Cell:
     """A value with its interval; a star where the interval excludes `mark`."""
     star = "*" if mark is not None and not found.low <= mark <= found.high else ""
@@ -110,17 +121,12 @@ def _finite(value: float) -> float | None:
 
 def as_csv(table: Table) -> str:
     """The numbers unrounded; columns with intervals have their two ends beside them."""
-    wide = [
-        any(
-            len(line.cells) > at and (cell := line.cells[at]) is not None and cell.low is not None
-            for line in table.lines
-        )
-        for at in range(len(table.columns))
-    ]
+    columns = zip(*(line.cells for line in table.lines if line.cells), strict=True)
+    wide = [any(cell is not None and cell.low is not None for cell in column) for column in columns]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     head = ["block", table.head or "row", "source"]
-    for name, ends in zip(table.columns, wide, strict=True):
+    for name, ends in zip(table.columns, wide or [False] * len(table.columns), strict=True):
         head += [name, f"{name} low", f"{name} high"] if ends else [name]
     writer.writerow(head)
     block = ""
@@ -128,9 +134,10 @@ def as_csv(table: Table) -> str:
         if not line.cells:
             block = line.head
             continue
-        row: list[Any] = [block, line.head, "paper" if line.paper else "ours"]
+        row: list[Any] = [safe_cell(block), safe_cell(line.head), "paper" if line.paper else "ours"]
         for cell, ends in zip(line.cells, wide, strict=True):
-            row.append("" if cell is None or cell.value is None else cell.value)
+            value = "" if cell is None or cell.value is None else cell.value
+            row.append(safe_cell(value) if isinstance(value, str) else value)
             if ends:
                 row += ["", ""] if cell is None or cell.low is None else [cell.low, cell.high]
         writer.writerow(row)
@@ -148,8 +155,8 @@ def cells_json(tables: Iterable[Table]) -> dict[str, Cell]:
     return found
 
 
-def explain(root: Path, cells: Mapping[str, Cell], id: str) -> str:
-    """What a cell is, and the rows it came from."""
+def explain(root: Path, cells: Mapping[str, Cell], id: str) -> list[str]:
+    """What a cell is, and the rows it came from, as lines."""
     if id not in cells:
         near = [name for name in cells if id.strip("/").split("/")[-1] in name][:3] or list(cells)[:3]
         raise BadInput(f"there is no cell {id!r}; there are {len(cells):,}, such as {', '.join(near)}.")
@@ -157,21 +164,21 @@ def explain(root: Path, cells: Mapping[str, Cell], id: str) -> str:
     lines = [f"{cell.id} = {cell.text}", f"value    {cell.value!r}"]
     if cell.low is not None or cell.high is not None:
         lines.append(f"interval {cell.low!r} to {cell.high!r}")
-    lines += [f"formula  {cell.formula}"]
+    lines.append(f"formula  {cell.formula}")
     for source in cell.sources:
         lines.append(f"from     {source.file}: {source.field}")
         lines += _rows(root / source.file, source)
-    return "\n".join(lines)
+    return lines
 
 
-def _rows(file: Path, source: Source) -> list[str]:
+def _rows(file: Path, source: CellSource) -> list[str]:
     """The lines of an exam, with the fields that were used; of other files the ids alone."""
     if file.suffix != ".jsonl" or file.parent.name != "exams":
         return [f"           {id}" for id in source.ids[:SHOWN]]
     wanted, fields = set(source.ids), [name.strip() for name in source.field.split(",")]
     lines = []
-    for text in file.read_text(encoding="utf-8").splitlines():
-        row = json.loads(text)
-        if not wanted or row["id"] in wanted:
-            lines.append("           " + "  ".join([*(f"{name}={row.get(name)}" for name in fields), row["id"]]))
+    for row in read_lines(file, dict[str, Any]):
+        if not wanted or row.get("id") in wanted:
+            shown = [*(f"{name}={row.get(name)}" for name in fields), str(row.get("id"))]
+            lines.append("           " + "  ".join(shown))
     return lines[:SHOWN]

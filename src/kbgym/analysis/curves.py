@@ -11,11 +11,11 @@ from statistics import fmean, stdev
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number
+from kbgym.analysis.cells import CellSource, Line, Table, number
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
 
 
-class Point(msgspec.Struct, frozen=True):
+class CurvePoint(msgspec.Struct, frozen=True):
     """Means over the questions of a group (or of all of them), then over seeds; `spread` is the sd over seeds."""
 
     iteration: int
@@ -41,34 +41,31 @@ def arm_at(results: Results, arm: str, iteration: int, last: int) -> str:
     return "flat" if iteration == 0 else arm if iteration == last else f"{arm}@{iteration}"
 
 
-def curve(results: Results, arm: str) -> list[Point]:
-    settings = results.seeds[0].trained[arm].run.settings
+def curve(results: Results, arm: str) -> list[CurvePoint]:
+    settings = results.seeds[0].trained[arm].settings
     last = settings.questions * settings.epochs
     steps = [0, *examined(results.seeds[0], arm, results.groups), last]
     return [_point(results, arm, step, arm_at(results, arm, step, last)) for step in dict.fromkeys(steps)]
 
 
-def _point(results: Results, arm: str, iteration: int, name: str) -> Point:
+def _point(results: Results, arm: str, iteration: int, name: str) -> CurvePoint:
     means: dict[str, dict[str, float]] = {"actions": {}, "f1": {}, "characters": {}}
-    spread: dict[str, dict[str, float]] = {"actions": {}, "f1": {}}
+    spread: dict[str, dict[str, float]] = {"actions": {}, "f1": {}, "characters": {}}
     for group in (*results.groups, POOLED):
         names = results.groups if group == POOLED else (group,)
-        for field, into in means.items():
+        for field in means:
             of_seed = [
                 fmean(float(getattr(row, field)) for one in names for row in seed.rows(name, one) if row.f1 is not None)
                 for seed in results.seeds
             ]
-            into[group] = fmean(of_seed)
-            if field in spread:
-                spread[field][group] = stdev(of_seed) if len(of_seed) > 1 else 0.0
+            means[field][group] = fmean(of_seed)
+            spread[field][group] = stdev(of_seed) if len(of_seed) > 1 else 0.0
     trained = [seed.trained[arm] for seed in results.seeds]
-    return Point(
+    return CurvePoint(
         iteration=iteration,
         spent=fmean(one.spent[iteration].actions for one in trained),
         coverage=fmean(one.coverage_at(iteration) for one in trained),
-        actions=means["actions"],
-        f1=means["f1"],
-        characters=means["characters"],
+        **means,
         spread_actions=spread["actions"],
         spread_f1=spread["f1"],
     )
@@ -82,41 +79,23 @@ def learning(results: Results, arm: str) -> Table:
     lines = []
     for point in points:
         name = arm_at(results, arm, point.iteration, last)
-        traces = [
-            Source(seed.trained[arm].trace, f"the store after iteration {point.iteration}") for seed in results.seeds
-        ]
+        what = f"the store after iteration {point.iteration}"
+        traces = [CellSource(seed.trained[arm].trace, what) for seed in results.seeds]
         id = f"learning/{arm}/{point.iteration}"
-        cells: list[Cell | None] = [
-            number(
-                f"{id}/coverage",
-                point.coverage,
-                "direct coverage after the iteration, mean over seeds",
-                traces,
-                3,
-                True,
-            ),
+        reached = "direct coverage after the iteration, mean over seeds"
+        cells = [
+            number(f"{id}/coverage", point.coverage, reached, traces, 3, True),
             number(f"{id}/spent", point.spent, "training actions up to the iteration, mean over seeds", traces, 0),
         ]
-        for field, values in (("actions", point.actions), ("f1", point.f1), ("characters", point.characters)):
-            shown = groups if field != "characters" else (POOLED,)
-            cells += [
-                number(
-                    f"{id}/{group}/{field}",
-                    values[group],
-                    f"mean {field} a question, mean over seeds",
-                    results.sources(name, group, field),
-                    {"actions": 2, "f1": 3, "characters": 0}[field],
-                )
-                for group in shown
-            ]
-        lines.append(Line(f"iteration {point.iteration}", tuple(cells)))
-    heads = (
-        "coverage",
-        "training actions",
-        *(f"actions, {LABELS.get(group, group)}" for group in groups),
-        *(f"F1, {LABELS.get(group, group)}" for group in groups),
-        "characters",
-    )
+        for field, digits, shown in (("actions", 2, groups), ("f1", 3, groups), ("characters", 0, (POOLED,))):
+            what, values = f"mean {field} a question, mean over seeds", getattr(point, field)
+            for group in shown:
+                sources = results.sources(name, group, field)
+                cells.append(number(f"{id}/{group}/{field}", values[group], what, sources, digits))
+        lines.append(Line(f"iteration {point.iteration}", cells))
+    labels = [LABELS.get(group, group) for group in groups]
+    each = [f"{what}, {label}" for what in ("actions", "F1") for label in labels]
+    heads = ["coverage", "training actions", *each, "characters"]
     first, final = points[0], points[-1]
     slope = _slope(results, arm, points)
     sentence = (
@@ -124,19 +103,12 @@ def learning(results: Results, arm: str) -> Table:
         f"{final.actions[POOLED]:.2f} and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage "
         f"grows to {final.coverage:.1%}{slope}."
     )
-    return Table(
-        f"learning-{arm}",
-        f"Learning along the training: {results.label(arm)}",
-        heads,
-        tuple(lines),
-        results.caption(),
-        sentence,
-        "store",
-    )
+    title = f"Learning along the training: {results.label(arm)}"
+    return Table(f"learning-{arm}", title, heads, lines, results.caption(), sentence, "store")
 
 
-def _slope(results: Results, arm: str, points: list[Point]) -> str:
-    questions = results.seeds[0].trained[arm].run.settings.questions
+def _slope(results: Results, arm: str, points: list[CurvePoint]) -> str:
+    questions = results.seeds[0].trained[arm].settings.questions
     inside = [point for point in points if point.iteration == questions]
     if not inside:
         return ""

@@ -11,14 +11,13 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from kbgym.analysis.curves import Point, curve
+from kbgym.analysis.curves import CurvePoint, curve
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.tables.arms import f1_difference, rho
 from kbgym.errors import Missing
 
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#222222",
-)  # fmt: skip
+BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
+SKY, BLACK, GREY = "#56B4E9", "#222222", "#666666"
 GROUP_STYLE = {
     "trained": (BLUE, "o"),
     "both": (GREEN, "s"),
@@ -42,6 +41,7 @@ def plotting() -> Any:
     matplotlib.rcParams.update(
         {
             "svg.hashsalt": "kbgym",
+            "text.parse_math": False,  # a dollar in a name is a dollar
             "font.size": 9,
             "font.family": "DejaVu Sans",
             "axes.spines.top": False,
@@ -71,6 +71,14 @@ def as_png(figure: Any, dpi: int = 110) -> bytes:
     return out.getvalue()
 
 
+def _with_legend(figure: Any, axis: Any, columns: int = 99) -> str:
+    """The figure with the legend of one of its axes above it."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=min(columns, len(labels)))
+    figure.tight_layout()
+    return as_svg(figure)
+
+
 def gradient_dots(results: Results) -> str:
     """rho and F1 difference with intervals, a row an arm, a marker a group."""
     plt = plotting()
@@ -90,14 +98,11 @@ def gradient_dots(results: Results) -> str:
                 )
     axes[0].set_yticks(range(len(arms)), [results.label(arm) for arm in arms])
     axes[0].set_ylim(len(arms) - 0.5, -0.5)
-    axes[0].axvline(1, color="#666666", lw=0.9, ls="--")
-    axes[1].axvline(0, color="#666666", lw=0.9, ls="--")
+    axes[0].axvline(1, color=GREY, lw=0.9, ls="--")
+    axes[1].axvline(0, color=GREY, lw=0.9, ls="--")
     axes[0].set_xlabel("ρ: actions over the flat store's (left is cheaper)")
     axes[1].set_xlabel("F1 minus the flat store's (right is better)")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=len(labels))
-    figure.tight_layout()
-    return as_svg(figure)
+    return _with_legend(figure, axes[0])
 
 
 def learning_panels(results: Results, arm: str) -> str:
@@ -108,34 +113,33 @@ def learning_panels(results: Results, arm: str) -> str:
     steps = [point.iteration for point in points]
     for place, group in enumerate(results.groups):
         colour, marker = GROUP_STYLE[group]
-        for axis, values, spread in (
-            (axes[0][0], [p.actions[group] for p in points], [p.spread_actions[group] for p in points]),
-            (axes[0][1], [p.f1[group] for p in points], [p.spread_f1[group] for p in points]),
-        ):
+        for axis, (values, spread) in zip(axes[0], _lines(points, group), strict=True):
             # Later lines are thinner, so that lines on one another can all be seen.
             look = {"lw": 3.4 - 0.8 * place, "ms": 8.5 - 1.5 * place}
             axis.plot(steps, values, color=colour, marker=marker, label=LABELS[group], **look)
             _band(axis, steps, values, spread, colour)
     shares = [100 * point.coverage for point in points]
-    for axis, values, spread, colour in (
-        (axes[1][0], [p.actions[POOLED] for p in points], [p.spread_actions[POOLED] for p in points], BLUE),
-        (axes[1][1], [p.f1[POOLED] for p in points], [p.spread_f1[POOLED] for p in points], RED),
-    ):
+    for axis, (values, spread), colour in zip(axes[1], _lines(points, POOLED), (BLUE, RED), strict=True):
         axis.errorbar(shares, values, yerr=spread, color=colour, marker="o", ms=4.5, lw=1.4, elinewidth=0.8)
         _name_points(axis, shares, values, steps)
         axis.set_xlabel("coverage, % of the originals (numbers: iteration)")
-    questions = results.seeds[0].trained[arm].run.settings.questions
+    questions = results.seeds[0].trained[arm].settings.questions
     for axis in axes[0]:
-        axis.axvline(questions, color="#666666", lw=0.9, ls="--")
+        axis.axvline(questions, color=GREY, lw=0.9, ls="--")
         axis.set_xlabel("training iteration (dashed: epoch 2 begins)")
     names = ("actions a question", "F1", "actions a question, pooled", "F1, pooled")
     for axis, letter, name in zip((*axes[0], *axes[1]), "abcd", names, strict=True):
         axis.set_ylabel(name)
         axis.set_title(f"({letter})", loc="left", fontsize=10)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=len(labels))
-    figure.tight_layout()
-    return as_svg(figure)
+    return _with_legend(figure, axes[0][0])
+
+
+def _lines(points: Sequence[CurvePoint], group: str) -> list[tuple[list[float], list[float]]]:
+    """Actions and F1 of a group along the training, each with its spread over seeds."""
+    return [
+        ([p.actions[group] for p in points], [p.spread_actions[group] for p in points]),
+        ([p.f1[group] for p in points], [p.spread_f1[group] for p in points]),
+    ]
 
 
 def _band(axis: Any, x: Sequence[float], values: Sequence[float], spread: Sequence[float], colour: str) -> None:
@@ -173,7 +177,7 @@ def growth(results: Results, arm: str) -> str:
         documents.plot(steps, added, color=BLUE, lw=1.2, ls="--", label=names[1])
         links.plot(steps, [p.links for p in points], color=GREEN, lw=1.5)
     for axis, name, letter in ((documents, "documents", "a"), (links, "links", "b")):
-        axis.axvline(results.seeds[0].trained[arm].run.settings.questions, color="#666666", lw=0.9, ls="--")
+        axis.axvline(results.seeds[0].trained[arm].settings.questions, color=GREY, lw=0.9, ls="--")
         axis.set_xlabel("training iteration (dashed: epoch 2)")
         axis.set_ylabel(name)
         axis.set_title(f"({letter})", loc="left", fontsize=10)
@@ -205,7 +209,7 @@ def ablation_curves(results: Results) -> str:
         (axes[1][1], "characters a question, pooled", lambda p: p.characters[POOLED]),
     )
     for place, arm in enumerate(results.trainings):
-        points: list[Point] = curve(results, arm)
+        points: list[CurvePoint] = curve(results, arm)
         colour, marker = ARM_COLOURS[place % len(ARM_COLOURS)], "os^Dvp*X"[place % 8]
         for axis, name, value in panels:
             spent = [point.spent for point in points]
@@ -214,7 +218,4 @@ def ablation_curves(results: Results) -> str:
             axis.plot(spent, values, color=colour, marker=marker, label=results.label(arm), **look)
             axis.set_ylabel(name)
             axis.set_xlabel("training actions spent")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=min(4, len(labels)))
-    figure.tight_layout()
-    return as_svg(figure)
+    return _with_legend(figure, axes[0][0], 4)

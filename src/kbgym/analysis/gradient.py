@@ -6,21 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from kbgym.analysis.published import F1, RHO
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
 from kbgym.protocol.exam import Row
 
 LABELS = {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither", "unseen": "never asked"}
-
-# The paper's trained store by kind of world: rho, F1 flat, F1 trained; gpt-5-mini as reader and curator, one seed.
-PAPER = {
-    "people": {
-        "trained": (0.747, 0.618, 0.912),
-        "both": (0.879, 0.765, 0.941),
-        "one": (0.977, 0.647, 0.706),
-        "neither": (1.016, 0.794, 0.765),
-    },
-    "phantomwiki": {"trained": (0.769, 0.728, 0.880), "neither": (1.029, 0.765, 0.718)},
-}
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -38,32 +28,32 @@ class Comparison(msgspec.Struct, frozen=True):
     failed: int
 
 
+def split(pairs: Sequence[tuple[Row, Row]], field: str) -> tuple[list[float], list[float]]:
+    """One field of the rows on an arm and on its base."""
+    return [getattr(a, field) or 0.0 for a, _ in pairs], [getattr(b, field) or 0.0 for _, b in pairs]
+
+
 def compare(arm: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Comparison:
     """Pair the rows by question; paired bootstrap for both endpoints."""
     base = {row.id: row for row in flat}
     pairs = [(row, base[row.id]) for row in arm if row.f1 is not None and base[row.id].f1 is not None]
-    treated = [row for row, _ in pairs]
-    untreated = [row for _, row in pairs]
+    fields = {field: split(pairs, field) for field in ("f1", "actions", "characters")}
+    means = {
+        f"{field}_{side}": sum(values) / len(values) if values else 0.0
+        for field, both in fields.items()
+        for side, values in zip(("arm", "flat"), both, strict=True)
+    }
     return Comparison(
         n=len(pairs),
-        rho=ratio_of_means([row.actions for row in treated], [row.actions for row in untreated], seed=seed),
-        f1_flat=_mean([row.f1 or 0.0 for row in untreated]),
-        f1_arm=_mean([row.f1 or 0.0 for row in treated]),
-        f1_difference=score_difference([r.f1 or 0.0 for r in treated], [r.f1 or 0.0 for r in untreated], seed=seed),
-        actions_flat=_mean([row.actions for row in untreated]),
-        actions_arm=_mean([row.actions for row in treated]),
-        characters_flat=_mean([row.characters for row in untreated]),
-        characters_arm=_mean([row.characters for row in treated]),
+        rho=ratio_of_means(*fields["actions"], seed=seed),
+        f1_difference=score_difference(*fields["f1"], seed=seed),
         failed=len(arm) - len(pairs),
+        **means,
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
-
-
-def table(groups: Mapping[str, Comparison], kind: str = "people") -> str:
-    """The gradient on one screen, ours beside the paper's."""
+def table(groups: Mapping[str, Comparison]) -> str:
+    """The gradient of a people world on one screen, ours beside the paper's."""
     head = f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}   {'paper: rho, F1':<22}"
     lines = [head]
     for name, result in groups.items():
@@ -71,8 +61,8 @@ def table(groups: Mapping[str, Comparison], kind: str = "people") -> str:
         f1 = f"{result.f1_flat:.3f} → {result.f1_arm:.3f}"
         actions = f"{result.actions_flat:.1f} → {result.actions_arm:.1f}"
         paper = ""
-        if name in PAPER.get(kind, {}):
-            theirs, before, after = PAPER[kind][name]
-            paper = f"{theirs:.3f}, {before:.3f} → {after:.3f}"
+        if name in RHO["trained-paper"]:
+            before, after = (F1[arm][name] for arm in ("flat", "trained-paper"))
+            paper = f"{RHO['trained-paper'][name]:.3f}, {before:.3f} → {after:.3f}"
         lines.append(f"{LABELS.get(name, name):12}{result.n:>4}  {rho:>22}{f1:>22}{actions:>14}   {paper:<22}")
     return "\n".join(line.rstrip() for line in lines)

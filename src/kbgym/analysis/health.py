@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from shlex import quote
 
 import msgspec
 
@@ -17,7 +18,7 @@ from kbgym.analysis.coverage import Coverage, coverage
 from kbgym.analysis.keys import telling_words
 from kbgym.store import Ledger, Record, Store, ledger
 from kbgym.store.store import normalised
-from kbgym.worlds.truth import truth_of
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
 
@@ -65,7 +66,7 @@ class Health(msgspec.Struct, frozen=True):
 
 def health(store: Store, world: World | None = None, origins: Sequence[str] = ()) -> Health:
     """Examine a store; `origins` are the originals it began with, of which those no document carries are lost."""
-    truth = truth_of(world) if world else None
+    truth = kind_of(world).truth(world) if world else None
     auditor = Auditor(store, truth)
     audit = auditor.audit()
     authored = [record for record in store if record.flag == "authored"]
@@ -141,33 +142,35 @@ def _same_texts(store: Store) -> tuple[tuple[str, ...], ...]:
 
 
 def advice(health: Health, place: str) -> list[Advice]:
-    """What is worth doing about a store, the gravest first."""
-    audit, found = health.audit, []
+    """What is worth doing about a store, the gravest first. Its commands may be pasted into a shell."""
+    audit, place, found = health.audit, quote(place), []
     of = {shape: [index for index in audit.indexes if index.shape == shape] for shape in SHAPES}
     if lost := health.lost:
         sentence = f"{_many(len(lost), 'original fact')} {_is(lost)} lost; find the edit and undo it"
-        found.append(Advice(sentence, f"blame {place} {lost[0]}"))
+        found.append(Advice(sentence, f"blame {place} {quote(lost[0])}"))
     elif count := health.ledger.lost_origins:
         found.append(Advice(f"{_many(count, 'original fact')} lost; find the edit and undo it", f"log {place}"))
     if health.suspects:
         first = health.suspects[0]
         sure = "wrong" if audit.resolved else "suspected wrong"
         sentence = f"{_many(len(health.suspects), 'link')} {_is(health.suspects)} {sure}, such as {first.index}"
-        found.append(Advice(f"{sentence} to {first.target}; see who made it", f"blame {place} {first.index}"))
+        found.append(Advice(f"{sentence} to {first.target}; see who made it", f"blame {place} {quote(first.index)}"))
     if answers := of["materialised"]:
         sentence = f"{_many(len(answers), 'document')} {_state(answers)} an answer instead of pointing to it"
-        found.append(Advice(sentence, f"store read {place} {answers[0].id}"))
+        found.append(Advice(sentence, f"store read {place} {quote(answers[0].id)}"))
     if stubs := of["stub"]:
         sentence = f"{_many(len(stubs), 'stub')} without a link; let training fill or delete"
-        found.append(Advice(f"{sentence} {'it' if len(stubs) == 1 else 'them'}", f"store read {place} {stubs[0].id}"))
+        found.append(
+            Advice(f"{sentence} {'it' if len(stubs) == 1 else 'them'}", f"store read {place} {quote(stubs[0].id)}")
+        )
     if whole := health.incomplete:
         members = sum(len(index.missing) for index in whole)
         sentence = f"{_many(len(whole), 'index', 'indexes')} {_miss(whole)} {_many(members, 'member')}"
-        found.append(Advice(f"{sentence}, {whole[0].id} most", f"store read {place} {whole[0].id}"))
+        found.append(Advice(f"{sentence}, {whole[0].id} most", f"store read {place} {quote(whole[0].id)}"))
     if health.duplicates:
         group = (*health.same_texts, *health.same_keys)[0]
         sentence = f"{_many(health.duplicates, 'document')} repeat what another says, such as {' and '.join(group[:2])}"
-        found.append(Advice(sentence, f"store read {place} {group[1]}"))
+        found.append(Advice(sentence, f"store read {place} {quote(group[1])}"))
     if not audit.indexes:
         found.append(Advice("there is no index yet; train the store on questions", "train --help"))
     elif health.coverage.direct < 1:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kbgym.analysis.audit import Index
 from kbgym.analysis.figures import BLUE, GREEN, ORANGE, PURPLE, as_png, plotting
 from kbgym.analysis.results import Trained
-from kbgym.canonical import decode, digest_of, encode
+from kbgym.canonical import digest_of, encode, read_value
 from kbgym.errors import Missing
 from kbgym.search.embed import Embedder
 from kbgym.store import Store
@@ -26,15 +28,22 @@ ROOM = 0.5  # of a panel's width, for the names in the last one
 Layout = Mapping[str, tuple[float, float]]
 
 
+class _Kept(msgspec.Struct, frozen=True):
+    """A layout on file, and which store it was worked out for."""
+
+    store: str
+    places: dict[str, tuple[float, float]]
+
+
 def layout(trained: Trained, embedder: Embedder) -> Layout:
     """Where each document of the last store lies; from the run folder if it was worked out for this very store."""
     store = trained.store
     key = digest_of([store.fingerprint, embedder.name])
-    file = trained.folder / FILE
+    file = Path(trained.where) / FILE
     if file.exists():
-        kept = decode(file.read_bytes(), dict[str, Any])
-        if kept.get("store") == key:
-            return {id: (x, y) for id, (x, y) in kept["places"].items()}
+        kept = read_value(file, _Kept)
+        if kept.store == key:
+            return kept.places
     try:
         from sklearn.decomposition import PCA
         from sklearn.manifold import TSNE
@@ -56,7 +65,7 @@ def layout(trained: Trained, embedder: Embedder) -> Layout:
 def panels(trained: Trained, places: Layout) -> bytes:
     """The store at the beginning, after the first epoch and at the end, four sound indexes named in the last."""
     plt = plotting()
-    settings = trained.run.settings
+    settings = trained.settings
     last = settings.questions * settings.epochs
     steps = list(dict.fromkeys((0, settings.questions, last)))
     widths = {"width_ratios": [*([1.0] * (len(steps) - 1)), 1 + ROOM]}

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kbgym.analysis.cells import Cell, Line, Table, as_csv, cells_json
-from kbgym.canonical import encode
+from kbgym.canonical import check_name, encode
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -48,6 +48,8 @@ class Report(msgspec.Struct, frozen=True):
         return [part for section in self.sections for part in section.parts if isinstance(part, Figure)]
 
 
+# The page needs nothing but itself, and runs nothing, whatever stands in it.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 STYLE = """
 :root { color-scheme: light; --line: #d9d9d9; --soft: #f5f6f7; --ink: #1d1f21; --accent: #0072B2; }
 * { box-sizing: border-box; }
@@ -76,7 +78,7 @@ figure { margin: 0; overflow-x: auto; } figure svg, figure img { max-width: 100%
 
 
 def to_html(report: Report) -> str:
-    links = "".join(f'<a href="#{p.name}">{escape(p.title)}</a>' for s in report.sections for p in s.parts)
+    links = "".join(f'<a href="#{escape(p.name)}">{escape(p.title)}</a>' for s in report.sections for p in s.parts)
     notes = "".join(f"<p>{_code(note)}</p>" for note in report.notes)
     body = "".join(
         f"<section><h2>{escape(section.title)}</h2>{''.join(_part(part) for part in section.parts)}</section>"
@@ -84,6 +86,7 @@ def to_html(report: Report) -> str:
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>{escape(report.title)}</title><style>{STYLE}</style></head><body><main>"
         f'<h1>{escape(report.title)}</h1><p class="statement">{escape(report.statement)}</p>{notes}'
@@ -97,7 +100,7 @@ def _code(text: str) -> str:
 
 
 def _part(part: Table | Figure) -> str:
-    head = f'<h3 id="{part.name}">{escape(part.title)}</h3>'
+    head = f'<h3 id="{escape(part.name)}">{escape(part.title)}</h3>'
     under = f'<p class="sentence">{escape(part.sentence)}</p><p class="caption">{escape(part.caption)}</p>'
     if isinstance(part, Table):
         return f'{head}<div class="scroll">{_table(part)}</div>{under}'
@@ -148,7 +151,7 @@ def to_markdown(report: Report) -> str:
             else:
                 lines += [f"![{part.title}](figures/{part.name}.{'svg' if part.svg else 'png'})", ""]
             lines += [part.sentence, "", f"*{part.caption.replace('*', chr(92) + '*')}*", ""]
-    return "\n".join(lines)
+    return "\n".join(lines).replace("<", "&lt;")  # Markdown would take a tag for a tag
 
 
 def _markdown_table(table: Table) -> list[str]:
@@ -170,6 +173,8 @@ def write(report: Report, out: Path) -> Path:
     """report.html, report.md, cells.json, tables/*.csv, figures/*; what was there before is written over."""
     for folder in (out, out / "tables", out / "figures"):
         folder.mkdir(parents=True, exist_ok=True)
+    for name in (*(table.name for table in report.tables), *(figure.name for figure in report.figures)):
+        check_name(out, name)
     for table in report.tables:
         (out / "tables" / f"{table.name}.csv").write_text(as_csv(table), encoding="utf-8")
     for figure in report.figures:

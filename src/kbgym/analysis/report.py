@@ -7,11 +7,13 @@ reason; nothing is run here but replays.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published, shown
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
 from kbgym.analysis.curves import curve, examined, learning
 from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
@@ -20,9 +22,9 @@ from kbgym.analysis.retention import retention
 from kbgym.analysis.tables import arms, groups, stores, training, usage
 from kbgym.errors import Missing
 from kbgym.search.embed import Embedder
+from kbgym.worlds.world import SPLITS
 
 Embedders = Callable[[str], Embedder]
-BENCHMARKS = ("people", "phantomwiki")  # the kinds of world the paper has figures for
 
 
 def make_report(place: Path, embedder: Embedders | None = None, beside: Path | None = None) -> Report:
@@ -47,17 +49,11 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
             "E2: the key-coverage gradient",
             [
                 arms.gradient(results),
-                _figure(
-                    "gradient-dots",
-                    "The gradient with its intervals",
-                    results.caption(),
-                    arms.below_one(results),
-                    lambda: figures.gradient_dots(results),
-                ),
+                _dots(results),
                 arms.by_seed(results),
                 groups.non_inferiority(results),
                 groups.budget_split(results),
-                benchmarks(results, other) if results.kind in BENCHMARKS else None,
+                benchmarks(results, other) if results.kind in (paper.KIND, paper.OTHER) else None,
             ],
         ),
         (
@@ -112,37 +108,23 @@ def _why(results: Results, arm: str) -> str:
 
 
 def _ablation(results: Results) -> tuple[Section, ...]:
+    by = results.plan.touched if results.plan else 0
+    which = f"the keys of {by} training questions decide the groups" if by else "drawn for the largest training set"
+    drawn = f"The same questions for all: {which}, and no training saw one of the unseen."
+    ends = {arm: curve(results, arm)[-1] for arm in results.trainings}
+    sentence = " ".join(
+        f"{results.label(arm)}: {last.spent:,.0f} actions buy {last.coverage:.1%} coverage, F1 {last.f1[POOLED]:.3f} "
+        f"at {last.actions[POOLED]:.2f} actions and {last.characters[POOLED]:,.0f} characters a question."
+        for arm, last in ends.items()
+    )
+    title, caption = "What training buys for the actions it spends", f"{results.caption()} {drawn}"
     parts: list[Table | Figure | None] = [
-        _figure(
-            "ablation",
-            "What training buys for the actions it spends",
-            f"{results.caption()} {_drawn(results)}",
-            _ablation_sentence(results),
-            lambda: figures.ablation_curves(results),
-        ),
+        _figure("ablation", title, caption, sentence, lambda: figures.ablation_curves(results)),
         stores.arms(results),
         arms.gradient(results),
         *(learning(results, arm) for arm in results.trainings),
     ]
     return sections((f"Ablation: {results.plan.vary if results.plan else ''}", parts))
-
-
-def _drawn(results: Results) -> str:
-    by = results.plan.touched if results.plan else 0
-    which = f"the keys of {by} training questions decide the groups" if by else "drawn for the largest training set"
-    return f"The same questions for all: {which}, and no training saw one of the unseen."
-
-
-def _ablation_sentence(results: Results) -> str:
-    parts = []
-    for arm in results.trainings:
-        last = curve(results, arm)[-1]
-        parts.append(
-            f"{results.label(arm)}: {last.spent:,.0f} actions buy {last.coverage:.1%} coverage, "
-            f"F1 {last.f1[POOLED]:.3f} at {last.actions[POOLED]:.2f} actions and {last.characters[POOLED]:,.0f} "
-            "characters a question."
-        )
-    return " ".join(parts)
 
 
 def _figure(name: str, title: str, caption: str, sentence: str, draw: Callable[[], str | bytes]) -> Figure:
@@ -153,6 +135,11 @@ def _figure(name: str, title: str, caption: str, sentence: str, draw: Callable[[
     if isinstance(picture, str):
         return Figure(name, title, caption, sentence, svg=picture)
     return Figure(name, title, caption, sentence, png=picture)
+
+
+def _dots(results: Results) -> Figure:
+    title, sentence = "The gradient with its intervals", arms.below_one(results)
+    return _figure("gradient-dots", title, results.caption(), sentence, lambda: figures.gradient_dots(results))
 
 
 def _learning(results: Results, arm: str) -> Figure:
@@ -166,35 +153,25 @@ def _learning(results: Results, arm: str) -> Figure:
     )
     many = " Bands and bars: one standard deviation over seeds." if len(results.seeds) > 1 else ""
     caption = f"{results.caption()} Frozen stores from along the training, same questions.{many}"
-    return _figure(
-        f"learning-figure-{arm}",
-        f"Learning: {results.label(arm)}",
-        caption,
-        sentence,
-        lambda: figures.learning_panels(results, arm),
-    )
+    title = f"Learning: {results.label(arm)}"
+    draw = partial(figures.learning_panels, results, arm)
+    return _figure(f"learning-figure-{arm}", title, caption, sentence, draw)
 
 
 def _growth(results: Results, arm: str) -> Figure:
     found = [seed.trained[arm].trajectory for seed in results.seeds]
-    added = sum(one.points[-1].documents - one.points[0].documents for one in found) / len(found)
-    authored = sum(one.points[-1].authored for one in found) / len(found)
-    links = sum(one.points[-1].links for one in found) / len(found)
-    empty = sum(one.degrees.empty for one in found) / len(found)
+    ends = [(one.points[0], one.points[-1], one.degrees) for one in found]
+    added = fmean(last.documents - first.documents for first, last, _ in ends)
+    authored = fmean(last.authored for _, last, _ in ends)
+    links = fmean(last.links for _, last, _ in ends)
+    empty = fmean(degrees.empty for _, _, degrees in ends)
     sentence = (
         f"The store gains {added:,.0f} documents and {links:,.0f} links a seed; {authored:,.0f} are indexes, "
         f"{empty:.1f} of them empty (the paper: 287 documents, 1,913 links, 43 empty)."
     )
-    caption = (
-        f"{results.caption(n=False)} By replay of the trace; a line a seed in (a) and (b), all seeds together in (c)."
-    )
-    return _figure(
-        f"growth-{arm}",
-        f"How the store grows: {results.label(arm)}",
-        caption,
-        sentence,
-        lambda: figures.growth(results, arm),
-    )
+    how = "By replay of the trace; a line a seed in (a) and (b), all seeds together in (c)."
+    title, caption = f"How the store grows: {results.label(arm)}", f"{results.caption(n=False)} {how}"
+    return _figure(f"growth-{arm}", title, caption, sentence, partial(figures.growth, results, arm))
 
 
 def _network(results: Results, arm: str, embedder: Embedders | None) -> Figure:
@@ -213,7 +190,7 @@ def _network(results: Results, arm: str, embedder: Embedders | None) -> Figure:
     def draw() -> bytes:
         if embedder is None:
             raise Missing("the map was not asked for; `kbgym report` draws it.")
-        return network.panels(trained, network.layout(trained, embedder(trained.run.settings.embedder)))
+        return network.panels(trained, network.layout(trained, embedder(trained.settings.embedder)))
 
     return _figure(f"network-{arm}", f"The network that was built: {results.label(arm)}", caption, sentence, draw)
 
@@ -222,35 +199,24 @@ def worlds(results: Results) -> Table:
     """What was trained and asked on: the paper's table of benchmarks."""
     lines = []
     for seed in results.seeds:
-        world = seed.world
-        files = [Source(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
-        values = [len(world.documents), len(world.questions), *(len(world.split(s)) for s in SPLITS)]
-        names = ("documents", "questions", *SPLITS)
-        cells = [
-            number(f"worlds/seed-{seed.number}/{name}", value, f"number of {name}", files, 0)
-            for name, value in zip(names, values, strict=True)
-        ]
+        world, id = seed.world, f"worlds/seed-{seed.number}"
+        files = [CellSource(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
+        counts = {"documents": len(world.documents), "questions": len(world.questions)}
+        counts |= {name: len(world.split(name)) for name in SPLITS}
+        cells = [number(f"{id}/{name}", count, f"number of {name}", files, 0) for name, count in counts.items()]
         asked = sum(len(seed.rows("flat", group)) for group in results.groups)
         probe = results.sources("flat", POOLED, "id", seeds=[seed])
-        cells.append(number(f"worlds/seed-{seed.number}/probe", asked, "questions of all probe groups", probe, 0))
-        lines.append(Line(f"seed {seed.number}", tuple(cells)))
-    if results.kind == "people":
-        theirs: list[Cell | None] = [
-            published(f"worlds/{name}", value, 0)
-            for name, value in zip(
-                ("documents", "questions", *SPLITS, "probe"), (5864, 330, 150, 100, 50, 30, 136), strict=True
-            )
-        ]
-        lines.append(Line("paper: KBGym", tuple(theirs), paper=True))
+        cells.append(number(f"{id}/probe", asked, "questions of all probe groups", probe, 0))
+        lines.append(Line(f"seed {seed.number}", cells))
+    if results.kind == paper.KIND:
+        theirs = [published(f"worlds/{name}", value, 0) for name, value in paper.WORLD.items()]
+        lines.append(Line("paper: KBGym", theirs, paper=True))
     documents = [len(seed.world.documents) for seed in results.seeds]
     given = results.plan is not None and not results.plan.people
     size = f"{min(documents):,}" + (f" to {max(documents):,}" if max(documents) > min(documents) else "")
     sentence = f"{'One given world' if given else 'Generated worlds'} of {size} one-sentence documents and no link."
     heads = ("documents", "questions", *SPLITS, "probe questions")
-    return Table("worlds", "The worlds", heads, tuple(lines), results.caption(n=False), sentence, "world")
-
-
-SPLITS = ("train", "test_in", "test_out", "eval")
+    return Table("worlds", "The worlds", heads, lines, results.caption(n=False), sentence, "world")
 
 
 def benchmarks(results: Results, other: Results | None) -> Table:
@@ -258,40 +224,32 @@ def benchmarks(results: Results, other: Results | None) -> Table:
     groups = ("trained", "one", "neither")
     lines: list[Line] = []
     said = []
-    for one in (results, other):
-        if one is None:
-            continue
-        name = "PhantomWiki" if one.kind == "phantomwiki" else "People universe"
+    here = [one for one in (results, other) if one is not None]
+    for one in here:
+        name, table = one.world_kind.title, f"benchmarks/{one.kind}"
         for arm in one.trainings:
             cells: list[Cell | None] = []
             for group in groups:
-                cells.append(arms.rho_cell(one, f"benchmarks/{one.kind}", arm, group) if group in one.groups else None)
-                id = f"benchmarks/{one.kind}/{arm}/{group}/f1"
-                cells.append(arms.mean_cell(one, id, arm, group, "f1") if group in one.groups else None)
-            lines.append(Line(f"{name}, {one.label(arm)}", tuple(cells)))
+                cells += [
+                    arms.rho_cell(one, table, arm, group),
+                    arms.mean_cell(one, f"{table}/{arm}/{group}/f1", arm, group, "f1"),
+                ] if group in one.groups else [None, None]  # fmt: skip
+            lines.append(Line(f"{name}, {one.label(arm)}", cells))
             first = arms.rho(one.pairs(arm, "trained"))
             said.append(f"{name}, {one.label(arm)}: rho {first.value:.3f} on the trained group.")
     for name, rho, f1 in (
         ("KBGym", paper.RHO["trained-paper"], paper.F1["trained-paper"]),
         ("PhantomWiki", paper.PHANTOMWIKI_RHO, paper.PHANTOMWIKI_F1),
     ):
-        cells = []
-        for group in groups:
-            cells += [
-                published(f"benchmarks/{name}/{group}/rho", rho[group]),
-                published(f"benchmarks/{name}/{group}/f1", f1[group]),
-            ]
-        lines.append(Line(f"paper: {name}", tuple(cells), paper=True))
-    kinds = {one.kind for one in (results, other) if one is not None}
-    if len(kinds) == 1:
+        theirs = [
+            published(f"benchmarks/{name}/{group}/{what}", values[group])
+            for group in groups
+            for what, values in (("rho", rho), ("f1", f1))
+        ]
+        lines.append(Line(f"paper: {name}", theirs, paper=True))
+    if len({one.kind for one in here}) == 1:
         said.append("The other benchmark is not in this report: add its experiment with --beside.")
-    heads = tuple(f"{what}, {LABELS[group]}" for group in groups for what in ("rho", "F1"))
-    return Table(
-        "benchmarks",
-        "The same shape on both benchmarks?",
-        heads,
-        tuple(lines),
-        f"{results.caption()}{f' Beside it: {other.caption()}' if other else ''} {paper.NOTE}",
-        " ".join(said),
-        "benchmark",
-    )
+    heads = [f"{what}, {LABELS[group]}" for group in groups for what in ("rho", "F1")]
+    caption = f"{results.caption()}{f' Beside it: {other.caption()}' if other else ''} {paper.NOTE}"
+    title = "The same shape on both benchmarks?"
+    return Table("benchmarks", title, heads, lines, caption, " ".join(said), "benchmark")

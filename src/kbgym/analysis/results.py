@@ -5,7 +5,6 @@ A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,25 +13,32 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.cells import Source
+from kbgym.analysis.cells import CellSource
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
 from kbgym.analysis.trajectory import Trajectory, trajectory
-from kbgym.canonical import read_lines
+from kbgym.artefact import Artefact
+from kbgym.canonical import read_lines, read_value
+from kbgym.characters import safe_text
 from kbgym.errors import BadInput
-from kbgym.experiment.experiment import FILE, LESSONS, Plan, Training, read_plan, seed_folder
-from kbgym.protocol.exam import Row
-from kbgym.protocol.run import Run
+from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
+from kbgym.observations import render
+from kbgym.protocol.exam import Row, read_rows
+from kbgym.protocol.run import Run, Settings
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
-from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.kinds import WorldKind, kind_of
 from kbgym.worlds.world import World
 
 ORDER = ("trained", "both", "one", "neither", "unseen")
 POOLED = "pooled"
 Pair = tuple[Row, Row]
+
+
+class _Timed(msgspec.Struct, frozen=True):
+    what: str
+    seconds: float
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -49,23 +55,14 @@ def tokens_of(event: Ended | Row) -> int:
     return int(usage.get("prompt", 0)) + int(usage.get("completion", 0))
 
 
-class Trained:
+class Trained(Artefact):
     """One training of one seed; everything about its store comes from its trace."""
 
     def __init__(self, folder: Path, root: Path, name: str, label: str) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.name = name
         self.label = label
         self.trace = str((folder / "trace.jsonl").relative_to(root))
-        self.run = Run(folder)
-
-    @cached_property
-    def place(self) -> StoreFolder:
-        return StoreFolder(self.folder)
-
-    @cached_property
-    def store(self) -> Store:
-        return self.place.store()
 
     @cached_property
     def trajectory(self) -> Trajectory:
@@ -73,8 +70,7 @@ class Trained:
 
     @cached_property
     def health(self) -> Health:
-        origins = tuple(origin for record in self.place.initial for origin in record.origins)
-        return health(self.store, self.run.world, origins)
+        return health(self.store, self.world, self.origins)
 
     @cached_property
     def spent(self) -> dict[int, Spent]:
@@ -106,7 +102,8 @@ class Seed:
         self.number = number
         self.folder = folder
         self.root = root
-        self.trained = {name: Trained(place, root, name, label) for name, label, place in trainings}
+        begun = [one for one in trainings if (one[2] / "run.json").exists()]
+        self.trained = {name: Trained(place, root, name, label) for name, label, place in begun}
         self._rows: dict[tuple[str, str], tuple[Row, ...]] = {}
 
     @cached_property
@@ -116,7 +113,7 @@ class Seed:
     def file(self, arm: str, group: str) -> Path:
         """A run calls its only trained store `trained`."""
         path = self.folder / "exams" / f"{arm}-{group}.jsonl"
-        if not path.exists() and arm in self.trained and self.trained[arm].folder == self.folder:
+        if not path.exists() and arm in self.trained and self.trained[arm].where == str(self.folder):
             return self.folder / "exams" / f"trained-{group}.jsonl"
         return path
 
@@ -125,7 +122,7 @@ class Seed:
 
     def rows(self, arm: str, group: str) -> tuple[Row, ...]:
         if (arm, group) not in self._rows:
-            self._rows[arm, group] = tuple(read_lines(self.file(arm, group), Row))
+            self._rows[arm, group] = tuple(read_rows(self.file(arm, group)))
         return self._rows[arm, group]
 
     @cached_property
@@ -133,7 +130,7 @@ class Seed:
         """What is known of every arm, trained ones included, and of those that could not be built."""
         found: dict[str, dict[str, Any]] = {}
         for file in sorted((self.folder / "arms").glob("*.json")):
-            found[file.stem] = json.loads(file.read_bytes())
+            found[file.stem] = read_value(file, dict[str, Any])
         if "flat" not in found:
             found["flat"] = _about(Store(next(iter(self.trained.values())).place.initial))
         for name, trained in self.trained.items():
@@ -146,8 +143,7 @@ class Seed:
         file = self.folder / "timing.jsonl"
         if not file.exists():
             return {}
-        lines = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
-        return {line["what"]: line["seconds"] for line in lines}
+        return {line.what: line.seconds for line in read_lines(file, _Timed)}
 
 
 def _about(store: Store) -> dict[str, Any]:
@@ -164,6 +160,10 @@ class Results:
         self.base = root  # what files are named from; a report's own root when these results stand beside its own
         self.plan = plan
         self.seeds = tuple(seeds)
+        begun = {(one.number, name) for one in seeds for name in one.trained}
+        wanted = [(seed, one.name) for seed in plan.seeds for one in plan.trainings] if plan else []
+        if late := [f"seed-{seed}/{name}" for seed, name in wanted if (seed, name) not in begun]:
+            raise BadInput(f"{root} has no {late[0]} yet; run the experiment first.")
         first = self.seeds[0]
         self.trainings = tuple(first.trained)
         known = [*(plan.arms if plan else ("flat",)), *self.trainings]
@@ -173,37 +173,32 @@ class Results:
         whole = [arm for arm in known if all(seed.has(arm, group) for seed in self.seeds for group in self.groups)]
         self.arms = tuple(whole)
         self.missing = tuple(arm for arm in known if arm not in whole)
-        self.settings = first.trained[self.trainings[0]].run.settings
+        self.settings = first.trained[self.trainings[0]].settings
 
     def label(self, arm: str) -> str:
         for seed in self.seeds:
             if arm in seed.trained:
-                return seed.trained[arm].label
+                return safe_text(seed.trained[arm].label)
             if arm in seed.arms and "label" in seed.arms[arm]:
-                return str(seed.arms[arm]["label"])
+                return safe_text(str(seed.arms[arm]["label"]))
         return {"flat": "B1 flat"}.get(arm, arm)
+
+    @cached_property
+    def world_kind(self) -> WorldKind:
+        return kind_of(self.seeds[0].world)
 
     @property
     def kind(self) -> str:
-        """The kind of world: people, phantomwiki, or whatever it says."""
-        return str(self.seeds[0].world.facts.get("kind", "corpus"))
+        """The name of the kind of world: people, phantomwiki, or whatever it says."""
+        return self.world_kind.name or "corpus"
 
     @property
     def reference(self) -> bool:
-        return self.settings.reader == self.settings.curator == "reference"
+        return is_reference(self.settings)
 
     @property
     def agent(self) -> str:
-        """Who produced the numbers, in words that cannot be mistaken for a model's."""
-        if self.reference:
-            return "the reference agents (deterministic rules, no language model)"
-        # A cassette is called what was recorded in it.
-        genesis = self.seeds[0].trained[self.trainings[0]].place.events[0]
-        known = genesis.settings.get("agents", {}) if isinstance(genesis, Genesis) else {}
-        reader, curator = (
-            known.get(role, {}).get("agent", getattr(self.settings, role)) for role in ("reader", "curator")
-        )
-        return f"reader {reader}, curator {curator}"
+        return played_by(self.settings, self.seeds[0].trained[self.trainings[0]].place.genesis)
 
     def caption(self, seeds: Sequence[Seed] | None = None, n: bool = True) -> str:
         """Agent, seeds and n, for under a table."""
@@ -235,10 +230,10 @@ class Results:
 
     def sources(
         self, arm: str, group: str, field: str, base: str | None = None, seeds: Sequence[Seed] | None = None
-    ) -> list[Source]:
+    ) -> list[CellSource]:
         names = self.groups if group == POOLED else (group,)
         return [
-            Source(os.path.relpath(seed.file(one, name), self.base), field)
+            CellSource(os.path.relpath(seed.file(one, name), self.base), field)
             for seed in (self.seeds if seeds is None else seeds)
             for name in names
             for one in (arm, base)
@@ -246,25 +241,39 @@ class Results:
         ]
 
 
-def open_results(place: Path) -> Results:
-    """An experiment folder, or a run folder with exams."""
+def is_reference(settings: Settings) -> bool:
+    return settings.reader == settings.curator == "reference"
+
+
+def played_by(settings: Settings, genesis: Genesis | None = None) -> str:
+    """Who produced the numbers, in words that cannot be mistaken for a model's."""
+    if is_reference(settings):
+        return "the reference agents (deterministic rules, no language model)"
+    # A cassette is called what was recorded in it.
+    known = genesis.settings.get("agents", {}) if genesis else {}
+    reader, curator = (known.get(role, {}).get("agent", getattr(settings, role)) for role in ("reader", "curator"))
+    return f"reader {reader}, curator {curator}"
+
+
+def open_seeds(place: Path) -> tuple[Plan | None, list[Seed]]:
+    """The seeds of an experiment that have begun, each with its trainings that have; a run is one seed of no plan."""
     if (place / FILE).exists():
         plan = read_plan(place)
-        return Results(place, plan, [_seed(place, plan.trainings, number) for number in plan.seeds])
-    if (place / "run.json").exists():
-        run = Run(place)
-        name = f"trained-{run.settings.strategy}"
-        return Results(
-            place, None, [Seed(run.settings.seed, place, place, [(name, f"Trained ({run.settings.strategy})", place)])]
-        )
-    raise BadInput(f"{place} is neither an experiment nor a run: it has no {FILE} and no run.json.")
+        begun = [(number, folder) for number in plan.seeds if (folder := seed_folder(place, number)).is_dir()]
+        return plan, [
+            Seed(number, folder, place, [(one.name, one.label, folder / one.name) for one in plan.trainings])
+            for number, folder in begun
+        ]
+    if not (place / "run.json").exists():
+        raise BadInput(f"{place} is neither an experiment nor a run: it has no {FILE} and no run.json.")
+    settings = Run(place).settings
+    trained = (f"trained-{settings.strategy}", f"Trained ({settings.strategy})", place)
+    return None, [Seed(settings.seed, place, place, [trained])]
 
 
-def _seed(root: Path, trainings: Sequence[Training], number: int) -> Seed:
-    folder = seed_folder(root, number)
-    if not folder.is_dir():
-        raise BadInput(f"{root} has no {folder.name} yet; run the experiment first.")
-    return Seed(number, folder, root, [(one.name, one.label, folder / one.name) for one in trainings])
+def open_results(place: Path) -> Results:
+    """An experiment folder, or a run folder with exams."""
+    return Results(place, *open_seeds(place))
 
 
 __all__ = ["LABELS", "LESSONS", "ORDER", "POOLED", "Pair", "Results", "Seed", "Spent", "Trained", "open_results"]

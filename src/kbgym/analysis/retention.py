@@ -12,7 +12,7 @@ from statistics import fmean
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LESSONS, Results, Trained
 from kbgym.trace.events import Acted, Began, Ended, Graded
 
@@ -29,11 +29,9 @@ class Pass(msgspec.Struct, frozen=True):
 
 def forward_passes(trained: Trained) -> list[Pass]:
     """Every graded forward pass, in the order of the trace; a pass whose agent failed was never graded."""
-    epoch: dict[int, int] = {}
-    steps: dict[int, int] = {}
-    exhausted: dict[int, bool] = {}
+    epoch, steps, exhausted = dict[int, int](), dict[int, int](), dict[int, bool]()
     found = []
-    for event in trained.place.events:
+    for event in trained.events:
         match event:
             case Began(iteration, "forward"):
                 epoch[iteration] = event.epoch
@@ -63,14 +61,13 @@ def retention(results: Results, arm: str) -> Table:
     lines: list[Line] = []
     moved: list[tuple[float, str]] = []
     for name in (*classes, "all"):
-        inside = [(s, p) for s, p in passes if name == "all" or class_of[s.number, p.question] == name]
+        inside = [(s, p) for s, p in passes if name in ("all", class_of[s.number, p.question])]
         ids = tuple(dict.fromkeys(p.question for _, p in inside))
-        files = [Source(s.trained[arm].trace, "grade events, f1", ids) for s in results.seeds]
+        files = [CellSource(s.trained[arm].trace, "grade events, f1", ids) for s in results.seeds]
         id = f"retention/{arm}/{name}"
         asked = [p for _, p in inside if p.epoch == epochs[0]]
-        cells: list[Cell | None] = [
-            number(f"{id}/n", len(asked), "training questions of the class, all seeds", files, 0)
-        ]
+        n = number(f"{id}/n", len(asked), "training questions of the class, all seeds", files, 0)
+        cells: list[Cell | None] = [n]
         means = []
         for epoch in epochs:
             mean = _mean(p.f1 for _, p in inside if p.epoch == epoch)
@@ -79,20 +76,12 @@ def retention(results: Results, arm: str) -> Table:
         if name != "all" and len(means) == 2:
             moved.append((means[1] - means[0], name))
         for store in ("flat", arm) if controlled else ():
-            rows = [
-                row
-                for seed in results.seeds
-                for row in seed.rows(store, LESSONS)
-                if row.f1 is not None and (name == "all" or row.class_ == name)
-            ]
+            rows = [row for seed in results.seeds for row in seed.rows(store, LESSONS)]
+            mean = _mean(row.f1 for row in rows if row.f1 is not None and name in ("all", row.class_))
             exams = results.sources(store, LESSONS, "f1, class")
             what = "the flat store" if store == "flat" else "the final store"
-            mean = _mean(row.f1 or 0.0 for row in rows)
             cells.append(number(f"{id}/exam_{store}", mean, f"mean F1 of the same questions examined on {what}", exams))
-        theirs = paper.RETENTION.get(name) if results.kind == "people" else None
-        for place in range(len(epochs)):
-            cells.append(published(f"retention/{name}/epoch{place + 1}", theirs[place] if theirs else None, 2))
-        lines.append(Line(name, tuple(cells)))
+        lines.append(Line(name, [*cells, *_theirs(results, name, paper.RETENTION.get(name), len(epochs), 2)]))
     heads = (
         "n",
         *(f"F1 epoch {epoch}" for epoch in epochs),
@@ -108,53 +97,43 @@ def retention(results: Results, arm: str) -> Table:
             f" The largest movement is in {best[1]} ({best[0]:+.2f})"
             f"{'; ' + ', '.join(rest) + ' do not move' if rest else ''}."
         )
-    return Table(
-        f"retention-{arm}",
-        f"E3, retention by class: {results.label(arm)}",
-        heads,
-        tuple(lines),
-        f"{results.caption(n=False)} Epoch against epoch mixes store and order; the exam columns do not. {paper.NOTE}",
-        sentence,
-        "class",
-    )
+    title = f"E3, retention by class: {results.label(arm)}"
+    mixes = "Epoch against epoch mixes store and order; the exam columns do not."
+    caption = f"{results.caption(n=False)} {mixes} {paper.NOTE}"
+    return Table(f"retention-{arm}", title, heads, lines, caption, sentence, "class")
+
+
+def _theirs(
+    results: Results, name: str, figures: tuple[float, float] | None, epochs: int, digits: int
+) -> list[Cell | None]:
+    """The paper's figures by epoch; empty cells where it has none."""
+    known = figures if results.kind == "people" else None
+    return [
+        published(f"retention/{name}/epoch{place + 1}", float(known[place]) if known else None, digits)
+        for place in range(epochs)
+    ]
 
 
 def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], width: int) -> tuple[list[Line], str]:
     """Steps, exhausted passes, and both again where the question was finished in both epochs."""
-    files = [Source(seed.trained[arm].trace, "act and end events of forward passes") for seed in results.seeds]
+    files = [CellSource(seed.trained[arm].trace, "act and end events of forward passes") for seed in results.seeds]
     by_epoch = [[one for one in passes if one.epoch == epoch] for epoch in epochs]
     # A question of one seed is another question than that of the next, so seeds are kept apart by their order.
     whole = len(epochs) == 2 and len(by_epoch[0]) == len(by_epoch[1])
-    rows: list[tuple[str, list[float | None], tuple[float, float] | None]] = [
-        ("steps a question", [_mean(p.steps for p in found) for found in by_epoch], paper.RETENTION_STEPS),
-        (
-            "out of budget, of 100",
-            [100 * (_mean(float(p.exhausted) for p in found) or 0.0) for found in by_epoch],
-            paper.RETENTION_EXHAUSTED,
-        ),
-    ]
-    lines = []
-    for name, values, theirs in rows:
-        cells: list[Cell | None] = [None]
-        cells += [
-            number(
-                f"retention/{arm}/{name.replace(' ', '-')}/epoch{e}",
-                v,
-                f"{name} in epoch {e}, from the trace",
-                files,
-                2,
-            )
-            for e, v in zip(epochs, values, strict=True)
-        ]
-        cells += [None] * (width - len(cells) - len(epochs))
-        ours = theirs if results.kind == "people" else None
-        cells += [
-            published(f"retention/{name}/epoch{place + 1}", float(ours[place]) if ours else None, 1)
-            for place in range(len(epochs))
-        ]
-        lines.append(Line(name, tuple(cells)))
     first = [_mean(p.f1 for p in found) or 0.0 for found in by_epoch]
     steps = [_mean(p.steps for p in found) or 0.0 for found in by_epoch]
+    spent = [100 * (_mean(float(p.exhausted) for p in found) or 0.0) for found in by_epoch]
+    lines = []
+    for name, values, theirs in (
+        ("steps a question", steps, paper.RETENTION_STEPS),
+        ("out of budget, of 100", spent, paper.RETENTION_EXHAUSTED),
+    ):
+        id = f"retention/{arm}/{name.replace(' ', '-')}"
+        cells: list[Cell | None] = [None]
+        for epoch, value in zip(epochs, values, strict=True):
+            cells.append(number(f"{id}/epoch{epoch}", value, f"{name} in epoch {epoch}, from the trace", files, 2))
+        cells += [None] * (width - len(cells) - len(epochs))
+        lines.append(Line(name, [*cells, *_theirs(results, name, theirs, len(epochs), 1)]))
     if not whole:
         return lines, f"One epoch was trained: forward F1 {first[0]:.3f} at {steps[0]:.1f} steps."
     return lines, (

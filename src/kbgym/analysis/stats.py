@@ -91,12 +91,12 @@ def score_difference(treated: Values, base: Values, resamples: int = RESAMPLES, 
     """
     pair = _scores(paired(treated, base))
     difference = pair[0] - pair[1]
-    return _padded(difference, (-0.5, 0.5), (-1.0, 1.0), resamples, seed)
+    return _padded(difference, (-0.5, 0.5), resamples, seed)
 
 
 def mean_score(values: Values, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """Mean of scores between 0 and 1; one made-up right answer and one wrong answer join the draw."""
-    return _padded(_scores(checked(values)), (0.0, 1.0), (0.0, 1.0), resamples, seed)
+    return _padded(_scores(checked(values)), (0.0, 1.0), resamples, seed)
 
 
 def non_inferior(difference: Interval, margin: float = 0.03) -> bool:
@@ -219,10 +219,10 @@ def t_quantile(freedom: int) -> float:
     return float(sum(term / freedom**power for power, term in enumerate(terms)))
 
 
-def _padded(row: Floats, extra: tuple[float, ...], limits: tuple[float, float], resamples: int, seed: int) -> Interval:
+def _padded(row: Floats, extra: tuple[float, ...], resamples: int, seed: int) -> Interval:
+    """Means of scores and of made-up scores: no end can lie outside of what a score can be."""
     wider = np.append(row, extra)
-    found = interval(float(row.mean()), resampled_means(wider[None], resamples, seed)[0], wider.size)
-    return Interval(found.value, max(found.low, limits[0]), min(found.high, limits[1]))
+    return interval(float(row.mean()), resampled_means(wider[None], resamples, seed)[0], wider.size)
 
 
 def _scores(values: Floats) -> Floats:

@@ -12,13 +12,14 @@ from statistics import median
 
 import msgspec
 
-from kbgym.actions import Added, Deleted, Edited, Error, Linked, LinkMany, Merged, Unlinked
+from kbgym import actions
+from kbgym.actions import Error, Linked, LinkMany
 from kbgym.analysis.coverage import coverage
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
-from kbgym.trace.folder import StoreFolder
+from kbgym.trace.place import Place
 
-# How the edits of an epoch are counted: successful calls, and how many links they made.
+# How the edits of an epoch are counted: successful calls.
 EDITS = ("add", "edit", "merge", "delete", "link", "link_many", "unlink")
 
 
@@ -43,7 +44,6 @@ class Epoch(msgspec.Struct, frozen=True):
     passes: int
     actions: int
     edits: dict[str, int]
-    links_made: int
     errors: int
     judged: int
     checks: int
@@ -71,7 +71,7 @@ class Trajectory(msgspec.Struct, frozen=True):
     degrees: Degrees
 
 
-def trajectory(folder: StoreFolder) -> Trajectory:
+def trajectory(folder: Place) -> Trajectory:
     """Replay a store and watch it grow, up to the iteration the folder was opened at."""
     points: list[Point] = []
     counts: dict[int, Counter[str]] = {}
@@ -113,27 +113,16 @@ def _count(count: Counter[str], event: Acted) -> None:
     if event.verdict is not None and event.verdict.checks:
         count["judged"] += 1
         count["checks"] += len(event.verdict.checks)
-    match event.result:
-        case Added():
-            count["add"] += 1
-        case Edited():
-            count["edit"] += 1
-        case Merged():
-            count["merge"] += 1
-        case Deleted():
-            count["delete"] += 1
-        case Linked(_, linked):
-            count["link_many" if isinstance(event.action, LinkMany) else "link"] += 1
-            count["links_made"] += len(linked)
-        case Unlinked():
-            count["unlink"] += 1
-        case Error():
-            count["errors"] += 1
+    if isinstance(event.action, LinkMany) and isinstance(event.result, Linked):
+        count["link_many"] += 1
+    elif edit := actions.EDITS.get(type(event.result)):
+        count[edit] += 1
+    count["errors"] += isinstance(event.result, Error)
 
 
 def _epoch(number: int, count: Counter[str]) -> Epoch:
     edits = {name: count[name] for name in EDITS}
-    plain = {name: count[name] for name in ("passes", "actions", "links_made", "errors", "judged", "checks")}
+    plain = {name: count[name] for name in ("passes", "actions", "errors", "judged", "checks")}
     return Epoch(epoch=number, edits=edits, **plain)
 
 

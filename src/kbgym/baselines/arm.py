@@ -12,11 +12,9 @@ from typing import Any
 import msgspec
 
 from kbgym.search.embed import Embedder
+from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
-
-# Turns the sentences of a group into its summary; None in an arm's signature means the deterministic writer.
-Writer = Callable[[str], str]
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -37,13 +35,13 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """A way to prepare a store, under the name tables show."""
+    """A way to prepare a store, under the name tables show; `engine` is what it is searched by, if that is fixed."""
 
     name: str
     label: str
     description: str
     build: Callable[[Given], Built]
-    engine: str = "vectors"
+    engine: SearchKind | None = None
 
 
 def flat_store(documents: Iterable[Document]) -> Store:

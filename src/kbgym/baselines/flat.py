@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kbgym.baselines.arm import Built, flat_store
-from kbgym.search.bm25 import BM25Index
-from kbgym.search.index import Hit
 from kbgym.store import Store
 from kbgym.worlds.world import Document
 
@@ -20,47 +17,3 @@ def build(documents: Sequence[Document]) -> Built:
 def nothing(documents: Sequence[Document]) -> Built:
     """The no-store arm: every search comes back empty, so what is scored is what a reader knew, or guessed."""
     return Built(Store(), notes={"left_out": len(documents)})
-
-
-class WordEngine:
-    """BM25 where an environment expects an engine, over words as search servers usually prepare them.
-
-    Small words are left out, and a plural or a possessive is its singular: "Friends of Ann" finds "Ann is a friend of".
-    """
-
-    def __init__(self) -> None:
-        self._index = BM25Index()
-
-    def load(self, items: Iterable[tuple[str, str]]) -> None:
-        self._index.load((id, plain(text)) for id, text in items)
-
-    def put(self, id: str, text: str) -> None:
-        self._index.put(id, plain(text))
-
-    def remove(self, id: str) -> None:
-        self._index.remove(id)
-
-    def search(self, query: str, offset: int, limit: int) -> list[Hit]:
-        return self._index.search(plain(query), offset, limit)
-
-    def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[Hit]:
-        """Nothing: a BM25 score is no cosine, so it proposes no near duplicate; equal texts are caught without it."""
-        return []
-
-
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_SMALL = frozenset(
-    "a an and are as at be by for from in is it of on or that the to was were who whose will with".split()
-)
-
-
-def plain(text: str) -> str:
-    """The words that count, each in its plain form; a text of small words only is kept as it is."""
-    words = [word.removesuffix("'s").removesuffix("’s") for word in _WORD.findall(text.lower())]
-    return " ".join(_singular(word) for word in words if word not in _SMALL) or text
-
-
-def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word

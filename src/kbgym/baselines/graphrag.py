@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from kbgym.baselines.arm import Built, Writer, flat_store
-from kbgym.baselines.entities import Entity, by_entity, mentions
-from kbgym.baselines.summary import central, prompt, sentence
+from kbgym.baselines.arm import Built, flat_store
+from kbgym.baselines.entities import by_entity, mentions
+from kbgym.baselines.summary import central, sentence
 from kbgym.errors import BadInput, Missing
 from kbgym.worlds.world import Document
 
@@ -27,8 +27,8 @@ SIZE = 10
 Pair = tuple[int, int]
 
 
-def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, write: Writer | None = None) -> Built:
-    """Summarise a corpus by community; `write` turns member sentences into a summary (by default a rule does)."""
+def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0) -> Built:
+    """Summarise a corpus by community."""
     read = mentions([document.text for document in documents])
     named = {entity: places for entity, places in by_entity(read).items() if len(places) > 1}
     numbers = {entity: number for number, entity in enumerate(named)}
@@ -42,20 +42,14 @@ def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, write:
     for community in communities:
         own = {entities[number] for number in community}
         members = sorted({place for entity in own for place in named[entity]})
-        order = _own(central(read[place].entities for place in members), own)
-        texts = (documents[place].text for place in members)
-        text = write(prompt(texts)) if write else sentence(order, len(members))
-        store.link(store.add(text), [documents[place].id for place in members])
+        order = [entity for entity in central(read[place].entities for place in members) if entity in own]
+        store.link(store.add(sentence(order, len(members))), [documents[place].id for place in members])
     notes = {
         "communities": len(communities),
         "largest": max(map(len, communities), default=0),
         "alone": sum(len(community) == 1 for community in communities),
     }
     return Built(store, notes=notes)
-
-
-def _own(order: list[Entity], own: set[Entity]) -> list[Entity]:
-    return [entity for entity in order if entity in own]
 
 
 def leiden(nodes: int, edges: Counter[Pair], size: int, seed: int) -> list[list[int]]:

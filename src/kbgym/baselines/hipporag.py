@@ -9,7 +9,7 @@ what a store does have, the order in which a read shows a document's links.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -31,21 +31,15 @@ def hub_text(entity: Entity) -> str:
     return entity.name if entity.kind == NAME else f"{entity.kind} {entity.name}"
 
 
-def build(
-    documents: Sequence[Document],
-    crowd: int = CROWD,
-    order: Literal["corpus", "pagerank"] = "corpus",
-    most: int | None = None,
-    hub: Callable[[Entity], str] = hub_text,
-) -> Built:
-    """Link and hub a corpus; `most` keeps only the first so many links of an original (by default all)."""
+def build(documents: Sequence[Document], crowd: int = CROWD, order: Literal["corpus", "pagerank"] = "corpus") -> Built:
+    """Link and hub a corpus."""
     read = mentions([document.text for document in documents])
     named = by_entity(read)
     hubs = {entity: places for entity, places in named.items() if len(places) > 1}
     neighbours = _neighbours(read, named, crowd)
     store = flat_store(documents)
     ids = [document.id for document in documents]
-    hub_ids = {entity: store.add(hub(entity)) for entity in hubs}
+    hub_ids = {entity: store.add(hub_text(entity)) for entity in hubs}
     entities = [[entity for entity in mention.entities if entity in hubs] for mention in read]
     if order == "pagerank":
         numbers = {entity: number for number, entity in enumerate(hubs)}
@@ -54,8 +48,7 @@ def build(
     pairs = sum(map(len, neighbours))
     link_all(store, {hub_ids[entity]: [ids[place] for place in places] for entity, places in hubs.items()})
     for place, id in enumerate(ids):
-        targets = [*(ids[other] for other in neighbours[place]), *(hub_ids[entity] for entity in entities[place])]
-        store.link(id, targets if most is None else targets[:most])
+        store.link(id, [*(ids[other] for other in neighbours[place]), *(hub_ids[one] for one in entities[place])])
     notes = {
         "hubs": len(hubs),
         "links_between_documents": pairs,

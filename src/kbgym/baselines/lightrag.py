@@ -1,14 +1,13 @@
 """LightRAG style: a document for every entity and one for every relation of an entity, linked to their sources.
 
 LightRAG searches a graph's nodes and edges as texts of their own and returns the passages behind them. Here a node is
-the bare entity and an edge the relation seen from one end ("friend of Ann Bly"), as soon as two documents speak of it;
-an edge between two people alone would repeat the one sentence it comes from. `pairs=True` makes that document too, for
-every two entities that some sentence relates. Entities also link to their relations.
+the bare entity and an edge the relation seen from one end ("friend of Ann Bly"), as soon as two documents speak of it.
+Entities also link to their relations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from kbgym.baselines.arm import Built, flat_store
 from kbgym.baselines.entities import Entity, Mention, by_entity, mentions
@@ -16,10 +15,9 @@ from kbgym.baselines.hipporag import hub_text
 from kbgym.worlds.world import Document
 
 Relation = tuple[Entity, str]  # whose, and how it is said
-Sources = dict[str, list[int]]
 
 
-def build(documents: Sequence[Document], pairs: bool = False, hub: Callable[[Entity], str] = hub_text) -> Built:
+def build(documents: Sequence[Document]) -> Built:
     read = mentions([document.text for document in documents])
     entities = {entity: places for entity, places in by_entity(read).items() if len(places) > 1}
     relations = _relations(read)
@@ -31,11 +29,9 @@ def build(documents: Sequence[Document], pairs: bool = False, hub: Callable[[Ent
         store.link(id, [ids[place] for place in places])
         relation_ids.setdefault(entity, []).append(id)
     for entity, places in entities.items():
-        store.link(store.add(hub(entity)), [*(ids[place] for place in places), *relation_ids.get(entity, ())])
-    between = _pairs(read) if pairs else {}
-    for text, places in between.items():
-        store.link(store.add(text), [ids[place] for place in places])
-    return Built(store, notes={"entities": len(entities), "relations": len(relations), "pairs": len(between)})
+        store.link(store.add(hub_text(entity)), [*(ids[place] for place in places), *relation_ids.get(entity, ())])
+    # No document for two entities alone: it would repeat the one sentence it comes from.
+    return Built(store, notes={"entities": len(entities), "relations": len(relations), "pairs": 0})
 
 
 def _relations(read: Sequence[Mention]) -> dict[Relation, list[int]]:
@@ -47,18 +43,3 @@ def _relations(read: Sequence[Mention]) -> dict[Relation, list[int]]:
             text = f"{subject.name} {relation}" if triple.verb else f"{relation} of {subject.name}"
             found.setdefault((subject, text), {})[place] = None
     return {relation: list(places) for relation, places in found.items() if len(places) > 1}
-
-
-def _pairs(read: Sequence[Mention]) -> Sources:
-    """One text for every two entities a sentence relates, with every way they are related, and its sources."""
-    related: dict[tuple[Entity, Entity], tuple[dict[str, None], dict[int, None]]] = {}
-    for place, mention in enumerate(read):
-        for triple in mention.triples:
-            one, other = sorted((triple.subject, triple.object))
-            words, places = related.setdefault((one, other), ({}, {}))
-            words[triple.relation] = None
-            places[place] = None
-    return {
-        f"{one.name} and {other.name}: {', '.join(words)}": list(places)
-        for (one, other), (words, places) in related.items()
-    }

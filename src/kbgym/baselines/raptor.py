@@ -2,8 +2,8 @@
 
 Each summary is a document that links down to what it sums up, and is searched like any other. RAPTOR clusters softly
 with a Gaussian mixture on reduced vectors and has a model write; here a document has one parent, clusters come from
-two-means on the vectors the store is searched with, a summary stands where the mean of its documents does, and the
-writer is a rule unless one is given.
+two-means on the vectors the store is searched with, a summary stands where the mean of its documents does, and a rule
+writes it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kbgym.baselines.arm import Built, Writer, flat_store
+from kbgym.baselines.arm import Built, flat_store
 from kbgym.baselines.clusters import Vectors, clusters
 from kbgym.baselines.entities import mentions
-from kbgym.baselines.summary import central, prompt, sentence
+from kbgym.baselines.summary import central, sentence
 from kbgym.errors import BadInput
 from kbgym.search.embed import Embedder
 from kbgym.worlds.world import Document
@@ -23,28 +23,24 @@ from kbgym.worlds.world import Document
 SIZE = 10
 
 
-def build(documents: Sequence[Document], embedder: Embedder, size: int = SIZE, write: Writer | None = None) -> Built:
+def build(documents: Sequence[Document], embedder: Embedder, size: int = SIZE) -> Built:
     """Build the tree bottom-up until a level has no more than `size` nodes."""
     if size < 2:
         raise BadInput(f"a summary has at least two documents under it, not {size}.")
     read = mentions([document.text for document in documents])
     store = flat_store(documents)
     vectors = embedder.embed([document.text for document in documents])
-    level = [(document.id, document.text, [place]) for place, document in enumerate(documents)]
+    level = [(document.id, [place]) for place, document in enumerate(documents)]
     levels: list[int] = []
     while len(level) > size:
-        means = np.stack([_unit(vectors[under].mean(axis=0)) for _, _, under in level])
-        above: list[tuple[str, str, list[int]]] = []
+        means = np.stack([_unit(vectors[under].mean(axis=0)) for _, under in level])
+        above: list[tuple[str, list[int]]] = []
         for group in clusters(means, size):
             nodes = [level[place] for place in group]
-            under = [place for _, _, places in nodes for place in places]
-            if write:
-                text = write(prompt(text for _, text, _ in nodes))
-            else:
-                text = sentence(central(read[place].entities for place in under), len(under))
-            id = store.add(text)
-            store.link(id, [id for id, _, _ in nodes])
-            above.append((id, text, under))
+            under = [place for _, places in nodes for place in places]
+            id = store.add(sentence(central(read[place].entities for place in under), len(under)))
+            store.link(id, [id for id, _ in nodes])
+            above.append((id, under))
         level = above
         levels.append(len(level))
     return Built(store, notes={"levels": levels})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kbgym import environment
 from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, raptor
 from kbgym.baselines.arm import Arm, Built, Given
-from kbgym.baselines.flat import WordEngine
 from kbgym.errors import BadInput
 from kbgym.search.choice import engine_of
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick, default_embedder
+from kbgym.search.engine import Engine
+from kbgym.search.hybrid import SearchKind
+from kbgym.search.ranking import Spread
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
@@ -77,12 +78,15 @@ def build_arm(name: str, world: World, embedder: Callable[[], Embedder] = defaul
     return arm_named(name).build(Given(world.documents, world.facts, embedder, seed))
 
 
-def engine_for_arm(name: str, store: Store, embedder: Embedder, tick: Tick | None = None) -> environment.Engine:
+def engine_for_arm(
+    name: str,
+    store: Store,
+    embedder: Embedder,
+    tick: Tick | None = None,
+    search: SearchKind = "vectors",
+    spread: Spread | None = None,
+) -> Engine:
     """What an arm's store is searched with, every document of it loaded."""
     texts = ((record.id, record.text) for record in store)
-    if arm_named(name).engine == "words":
-        words = WordEngine()
-        words.load(texts)
-        return words
     cached = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
-    return engine_of(texts, cached, tick)
+    return engine_of(texts, cached, tick, arm_named(name).engine or search, spread)

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from kbgym.baselines.entities import DATE, NAME, Entity
 
 MOST_NAMES = 12
-MOST_PROMPT = 24_000  # characters of member sentences handed to a writer that is a model
 
 
 def central(mentioned: Iterable[Sequence[Entity]]) -> list[Entity]:
@@ -34,15 +33,3 @@ def sentence(entities: Sequence[Entity], documents: int) -> str:
 
 def _phrase(entity: Entity) -> str:
     return entity.name if entity.kind in (NAME, DATE) else f"{entity.name} ({entity.kind})"
-
-
-def prompt(texts: Iterable[str]) -> str:
-    """The sentences of a group as one text for a writer, cut at a whole sentence."""
-    lines: list[str] = []
-    size = 0
-    for text in texts:
-        size += len(text) + 1
-        if size > MOST_PROMPT:
-            break
-        lines.append(text)
-    return "\n".join(lines)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
-from kbgym.cli.common import emit, output_options
-from kbgym.online.agenda_follower import Desk, Item
-from kbgym.trace.place import open_place, shown
+from kbgym.artefact import open
+from kbgym.cli.common import Printed, verb
+from kbgym.online.agenda_follower import AgendaFollower, Item
+from kbgym.trace.listeners import replaying
 
 _WORDS = {
     "changed": "its facts changed",
@@ -17,10 +17,9 @@ _WORDS = {
 }
 
 
-@click.command("agenda")
+@verb("agenda")
 @click.argument("place", metavar="STORE")
-@output_options
-def command(place: str, as_json: bool, quiet: bool) -> None:
+def command(place: str) -> Printed:
     """What a STORE's trace says is worth doing: indexes whose facts changed or that are unfinished, keys that questions
     named and nobody indexed, and their siblings. Best first.
 
@@ -28,12 +27,12 @@ def command(place: str, as_json: bool, quiet: bool) -> None:
     Example:
       kbgym agenda runs/first
     """
-    folder, desk = open_place(place), Desk()
-    store = folder.store(watch=desk)
-    items = desk.items(store)
+    desk = AgendaFollower()
+    with open(place) as opened:
+        items = desk.items(opened.place.store(watch=replaying([desk])))
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
-    text = "\n".join(_line(item) for item in items) or f"{shown(place)}: nothing is open."
-    emit({"items": msgspec.to_builtins(items), "counts": counts}, as_json, quiet, text)
+    text = "\n".join(_line(item) for item in items) or f"{opened.name}: nothing is open."
+    return {"items": items, "counts": counts}, text
 
 
 def _line(item: Item) -> str:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.health import Health, Suspect, advice, health
-from kbgym.cli.common import emit, output_options
+from kbgym.artefact import open
+from kbgym.cli.common import Printed, verb
 from kbgym.cli.main import VERBS
 from kbgym.errors import BadInput
 from kbgym.trace.folder import imported
-from kbgym.trace.place import Place, open_place, shown
-from kbgym.worlds.world import Document, World
+from kbgym.trace.place import Place
+from kbgym.worlds.world import Document
 
 SHOWN = 3
 
 
-@click.command("audit")
+@verb("audit")
 @click.argument("place", metavar="STORE")
-@click.option("--world", "world_folder", type=click.Path(path_type=Path), help="The world of the store.  [a run's own]")
-@output_options
-def command(place: str, world_folder: Path | None, as_json: bool, quiet: bool) -> None:
+@click.option("--world", type=click.Path(path_type=Path), help="The world of the store.  [a run's own]")
+def command(place: str, world: Path | None) -> Printed:
     """Say how healthy a STORE is: coverage, what its indexes are worth, what is broken, what to do next.
 
     Indexes are scored where the world knows its facts; elsewhere links are only suspected, and the text says so.
@@ -35,41 +33,35 @@ def command(place: str, world_folder: Path | None, as_json: bool, quiet: bool) -
       kbgym audit runs/first
       kbgym audit stores/b3 --world worlds/w0 --json
     """
-    folder = open_place(place)
-    began = _originals(folder)
-    world = _world(folder, world_folder, began)
-    found = health(folder.store(), world, tuple(began))
-    emit(as_values(found, shown(place)), as_json, quiet, "\n".join(_screen(found, shown(place), began)))
+    with open(place, world) as opened:
+        began = _originals(opened.place)
+        if opened.world is not None:
+            known = {document.id for document in opened.world.documents}
+            initial = {origin for record in opened.place.initial for origin in record.origins}
+            strangers = (origin for origin in began if origin not in known and (world or origin in initial))
+            if (stranger := next(strangers, None)) is not None:
+                folder = world or opened.folder
+                raise BadInput(f"{folder} is not the world of {opened.name}: it has no document {stranger!r}.")
+        found = health(opened.store, opened.world, tuple(began))
+    proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advice(found, opened.name)]
+    return as_values(found, proposals), "\n".join(_screen(found, opened.name, began, proposals))
 
 
-def _originals(folder: Place) -> dict[str, str]:
+def _originals(place: Place) -> dict[str, str]:
     """The originals a store stands for: those it began with, as imports changed them. A withdrawn one is not lost."""
-    began = [Document(origin, record.text) for record in folder.initial for origin in record.origins]
-    upto = [event for event in folder.events if folder.at is None or getattr(event, "iteration", 0) <= folder.at]
+    began = [Document(origin, record.text) for record in place.initial for origin in record.origins]
+    upto = [event for event in place.events if place.at is None or getattr(event, "iteration", 0) <= place.at]
     return {id: document.text for id, document in imported(began, upto).items()}
 
 
-def _world(folder: Place, given: Path | None, began: Collection[str]) -> World | None:
-    """The world named, else the one in the run, else the folder itself where it is a world."""
-    places = [given] if given else [folder.folder / "world", folder.folder] if folder.folder else []
-    place = next((one for one in places if given or (one / "documents.jsonl").is_file()), None)
-    if place is None:
-        return None
-    world = World.load(place)
-    known = {document.id for document in world.documents}
-    initial = {origin for record in folder.initial for origin in record.origins}
-    stranger = next((origin for origin in began if origin not in known and (given or origin in initial)), None)
-    if stranger is not None:
-        raise BadInput(f"{place} is not the world of {folder.name}: it has no document {stranger!r}.")
-    return world
-
-
-def as_values(found: Health, place: str) -> dict[str, Any]:
-    """The result as plain JSON values; `precision` and `recall` are null where the world has no facts."""
+def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
+    """The result as JSON has it; `precision` and `recall` are null where the world has no facts."""
     audit, total = found.audit, found.audit.total
+    same = ("links", "duplicates", "same_texts", "same_keys", "lost", "incomplete", "biggest", "ledger")
     return {
+        **{name: getattr(found, name) for name in same},
         "coverage": found.coverage.direct,
-        "readings": msgspec.to_builtins(found.coverage),
+        "readings": found.coverage,
         "resolved": audit.resolved,
         "genuine": audit.count("genuine"),
         "stubs": audit.count("stub"),
@@ -77,28 +69,15 @@ def as_values(found: Health, place: str) -> dict[str, Any]:
         "other": audit.count("other"),
         "precision": total.precision if total else None,
         "recall": total.recall if total else None,
-        "kinds": [msgspec.to_builtins(row) for row in audit.table],
-        "links": found.links,
-        "suspected_links": [msgspec.to_builtins(suspect) for suspect in found.suspects],
+        "kinds": audit.table,
+        "suspected_links": found.suspects,
         "orphans": found.ledger.orphans,
-        "duplicates": found.duplicates,
-        "same_texts": [list(group) for group in found.same_texts],
-        "same_keys": [list(group) for group in found.same_keys],
         "lost_origins": found.ledger.lost_origins,
-        "lost": list(found.lost),
-        "incomplete": [_plain(index) for index in found.incomplete],
-        "biggest": [_plain(index) for index in found.biggest],
-        "ledger": msgspec.to_builtins(found.ledger),
-        "next": [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advice(found, place)],
+        "next": proposals,
     }
 
 
-def _plain(index: Index) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(index)
-    return plain
-
-
-def _screen(found: Health, place: str, began: dict[str, str]) -> list[str]:
+def _screen(found: Health, place: str, began: dict[str, str], proposals: list[str]) -> list[str]:
     counts, audit = found.ledger, found.audit
     lines = [
         f"{place}: {counts.documents:,} documents ({counts.authored:,} authored, {counts.edited:,} edited), "
@@ -117,7 +96,6 @@ def _screen(found: Health, place: str, began: dict[str, str]) -> list[str]:
     lines += ["", *_quality(audit)]
     lines += _links("wrong links" if audit.resolved else "suspected links", found.suspects)
     lines += _incomplete(found.incomplete, began)
-    proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advice(found, place)]
     return [*lines, "", "What to do next:", *(f"- {line}" for line in proposals or ["Nothing: all is in order."])]
 
 

@@ -6,26 +6,26 @@ import time
 from pathlib import Path
 
 import click
-import msgspec
 
 from kbgym.analysis.coverage import coverage
+from kbgym.artefact.parts import embedder_named
 from kbgym.baselines import ARMS, arm_named, build_arm
 from kbgym.canonical import pretty
-from kbgym.cli.common import emit, output_options
-from kbgym.protocol.session import embedder_named
+from kbgym.cli.common import Printed, verb
+from kbgym.search.choice import search_named
 from kbgym.trace.copying import save_store
 from kbgym.trace.place import shown
+from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World
 
 
-@click.command("baseline", epilog="\b\nArms:\n" + "\n".join(f"  {a.name:13} {a.description}" for a in ARMS.values()))
+@verb("baseline", epilog="\b\nArms:\n" + "\n".join(f"  {a.name:13} {a.description}" for a in ARMS.values()))
 @click.argument("arm")
-@click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="Whose documents.")
+@click.option("--world", "folder", required=True, type=click.Path(path_type=Path), help="Whose documents.")
 @click.option("--out", required=True, metavar="STORE", help="The folder or postgresql:// URL to write.")
 @click.option("--seed", default=0, show_default=True, help="Decides ties where an arm has any (graphrag).")
 @click.option("--embedder", default="", help="What raptor clusters with.  [default: all-MiniLM-L6-v2]")
-@output_options
-def command(arm: str, world_folder: Path, out: str, seed: int, embedder: str, as_json: bool, quiet: bool) -> None:
+def command(arm: str, folder: Path, out: str, seed: int, embedder: str) -> Printed:
     """Build the store of one ARM from a world's documents: no question, no gold, no model.
 
     The folder holds records.jsonl, and arm.json with the arm's name, its engine and what it noted.
@@ -36,11 +36,17 @@ def command(arm: str, world_folder: Path, out: str, seed: int, embedder: str, as
       kbgym exam stores/b3 --world worlds/people --set test_in
     """
     chosen = arm_named(arm)
-    world = World.load(world_folder)
+    world = World.load(folder)
     started = time.perf_counter()
     built = build_arm(arm, world, lambda: embedder_named(embedder), seed)
     seconds = time.perf_counter() - started
-    about = {"arm": arm, "engine": chosen.engine, "seed": seed, "tokens": built.tokens, "notes": built.notes}
+    about = {
+        "arm": arm,
+        "engine": chosen.engine or search_named(search_of(world)),
+        "seed": seed,
+        "tokens": built.tokens,
+        "notes": built.notes,
+    }
     save_store(built.store, out, pretty({**about, "world": world.hash}))
     share = coverage(built.store).direct
     authored = sum(record.flag == "authored" for record in built.store)
@@ -56,4 +62,4 @@ def command(arm: str, world_folder: Path, out: str, seed: int, embedder: str, as
         f"{shown(out)}: {chosen.label}, {len(built.store):,} documents ({authored:,} of them written by the arm) and "
         f"{built.store.links:,} links, covering {share:.1%} of the originals; built in {seconds:.1f} s."
     )
-    emit(msgspec.to_builtins(result), as_json, quiet, text)
+    return result, text

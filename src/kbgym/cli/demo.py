@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,19 +11,17 @@ from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import Comparison, compare, table
 from kbgym.analysis.report import write_report
 from kbgym.analysis.stats import excludes
-from kbgym.canonical import read_lines
-from kbgym.cli.common import emit, output_options, progress
-from kbgym.cli.exam import probe_run
-from kbgym.cli.train import train_run
-from kbgym.protocol.exam import Row, examine
+from kbgym.artefact import Artefact, teach, trainer_for
+from kbgym.artefact.parts import agents_named
+from kbgym.cli.common import Printed, progress, verb
+from kbgym.protocol.exam import Row
+from kbgym.protocol.probe import probe_run
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for, question_set
 from kbgym.store import Store, ledger
-from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 
 
-@click.command("demo")
+@verb("demo")
 @click.option("--out", default="runs/demo", show_default=True, type=click.Path(path_type=Path), help="The run folder.")
 @click.option("--people", default=500, show_default=True, help="How many people the world has.")
 @click.option("--seed", default=0, show_default=True, help="Which world.")
@@ -31,18 +29,7 @@ from kbgym.worlds.people import generate
 @click.option("--epochs", default=2, show_default=True, help="How often each is asked.")
 @click.option("--n", default=34, show_default=True, help="Exam questions a group.")
 @click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
-@output_options
-def command(
-    out: Path,
-    people: int,
-    seed: int,
-    questions: int,
-    epochs: int,
-    n: int,
-    embedder: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Printed:
     """Train a store and prove what it gained, offline, with the reference agents.
 
     Makes a world, trains on 100 questions twice, then examines the flat and the trained store on questions of four
@@ -52,44 +39,36 @@ def command(
     Example:
       kbgym demo --out runs/demo
     """
-    silent = quiet or as_json
-    settings = Settings(seed=seed, questions=questions, epochs=epochs, embedder=embedder)
+    settings = Settings(seed=seed, **flags)
     run = Run.open_or_create(out, generate(people, seed), settings)
-    trainer = train_run(run, settings, silent)
-    probe = probe_run(run, n)
-    flat, trained = StoreFolder(run.folder).store(0), trainer.store
-    groups: dict[str, Comparison] = {}
-    for store, arm in ((flat, "flat"), (trained, "trained")):
-        _examine(run, store, arm, list(probe.groups), settings, silent)
-    for name in probe.groups:
-        groups[name] = compare(_rows(run, "trained", name), _rows(run, "flat", name))
-    counted, share = ledger(trained), coverage(trained).direct
-    page = write_report(out)
+    with progress("embedding") as tick:
+        trainer = trainer_for(run, agents_named(settings), tick=tick)
+    with progress("training") as tick:
+        teach(trainer, tick)
+    names = list(probe_run(run, n).groups)
+    flat, trained = (_examined(run, arm, at, names) for arm, at in (("flat", "@0"), ("trained", "")))
+    groups = {name: compare(trained[name], flat[name]) for name in names}
     result = {
         "run": str(out),
-        "report": str(page),
+        "report": str(write_report(out)),
         "agent": settings.reader,
         "seed": seed,
         "groups": {name: _plain(comparison) for name, comparison in groups.items()},
-        "coverage": round(share, 4),
-        "links": counted.links,
+        "coverage": round(coverage(trainer.store).direct, 4),
+        "links": trainer.store.links,
     }
-    emit(result, as_json, quiet, _screen(out, settings, people, groups, share, trained))
+    return result, _screen(out, settings, people, groups, trainer.store)
 
 
-def _examine(run: Run, store: Store, arm: str, names: list[str], settings: Settings, silent: bool) -> None:
-    with progress("embedding", silent) as tick:
-        engine = engine_for(store, embedder_named(settings.embedder), tick)
-    reader = agents_named(settings).reader
+def _examined(run: Run, arm: str, at: str, names: list[str]) -> dict[str, list[Row]]:
+    opened, rows = Artefact(f"{run.folder}{at}"), {}
+    with progress("embedding") as tick:
+        opened.embedded(tick)
     for name in names:
-        questions = question_set(name, run.world, run)
-        with progress(f"exam {arm}, {name}", silent) as tick:
+        with progress(f"exam {arm}, {name}") as tick:
             path = run.exam_path(f"{arm}-{name}")
-            asyncio.run(examine(store.copy(), engine, questions, reader, path, tick=tick))
-
-
-def _rows(run: Run, arm: str, name: str) -> list[Row]:
-    return list(read_lines(run.exam_path(f"{arm}-{name}"), Row))
+            rows[name] = opened.examine(run.settings.reader, name, out=path, tick=tick).rows
+    return rows
 
 
 def _plain(comparison: Comparison) -> dict[str, float]:
@@ -103,10 +82,8 @@ def _plain(comparison: Comparison) -> dict[str, float]:
     }
 
 
-def _screen(
-    out: Path, settings: Settings, people: int, groups: dict[str, Comparison], share: float, store: Store
-) -> str:
-    counted = ledger(store)
+def _screen(out: Path, settings: Settings, people: int, groups: dict[str, Comparison], trained: Store) -> str:
+    counted, share = ledger(trained), coverage(trained).direct
     best = groups["trained"]
     saved = 1 - best.rho.value
     sure = "The interval excludes 1" if excludes(best.rho, 1.0) else "The interval includes 1"

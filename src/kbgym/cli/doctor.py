@@ -76,7 +76,7 @@ _QUESTIONS = (
 _CURATED = (1, 6)
 
 
-class Check(msgspec.Struct, frozen=True):
+class DoctorCheck(msgspec.Struct, frozen=True):
     """One thing looked at. Only a `needed` one decides whether the agent can play."""
 
     name: str
@@ -88,20 +88,16 @@ class Check(msgspec.Struct, frozen=True):
 class Timed:
     """A provider that notes how long each request took."""
 
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-        self.where = provider.where
-        self.seconds: list[float] = []
+    def __init__(self, provider: Provider, seconds: list[float]) -> None:
+        self.where, self.close = provider.where, provider.close
+        self._provider, self._seconds = provider, seconds
 
     async def send(self, request: Request) -> Reply:
         began = time.perf_counter()
         try:
             return await self._provider.send(request)
         finally:
-            self.seconds.append(time.perf_counter() - began)
-
-    async def close(self) -> None:
-        await self._provider.close()
+            self._seconds.append(time.perf_counter() - began)
 
 
 @click.command("doctor")
@@ -115,17 +111,7 @@ class Timed:
 @click.option("--max-cost", type=float, help="Stop at this many dollars.")
 @click.option("--max-tokens", default=400_000, show_default=True, help="Stop at this many tokens.")
 @output_options
-def command(
-    agent: str,
-    judge: str | None,
-    base_url: str | None,
-    concurrency: int,
-    timeout: float,
-    max_cost: float | None,
-    max_tokens: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def command(agent: str, judge: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Check an agent: key, endpoint, ten short passes, malformed calls, latency, price, judge.
 
     \b
@@ -133,10 +119,7 @@ def command(
       kbgym doctor --agent llm:openai/gpt-5-mini-2025-08-07
       kbgym doctor --agent llm:local/qwen3 --base-url http://127.0.0.1:8080/v1
     """
-    options = Options(
-        base_url=base_url, concurrency=concurrency, timeout=timeout, max_cost=max_cost, max_tokens=max_tokens
-    )
-    result = asyncio.run(examine_agent(agent, judge, options, quiet or as_json))
+    result = asyncio.run(examine_agent(agent, judge, Options(**options), quiet or as_json))
     emit(result, as_json, quiet, _screen(result))
     if not result["ok"]:
         failed = ", ".join(check.name for check in result["checks"] if check.needed and not check.ok)
@@ -145,10 +128,10 @@ def command(
 
 async def examine_agent(name: str, judge: str | None, options: Options, quiet: bool) -> dict[str, Any]:
     """Everything `doctor` finds out, as its JSON says it."""
-    checks: list[Check] = []
+    checks: list[DoctorCheck] = []
     passes: list[Transcript] = []
     reader: Agent | None = None
-    timed = Timed(_Nowhere())
+    where, seconds = "", list[float]()
     # Enough to get past a hiccup; a model that needs more patience will not be pleasant to run.
     models = Models(options, Retry(attempts=6, total=120.0))
     prices = Prices("local", name)
@@ -157,16 +140,17 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
         if isinstance(reader, LLMAgent):
             prices = reader.client.prices
             if reader.client.provider is not None:
-                reader.client.provider = timed = Timed(reader.client.provider)
+                where = reader.client.provider.where
+                reader.client.provider = Timed(reader.client.provider, seconds)
         with progress("doctor", quiet) as tick:
             passes = await _episodes(reader, curator, tick)
-        checks += [Check("reached", True, timed.where)] if timed.where else []
+        checks += [DoctorCheck("reached", True, where)] if where else []
         checks.append(_played(passes))
         if isinstance(reader, LLMAgent):
             checks.append(_well_formed(reader.client.usage))
             checks.append(await _judged(models, judge or name, needed=judge is not None))
     except KbgymError as error:
-        checks.append(Check("reached", False, str(error)))
+        checks.append(DoctorCheck("reached", False, str(error)))
     finally:
         await models.close()
     usage = reader.client.usage if isinstance(reader, LLMAgent) else Usage()
@@ -174,7 +158,7 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
         "ok": bool(checks) and all(check.ok for check in checks if check.needed),
         "agent": name,
         "malformed_rate": round(usage.malformed_rate, 4),
-        "latency": _latency(timed.seconds),
+        "latency": _latency(seconds),
         "price": _price(prices, models.budget.spent, name),
         "checks": checks,
         "usage": msgspec.to_builtins(usage),
@@ -183,18 +167,6 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
 
 def _agent(models: Models, name: str, role: Role) -> Agent:
     return LLMAgent(models, name, role) if is_model(name) else make_agent(name, role)
-
-
-class _Nowhere:
-    """Stands where an agent has no provider."""
-
-    where = ""
-
-    async def send(self, request: Request) -> Reply:
-        raise AssertionError("there is nobody to ask")
-
-    async def close(self) -> None:
-        return
 
 
 # -- the ten passes -------------------------------------------------------------------------------------------------
@@ -232,10 +204,11 @@ async def _episodes(reader: Agent, curator: Agent, tick: Any) -> list[Transcript
         return [task.result() for task in tasks]
 
     forward = await side_by_side([one(reader, "reader", Forward(question)) for question, _ in _QUESTIONS])
-    tasks = []
-    for number in _CURATED:
-        question, gold = _QUESTIONS[number]
-        tasks.append(Backward(question, forward[number].turns, (gold,), *_graded(forward[number], gold)))
+    tasks = [
+        Backward(question, forward[number].turns, (gold,), *_graded(forward[number], gold))
+        for number in _CURATED
+        for question, gold in [_QUESTIONS[number]]
+    ]
     return forward + await side_by_side([one(curator, "curator", task) for task in tasks])
 
 
@@ -249,38 +222,33 @@ def _graded(forward: Transcript, gold: str) -> tuple[float, Any]:
 # -- what they show -------------------------------------------------------------------------------------------------
 
 
-def _played(passes: list[Transcript]) -> Check:
+def _played(passes: list[Transcript]) -> DoctorCheck:
     failures = [transcript.failure for transcript in passes if transcript.outcome == "agent_failed"]
     answers = zip(passes, _QUESTIONS, strict=False)
     right = sum(_graded(transcript, gold)[0] == 1.0 for transcript, (_, gold) in answers)
     detail = f"{len(passes) - len(failures)} of {len(passes)} played to their end, {right} of {len(_QUESTIONS)} right"
-    return Check("passes", len(failures) <= WORST_FAILED, f"{detail}; {failures[0]}" if failures else detail)
+    return DoctorCheck("passes", len(failures) <= WORST_FAILED, f"{detail}; {failures[0]}" if failures else detail)
 
 
-def _well_formed(usage: Usage) -> Check:
+def _well_formed(usage: Usage) -> DoctorCheck:
     ways = ", ".join(dict.fromkeys(sent.way for sent in usage.sent))
     refused = ", ".join(dict.fromkeys(name for sent in usage.sent for name in sent.refused))
     detail = f"{usage.malformed} of {usage.requests} replies malformed (asked for by {ways or 'nothing'}"
     detail += f"; refused settings: {refused})" if refused else ")"
-    return Check("tool calls", usage.malformed_rate <= WORST_RATE, detail)
+    return DoctorCheck("tool calls", usage.malformed_rate <= WORST_RATE, detail)
 
 
-async def _judged(models: Models, name: str, needed: bool) -> Check:
+async def _judged(models: Models, name: str, needed: bool) -> DoctorCheck:
     try:
         await LLMJudge(models, name).self_test()
     except KbgymError as error:
-        return Check("judge", False, str(error), needed)
-    return Check("judge", True, "tells a duplicate from a difference", needed)
+        return DoctorCheck("judge", False, str(error), needed)
+    return DoctorCheck("judge", True, "tells a duplicate from a difference", needed)
 
 
 def _latency(seconds: list[float]) -> dict[str, float]:
-    if not seconds:
-        return {"median": 0.0, "worst": 0.0, "requests": 0}
-    return {
-        "median": round(statistics.median(seconds), 4),
-        "worst": round(max(seconds), 4),
-        "requests": len(seconds),
-    }
+    median, worst = (statistics.median(seconds), max(seconds)) if seconds else (0.0, 0.0)
+    return {"median": round(median, 4), "worst": round(worst, 4), "requests": len(seconds)}
 
 
 def _price(prices: Prices, spent: Usage, name: str) -> dict[str, Any]:
@@ -311,6 +279,3 @@ def _screen(result: dict[str, Any]) -> str:
         f"{money(price['exam_100'])}, 100 training questions about {money(price['train_100'])} ({price['basis']})"
     )
     return "\n".join(lines)
-
-
-__all__ = ["command", "examine_agent", "small_store"]

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from kbgym.cli.common import flags
 from kbgym.experiment.engines import NAMES, Name, WorkEngine, check, opened
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def engine_options(command: F) -> F:
-    """Add the flags of verbs whose work can be spread."""
-    for option in (
-        click.option("--address", help="Ray's cluster: auto or ray://HOST:PORT.  [default: one started here]"),
-        click.option("--workers", type=click.IntRange(min=1), help="Ray's workers.  [default: as many as cores]"),
-        click.option("--engine", type=click.Choice(NAMES), default="local", show_default=True, help="Where to work."),
-    ):
-        command = option(command)
-    return command
+engine_options = flags(
+    click.option("--engine", type=click.Choice(NAMES), default="local", show_default=True, help="Where to work."),
+    click.option("--workers", type=click.IntRange(min=1), help="Ray's workers.  [default: as many as cores]"),
+    click.option("--address", help="Ray's cluster: auto or ray://HOST:PORT.  [default: one started here]"),
+)
 
 
 class Where:
     """The flags as values."""
 
-    def __init__(self, flags: dict[str, Any]) -> None:
+    def __init__(self, given: dict[str, Any]) -> None:
         """Take this module's flags out of all the flags of a verb."""
-        self.name: Name = flags.pop("engine")
-        self._workers: int | None = flags.pop("workers")
-        self._address: str | None = flags.pop("address")
+        self.name: Name = given.pop("engine")
+        self._workers: int | None = given.pop("workers")
+        self._address: str | None = given.pop("address")
         check(self.name, self._workers, self._address)
 
     @property

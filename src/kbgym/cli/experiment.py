@@ -12,18 +12,23 @@ from typing import Any
 import click
 import msgspec
 
+from kbgym.agents.trust import allowed
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
+from kbgym.artefact.parts import embedder_named
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
-from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.engines import Where, engine_options
+from kbgym.cli.exam import how_many
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import (
+    FILE,
     VALUES,
     Kind,
     Plan,
     Prepared,
     open_experiment,
+    read_plan,
     run_seed,
     seed_folder,
     snapshots,
@@ -33,8 +38,7 @@ from kbgym.experiment.parts import run_parts
 from kbgym.protocol.no_store import ARM as NO_STORE
 from kbgym.protocol.no_store import is_public
 from kbgym.protocol.run import Settings
-from kbgym.protocol.session import embedder_named
-from kbgym.worlds.truth import truth_of
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
@@ -45,7 +49,7 @@ def command() -> None:
     """Run experiments over arms, question groups and seeds."""
 
 
-@command.command("run")
+@verb("run", command)
 @click.argument("kind", type=click.Choice(["paper", "ablation"]))
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume."
@@ -62,29 +66,12 @@ def command() -> None:
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
+@click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
 @click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
 @engine_options
-@output_options
 def run_command(
-    kind: Kind,
-    out: Path,
-    seeds: str,
-    arms: str | None,
-    strategy: str,
-    vary: str,
-    values: str | None,
-    size: str,
-    questions: int,
-    epochs: int,
-    agent: str,
-    people: int,
-    world_folder: Path | None,
-    jobs: int,
-    embedder: str,
-    as_json: bool,
-    quiet: bool,
-    **flags: Any,
-) -> None:
+    kind: Kind, out: Path, vary: str, people: int, world_folder: Path | None, jobs: int, **flags: Any
+) -> Printed:
     """Train and examine: `paper` is the paper's evaluation, `ablation` varies one thing of the training.
 
     An ablation varies the strategy, the budget of a backward pass (15, 30, 60), the training questions (25, 50, 100,
@@ -105,30 +92,33 @@ def run_command(
     where = Where(flags)
     if jobs > 1 and not where.is_here:
         raise BadInput("--jobs is for --engine local; with --engine ray say --workers.")
-    if size != "all" and not size.isdigit():
-        raise BadInput(f"--n takes a number or `all`, not {size!r}.")
-    named = _list(arms) if arms is not None else ARMS if kind == "paper" else ("flat", "hipporag")
+    n, given = how_many(flags["size"]), flags["arms"]
+    named = _list(given) if given is not None else ARMS if kind == "paper" else ("flat", "hipporag")
     for name in named:
         arm_named(name)
-    base = Settings(questions=questions, epochs=epochs, reader=agent, curator=agent, embedder=embedder)
+    chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
+    base = Settings(**chosen, reader=flags["agent"], curator=flags["agent"])
     world = World.load(world_folder) if world_folder else None
     plan = Plan(
         kind=kind,
-        trainings=trainings(kind, vary, _list(strategy), base, _values(vary, values, world)),
+        trainings=trainings(kind, vary, _list(flags["strategy"]), base, _values(vary, flags["values"], world)),
         arms=tuple(dict.fromkeys(("flat", *((NO_STORE,) if world and is_public(world) else ()), *named))),
-        seeds=numbers(seeds),
-        n=None if size == "all" else int(size),
+        seeds=numbers(flags["seeds"]),
+        n=n,
         people=0 if world else people,
         world=world.hash if world else "",
         vary=vary if kind == "ablation" else "",
-        touched=questions if kind == "ablation" and vary == "questions" else 0,
+        touched=base.questions if kind == "ablation" and vary == "questions" else 0,
     )
+    before = read_plan(out).trainings if (out / FILE).exists() else ()
+    names = (name for one in before for name in (one.settings.reader, one.settings.curator, one.settings.judge))
+    allowed(str(out), names, [flags["agent"]], flags["trust"])
     whole = open_experiment(out, plan)
     if world:
         for seed in whole.seeds:
             world.save(seed_folder(out, seed) / "world")
     started = time.perf_counter()
-    _run(out, whole, jobs, where, quiet or as_json)
+    _run(out, whole, jobs, where)
     seconds = time.perf_counter() - started
     result = {
         "experiment": str(out),
@@ -138,21 +128,18 @@ def run_command(
         "seconds": round(seconds, 1),
     }
     text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {seconds:.0f} s.\nNext: kbgym report {out}"
-    emit(result, as_json, quiet, text)
+    return result, text
 
 
-def _run(out: Path, plan: Plan, jobs: int, where: Where, quiet: bool) -> None:
+def _run(out: Path, plan: Plan, jobs: int, where: Where) -> None:
     """Seeds one after the other, or in processes of their own, or parts of them elsewhere; the bar counts exams."""
-    total = (
-        len(plan.seeds)
-        * 4
-        * (len(plan.arms) + sum(1 + len(snapshots(training.settings)) for training in plan.trainings))
-    )
+    stores = len(plan.arms) + sum(1 + len(snapshots(training.settings)) for training in plan.trainings)
+    total = len(plan.seeds) * 4 * stores
 
     def finished() -> int:
         return min(total, sum(len(list(seed_folder(out, seed).glob("exams/*.jsonl"))) for seed in plan.seeds))
 
-    with progress("exams", quiet) as tick:
+    with progress("exams") as tick:
         if not where.is_here:
             with where.opened() as workers:
                 run_parts(workers, out, plan, prepare, lambda note: tick(finished(), total, note))
@@ -173,10 +160,10 @@ def _run(out: Path, plan: Plan, jobs: int, where: Where, quiet: bool) -> None:
 
 
 def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
-    """An arm as an experiment wants it; here, because protocols do not know the baselines."""
+    """An arm as an experiment wants it; here, because an experiment does not know the audit."""
     vectors = embedder_named(embedder)
     built = build_arm(arm, world, lambda: vectors, seed)
-    truth = truth_of(world)
+    truth = kind_of(world).truth(world)
     correct = Auditor(built.store, truth).correct if truth else None
     shares = coverage(built.store, correct, world.questions)
     about = {

@@ -7,20 +7,19 @@ from collections.abc import Callable
 import click
 import msgspec
 
-from kbgym.cli.common import emit, output_options
+from kbgym.artefact import open
+from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput
 from kbgym.store import Record
-from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff, log
-from kbgym.trace.place import open_place, shown
+from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff
 
 # -- log --------------------------------------------------------------------------------------------------------------
 
 
-@click.command("log")
+@verb("log")
 @click.argument("place", metavar="STORE")
 @click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N iterations.")
-@output_options
-def log_command(place: str, limit: int | None, as_json: bool, quiet: bool) -> None:
+def log_command(place: str, limit: int | None) -> Printed:
     """What happened to a store, an iteration a line, oldest first.
 
     An iteration that a later rollback undid is marked with a cross.
@@ -30,14 +29,11 @@ def log_command(place: str, limit: int | None, as_json: bool, quiet: bool) -> No
       kbgym log runs/first
       kbgym log runs/first@57 --limit 10 --json
     """
-    folder = open_place(place)
-    entries = log(folder.events)
-    if folder.at is not None:
-        folder.store()  # says so when there is no such iteration
-        entries = [entry for entry in entries if entry.iteration <= folder.at]
+    with open(place) as opened:
+        entries = opened.log()
     listed = entries[-limit:] if limit else entries
-    text = "\n".join(_line(entry) for entry in listed) or f"{shown(place)} has no history yet."
-    emit({"iterations": listed, "total": len(entries)}, as_json, quiet, text)
+    text = "\n".join(_line(entry) for entry in listed) or f"{opened.name} has no history yet."
+    return {"iterations": listed, "total": len(entries)}, text
 
 
 def _line(entry: Entry) -> str:
@@ -56,11 +52,10 @@ def _line(entry: Entry) -> str:
 # -- diff -------------------------------------------------------------------------------------------------------------
 
 
-@click.command("diff")
+@verb("diff")
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
-@output_options
-def diff_command(before: str, after: str, as_json: bool, quiet: bool) -> None:
+def diff_command(before: str, after: str) -> Printed:
     """What differs between two stores, or between two iterations of one.
 
     \b
@@ -68,17 +63,18 @@ def diff_command(before: str, after: str, as_json: bool, quiet: bool) -> None:
       kbgym diff runs/first@0 runs/first
       kbgym diff stores/graphrag runs/first@57 --json
     """
-    one, other = open_place(before).store(), open_place(after).store()
+    with open(before) as left, open(after) as right:
+        one, other = left.store, right.store
     difference = diff(one, other)
 
     def name(id: str) -> str:
         text = other[id].text if id in other else one[id].text if id in one else ""
         return f"[{id}] {text}"
 
-    emit(msgspec.to_builtins(difference), as_json, quiet, _differences(difference, name))
+    return msgspec.to_builtins(difference), _differences(difference, name)
 
 
-def _differences(difference: Difference, name: Callable[[str], str]) -> str:
+def _differences(difference: Difference, name: Callable[[str], str]) -> list[str]:
     lines = [f"+ {_document(record)}" for record in difference.added]
     lines += [f"- {_document(record)}" for record in difference.removed]
     for change in difference.edited:
@@ -88,12 +84,12 @@ def _differences(difference: Difference, name: Callable[[str], str]) -> str:
     lines += [f"~ the links of {name(id)} stand in another order" for id in difference.reordered]
     lines += [f"~ the provenance of {name(id)} differs" for id in difference.provenance]
     if not lines:
-        return "The two stores are the same."
+        return ["The two stores are the same."]
     counts = (
         f"{len(difference.added)} documents added, {len(difference.removed)} removed, {len(difference.edited)} edited;"
         f" {len(difference.links_added)} links added, {len(difference.links_removed)} removed."
     )
-    return "\n".join([*lines, counts])
+    return [*lines, counts]
 
 
 def _document(record: Record) -> str:
@@ -103,11 +99,10 @@ def _document(record: Record) -> str:
 # -- blame ------------------------------------------------------------------------------------------------------------
 
 
-@click.command("blame")
+@verb("blame")
 @click.argument("place", metavar="STORE")
 @click.argument("document", metavar="DOC")
-@output_options
-def blame_command(place: str, document: str, as_json: bool, quiet: bool) -> None:
+def blame_command(place: str, document: str) -> Printed:
     """Which question and step wrote a document, changed it, and added each of its links.
 
     What was rolled back is left out.
@@ -116,14 +111,14 @@ def blame_command(place: str, document: str, as_json: bool, quiet: bool) -> None
     Example:
       kbgym blame runs/first n12
     """
-    folder = open_place(place)
-    found = blame(folder.initial.copy, folder.events, document, folder.at)
-    origins = found.record.origins if found.record else ()
-    spans = folder.sources((document, *origins))
+    with open(place) as opened:
+        found = blame(opened.place.initial.copy, opened.events, document, opened.at)
+        origins = found.record.origins if found.record else ()
+        spans = opened.sources((document, *origins))
     result = {**msgspec.to_builtins(found), "sources": msgspec.to_builtins(spans)}
     lines = _blamed(found)
     lines += [f"  {id} stands in {span.file}, characters {span.start} to {span.end}." for id, span in spans.items()]
-    emit(result, as_json, quiet, "\n".join(lines))
+    return result, "\n".join(lines)
 
 
 def _blamed(found: Blame) -> list[str]:
@@ -135,7 +130,7 @@ def _blamed(found: Blame) -> list[str]:
         lines.append(f"  {len(found.links)} links:" if found.links else "  It links to nothing.")
     for link in found.links:
         by = f"added by {_author(link.by)}" if link.by else "stood in the initial store"
-        lines.append(f"    -> [{link.target}] {link.text}\n       {by}")
+        lines += [f"    -> [{link.target}] {link.text}", f"       {by}"]
     return lines
 
 
@@ -164,12 +159,11 @@ def _author(author: Author) -> str:
 # -- rollback ---------------------------------------------------------------------------------------------------------
 
 
-@click.command("rollback")
+@verb("rollback")
 @click.argument("place", metavar="STORE")
 @click.option("--to", type=int, required=True, metavar="N", help="The iteration to return to; 0 is the beginning.")
 @click.option("--reason", default="", help="Why; it is kept in the trace.")
-@output_options
-def rollback_command(place: str, to: int, reason: str, as_json: bool, quiet: bool) -> None:
+def rollback_command(place: str, to: int, reason: str) -> Printed:
     """Return a store to an earlier iteration, keeping the history: a new event, never a rewrite.
 
     A rollback can itself be rolled back.
@@ -178,18 +172,13 @@ def rollback_command(place: str, to: int, reason: str, as_json: bool, quiet: boo
     Example:
       kbgym rollback runs/first --to 57 --reason "iteration 58 deleted a city"
     """
-    folder = open_place(place)
-    if folder.at is not None:
-        raise BadInput(f"{shown(place)} names an iteration; roll back the store itself, {folder.name}, with --to {to}.")
-    store = folder.rollback(to, reason)
-    iteration = folder.iteration
-    result = {
-        "iteration": iteration,
-        "to": to,
-        "documents": len(store),
-        "links": store.links,
-        "hash": store.fingerprint,
-    }
-    size = f"{len(store):,} documents, {store.links:,} links"
-    text = f"{shown(place)} is back at iteration {to}: {size} (now iteration {iteration})."
-    emit(result, as_json, quiet, text)
+    with open(place) as opened:
+        folder = opened.place
+        if folder.at is not None:
+            named = f"{opened.name} names an iteration"
+            raise BadInput(f"{named}; roll back the store itself, {folder.name}, with --to {to}.")
+        store = folder.rollback(to, reason)
+        size = {"documents": len(store), "links": store.links}
+        result = {"iteration": folder.iteration, "to": to, **size, "hash": store.fingerprint}
+    now = f"{len(store):,} documents, {store.links:,} links (now iteration {result['iteration']})"
+    return result, f"{opened.name} is back at iteration {to}: {now}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,13 +12,12 @@ import msgspec
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.import_report import result_of, text_of
 from kbgym.cli.spending import Spending, spending_options, with_spend
-from kbgym.corpus.build import Options
+from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.landing import reimport
 from kbgym.corpus.make import Made, load_old, make, replace_world
 from kbgym.corpus.rewrite import COMPLETION, Rewriter
 from kbgym.errors import BadInput
 from kbgym.llm.connect import is_model
-from kbgym.worlds.world import World
 
 
 @click.command("corpus")
@@ -40,6 +40,7 @@ from kbgym.worlds.world import World
     "--code", type=click.Choice(["skip", "keep"]), default="keep", show_default=True, help="Code blocks, one each."
 )
 @click.option("--language", default="en", show_default=True, help="What the texts are written in, for splitting.")
+@click.option("--about", default="", help="What the documents are, in a sentence or two, for a model's prompt.")
 @click.option("--seed", default=0, show_default=True, help="Decides the splits where the questions give none.")
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
 @click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
@@ -56,6 +57,7 @@ def command(
     follow: bool,
     code: Literal["skip", "keep"],
     language: str,
+    about: str,
     seed: int,
     update: bool,
     store: Path | None,
@@ -85,7 +87,7 @@ def command(
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")
     old = load_old(out) if update else None
-    options = Options(language, links, code, on_error, follow=follow, site=site)
+    options = ReadingOptions(language, links, code, on_error, follow=follow, site=site, about=about.strip())
 
     def write(made: Made) -> None:
         if old is None:
@@ -99,35 +101,16 @@ def command(
             tick(1, 1, f"writing {len(made.world.documents):,} documents")
             write(made)
     else:
-        made = _rewritten(paths, questions, options, seed, old, out, rewrite, spending, quiet or as_json)
+        if not is_model(rewrite):
+            raise BadInput(f"--rewrite takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {rewrite!r}.")
+        # The cassette lies beside the world: a world holds three files and no other.
+        cassette = out.with_name(f"{out.name}.rewrite.cassette.jsonl") if rewrite.startswith("llm:") else None
+        confirm = partial(spending.confirm_requests, rewrite, completion=COMPLETION)
+        with spending.models([rewrite], cassette) as models, progress("rewriting", quiet or as_json) as tick:
+            assert models is not None
+            rewriter = Rewriter(models, rewrite, spending.concurrency, confirm, with_spend(tick, models))
+            options = msgspec.structs.replace(options, rewriter=rewriter.name)
+            made = make(paths, questions, options, seed, old, rewrite=rewriter)
         write(made)
     followed = reimport(store, made.world) if store else None
     emit(result_of(made, followed), as_json, quiet, "\n".join(text_of(out, made, store, followed)))
-
-
-def _rewritten(
-    paths: tuple[Path, ...],
-    questions: Path | None,
-    options: Options,
-    seed: int,
-    old: World | None,
-    out: Path,
-    name: str,
-    spending: Spending,
-    quiet: bool,
-) -> Made:
-    """The same with a model's help. Its cassette lies beside the world: a world holds three files and no other."""
-    if not is_model(name):
-        raise BadInput(f"--rewrite takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {name!r}.")
-    cassette = out.with_name(f"{out.name}.rewrite.cassette.jsonl") if name.startswith("llm:") else None
-    with spending.models([name], cassette) as models, progress("rewriting", quiet) as tick:
-        assert models is not None
-        rewriter = Rewriter(
-            models,
-            name,
-            spending.concurrency,
-            lambda requests: spending.confirm_requests(name, requests, COMPLETION),
-            with_spend(tick, models),
-        )
-        options = msgspec.structs.replace(options, rewriter=rewriter.name)
-        return make(paths, questions, options, seed, old, rewrite=rewriter)

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 
-from kbgym.cli.common import emit, output_options
+from kbgym.cli.common import Printed, size_options, splits_of, verb, world_values
 from kbgym.errors import BadInput
 
 
-@click.command("phantomwiki")
+@verb("phantomwiki")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
 @click.option("--from", "source", type=click.Path(path_type=Path), help="An output folder of pw-generate, to import.")
 @click.option("--seed", type=int, help="The generator's seed.  [default: 1]")
 @click.option("--trees", type=int, help="How many family trees.  [default: 16]")
 @click.option("--per-type", type=int, help="Questions of each of the 8 types.  [default: 60]")
 @click.option("--disjoint-keys", is_flag=True, help="Draw the splits from the whole pools; no test key is trained on.")
-@click.option("--train", default=150, show_default=True, help="Training questions.")
-@click.option("--test-in", default=100, show_default=True, help="Test questions of the trained templates.")
-@click.option("--test-out", default=50, show_default=True, help="Test questions of the reserved templates.")
-@click.option("--eval-in", default=20, show_default=True, help="Evaluation questions of the trained templates.")
-@click.option("--eval-out", default=10, show_default=True, help="Evaluation questions of the reserved templates.")
-@output_options
+@size_options
 def command(
     out: Path,
     source: Path | None,
@@ -33,14 +26,8 @@ def command(
     trees: int | None,
     per_type: int | None,
     disjoint_keys: bool,
-    train: int,
-    test_in: int,
-    test_out: int,
-    eval_in: int,
-    eval_out: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+    **given: int,
+) -> Printed:
     """Make a world of PhantomWiki: its articles' sentences, its questions, whole pools and supports.
 
     Runs the official generator (phantom-wiki 1.0.3 with SWI-Prolog) at the paper's settings, or imports what it wrote
@@ -52,12 +39,12 @@ def command(
       kbgym import phantomwiki --out worlds/phantomwiki
       kbgym import phantomwiki --from pw-output --disjoint-keys --out worlds/phantomwiki-disjoint
     """
-    from kbgym.worlds.people import Sizes
     from kbgym.worlds.phantomwiki import RESERVED, build, leakage
     from kbgym.worlds.phantomwiki.generate import check, generate
+    from kbgym.worlds.splits import Sizes
 
-    sizes = Sizes(train, test_in, test_out, eval_in, eval_out)
-    if any(size < 0 for size in msgspec.structs.astuple(sizes)):
+    sizes = Sizes(**given)
+    if min(given.values()) < 0:
         raise BadInput("a split cannot have fewer than no questions.")
     if source is not None:
         if (seed, trees, per_type) != (None, None, None):
@@ -71,13 +58,9 @@ def command(
         check(*wanted, (shipped.articles, shipped.sentences, shipped.questions))
     world.save(out)
     shared = leakage(world)
-    splits = ", ".join(f"{name} {count}" for name, count in world.splits.items())
-    result: dict[str, Any] = {
-        "documents": len(world.documents),
-        "questions": len(world.questions),
-        "splits": world.splits,
-        "hash": world.hash,
-        "shipped": msgspec.to_builtins(shipped),
+    result = {
+        **world_values(world),
+        "shipped": shipped,
         "reserved": list(RESERVED),
         "disjoint_keys": disjoint_keys,
         "leakage": {
@@ -90,7 +73,7 @@ def command(
         [
             f"{out}: {shipped.articles} articles, {shipped.sentences:,} documents; {shipped.questions} shipped "
             f"questions ({shipped.distinct} distinct), all answered alike by our pools.",
-            f"{len(world.questions)} questions in the splits ({splits}), drawn from "
+            f"{len(world.questions)} questions in the splits ({splits_of(world)}), drawn from "
             f"{'the whole pools' if disjoint_keys else 'the shipped ones'}; {', '.join(RESERVED)} are reserved.",
             f"Left out of every split: tautologies, which ask for the value they name "
             f"({shipped.tautologies} of the shipped questions).",
@@ -99,4 +82,4 @@ def command(
             f"hash {world.hash}",
         ]
     )
-    emit(result, as_json, quiet, text)
+    return result, text

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from kbgym.cli.main import Verbs
 
 # source: the module under kbgym.cli that defines its click command, and the line `kbgym import --help` shows
 SOURCES: dict[str, tuple[str, str]] = {
-    "paper-universe": ("import_paper", "The universe of the paper, as its authors published it."),
+    "paper-universe": ("import_public:paper_universe", "The universe of the paper, as its authors published it."),
     "phantomwiki": ("import_phantomwiki", "PhantomWiki, by its own generator or from its output folder."),
     "corpus": ("import_corpus", "Your own documents: Markdown, text, HTML, JSONL, CSV, and a file of questions."),
     "hotpotqa": ("import_public:hotpotqa", "HotpotQA, distractor or fullwiki, in its official format."),
@@ -17,22 +17,10 @@ SOURCES: dict[str, tuple[str, str]] = {
 }
 
 
-class Sources(click.Group):
-    """A group that imports a source's module only when that source is asked for."""
+class Sources(Verbs):
+    """The sources, loaded as the verbs are."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(SOURCES)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in SOURCES:
-            return None
-        module, _, attribute = SOURCES[name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Sources"):
-            formatter.write_dl([(name, line) for name, (_, line) in SOURCES.items()])
+    verbs = SOURCES
 
 
 @click.group("import", cls=Sources)

@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
 import msgspec
 
-from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
-from kbgym.cli.common import STORE, Tick, emit, output_options, progress
-from kbgym.online.learning import Online, settings_of
-from kbgym.online.setup import Learnt, learn_traffic, open_online, read_traffic
-from kbgym.protocol.gate import MARGIN
+from kbgym.analysis.stats import ratio_of_means, score_difference
+from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
+from kbgym.cli.gating import gate_options, opened_online
+from kbgym.online.asked import Questions
+from kbgym.online.learning import Online
+from kbgym.online.setup import Learnt, learn_traffic, read_traffic
 from kbgym.trace.place import shown
 
 
-@click.command("learn")
+@verb("learn")
 @click.argument("place", metavar="STORE", type=STORE)
 @click.option("--traffic", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Questions, answers.")
-@click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
-@click.option("--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate.")
-@click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
-@click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
+@gate_options
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions a window.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
-@click.option("--curator", help="Who edits.  [default: the run's]")
-@click.option("--reader", help="Who answers.  [default: the run's]")
+@serving_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
-@output_options
-def command(
-    place: str,
-    traffic: Path,
-    gate: int,
-    margin: float,
-    evidence: int,
-    held_out: Path | None,
-    window: int,
-    strategy: str | None,
-    curator: str | None,
-    reader: str | None,
-    embedder: str | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
     """Learn from traffic: answer, see the gold, edit; and compare with the frozen flat store on the same questions.
 
     FILE has a question a line: {"question": "...", "answers": ["..."]}. Run again, it goes on where it stopped.
@@ -54,64 +38,44 @@ def command(
       kbgym learn runs/first --traffic traffic.jsonl --gate 20
     """
     rows = read_traffic(traffic)
-    settings = settings_of(place, strategy=strategy, curator=curator, reader=reader, embedder=embedder)
-    with progress("embedding", quiet or as_json) as tick:
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
-    with progress("learning", quiet or as_json) as tick:
+    with progress("embedding") as tick:
+        online = opened_online(place, flags, tick, Questions(sys.maxsize))
+    with progress("learning") as tick:
         learnt = asyncio.run(_learn(online, rows, tick))
     result = report(learnt, online, window)
-    emit(result, as_json, quiet, _text(shown(place), result))
+    return result, _text(shown(place), result)
 
 
 async def _learn(online: Online, rows: list[Any], tick: Tick) -> list[Learnt]:
     try:
         return await learn_traffic(online, rows, tick)
     finally:
-        await online.owner.close()
+        await online.live.close()
 
 
 def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
     """The prequential curve of the online store beside the flat one, and the intervals of the difference."""
     f1, flat = [one.f1 for one in learnt], [one.flat_f1 for one in learnt]
     actions, flat_actions = [float(one.actions) for one in learnt], [float(one.flat_actions) for one in learnt]
-    curve = []
-    for start in range(0, len(learnt), size):
-        some = learnt[start : start + size]
-        curve.append(
-            {
-                "first": start + 1,
-                "last": start + len(some),
-                "f1": _mean([one.f1 for one in some]),
-                "f1_flat": _mean([one.flat_f1 for one in some]),
-                "actions": _mean([one.actions for one in some]),
-                "actions_flat": _mean([one.flat_actions for one in some]),
-            }
-        )
+    windows = [(start, learnt[start : start + size]) for start in range(0, len(learnt), size)]
     return {
         "n": len(learnt),
-        "f1": _mean(f1),
-        "f1_flat": _mean(flat),
-        "f1_difference": _interval(score_difference(f1, flat)),
-        "actions": _mean(actions),
-        "actions_flat": _mean(flat_actions),
-        "rho": _interval(ratio_of_means(actions, flat_actions)),
-        "windows": curve,
+        **_means(learnt),
+        "f1_difference": msgspec.to_builtins(score_difference(f1, flat)),
+        "rho": msgspec.to_builtins(ratio_of_means(actions, flat_actions)),
+        "windows": [{"first": at + 1, "last": at + len(some), **_means(some)} for at, some in windows],
         "admitted": online.admitted,
         "rolled_back": online.refused,
         "withdrawn": online.withdrawn,
-        "documents": len(online.owner.store),
-        "links": online.owner.store.links,
-        "iteration": online.owner.iteration,
+        "documents": len(online.live.store),
+        "links": online.live.store.links,
+        "iteration": online.live.iteration,
     }
 
 
-def _mean(values: list[float] | list[int]) -> float:
-    return round(sum(values) / len(values), 4)
-
-
-def _interval(interval: Interval) -> dict[str, float]:
-    found: dict[str, float] = msgspec.to_builtins(interval)
-    return found
+def _means(learnt: list[Learnt]) -> dict[str, float]:
+    fields = {"f1": "f1", "f1_flat": "flat_f1", "actions": "actions", "actions_flat": "flat_actions"}
+    return {name: round(fmean(getattr(one, field) for one in learnt), 4) for name, field in fields.items()}
 
 
 def _text(place: str, result: dict[str, Any]) -> str:

@@ -6,10 +6,12 @@ Exit codes: 0 done, 1 the thing asked failed, 2 bad input, 130 interrupted.
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 
 import click
 
+from kbgym.characters import safe_text
 from kbgym.errors import KbgymError
 
 # verb: the module that defines its click command (`command`, or what is named behind a colon), and its line of help
@@ -20,7 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "questions": ("questions", "Draft questions over your documents with a model, for you to approve."),
     "train": ("train", "Train a store on a world's questions; run again to resume."),
     "exam": ("exam", "Examine a frozen store with an independent reader."),
-    "probe": ("probe", "Draw the gradient's question groups for a trained run."),
+    "probe": ("exam:probe_command", "Draw the gradient's question groups for a trained run."),
     "audit": ("audit", "The health of a store: coverage, index quality, what is broken, what to do next."),
     "baseline": ("baseline", "Build an unsupervised arm's store: flat, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
@@ -44,19 +46,21 @@ VERBS: dict[str, tuple[str, str]] = {
 class Verbs(click.Group):
     """A group that imports a verb's module only when that verb is called, so that `--help` is instant."""
 
+    verbs = VERBS
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in VERBS:
+        if name not in self.verbs:
             return None
-        module, _, attribute = VERBS[name][0].partition(":")
+        module, _, attribute = self.verbs[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+        with formatter.section(type(self).__name__):
+            formatter.write_dl([(name, line) for name, (_, line) in self.verbs.items()])
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,12 +78,17 @@ def run(arguments: list[str] | None = None) -> None:
     try:
         app.main(args=arguments, prog_name="kbgym", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo("\n".join(map(safe_text, shown.getvalue().splitlines())), err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted; what was finished is kept, run the same command again to go on.", err=True)
         sys.exit(130)
     except KbgymError as error:
-        click.echo(f"kbgym: {error}", err=True)
+        click.echo(f"kbgym: {safe_text(str(error))}", err=True)
         sys.exit(error.exit_code)
+    except RecursionError:  # a value that could just be read may still be nested too deeply to be written
+        click.echo("kbgym: something in these files is nested too deeply.", err=True)
+        sys.exit(1)
     sys.exit(0)

@@ -10,7 +10,7 @@ import click
 from kbgym.canonical import digest
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
-from kbgym.corpus.build import Options
+from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.drafting import COMPLETION, suggest, written
 from kbgym.corpus.make import make
 from kbgym.errors import BadInput
@@ -95,11 +95,11 @@ def suggest_command(
     if len(found.drafts) < count:
         lines.append(f"  {count} were asked for; these documents gave no more.")
     lines.append("Read them, write yes in the column `approve` of those you want, then: import corpus --questions.")
-    emit(result, as_json, quiet, "\n".join(lines))
+    emit(result, as_json, quiet, lines)
 
 
 def _world(places: tuple[Path, ...], language: str) -> World:
     """A world, or the documents that an import of these paths would give."""
     if len(places) == 1 and (places[0] / "documents.jsonl").is_file():
         return World.load(places[0])
-    return make(places, None, Options(language=language)).world
+    return make(places, None, ReadingOptions(language=language)).world

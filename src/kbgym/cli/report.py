@@ -8,12 +8,12 @@ import click
 
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.report import write_report
-from kbgym.canonical import decode
-from kbgym.cli.common import emit, output_options
-from kbgym.protocol.session import embedder_named
+from kbgym.artefact.parts import embedder_named
+from kbgym.canonical import read_value, refuse_links
+from kbgym.cli.common import Printed, verb
 
 
-@click.command("report")
+@verb("report")
 @click.argument("place", metavar="EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write.  [default: its report/]")
 @click.option(
@@ -21,10 +21,7 @@ from kbgym.protocol.session import embedder_named
 )
 @click.option("--beside", type=click.Path(path_type=Path), help="An experiment on the other benchmark to stand beside.")
 @click.option("--map/--no-map", "with_map", default=True, show_default=True, help="Draw the network map (t-SNE).")
-@output_options
-def command(
-    place: Path, out: Path | None, cell: str | None, beside: Path | None, with_map: bool, as_json: bool, quiet: bool
-) -> None:
+def command(place: Path, out: Path | None, cell: str | None, beside: Path | None, with_map: bool) -> Printed:
     """Write report.html (one file, no network), report.md, tables/*.csv and cells.json.
 
     Takes an experiment, or a run with exams such as `kbgym demo` leaves.
@@ -37,19 +34,14 @@ def command(
     folder = out or place / "report"
     known = folder / "cells.json"
     if cell is None or not known.exists():
+        refuse_links(place)
         write_report(place, folder, embedder_named if with_map else None, beside)
     if cell is not None:
-        cells = decode(known.read_bytes(), dict[str, Cell])
-        text = explain(place, cells, cell)
-        emit(
-            {"cell": cell, "value": cells[cell].value, "formula": cells[cell].formula, "text": text},
-            as_json,
-            quiet,
-            text,
-        )
-        return
-    numbers = len(decode(known.read_bytes(), dict[str, Cell]))
+        cells = read_value(known, dict[str, Cell])
+        lines, found = explain(place, cells, cell), cells[cell]
+        return {"cell": cell, "value": found.value, "formula": found.formula, "text": "\n".join(lines)}, lines
+    numbers = len(read_value(known, dict[str, Cell]))
     page = folder / "report.html"
     result = {"report": str(page), "markdown": str(folder / "report.md"), "cells": numbers}
     text = f"{page}: {numbers:,} numbers, each with an id.\nWhere one came from: kbgym report {place} --explain ID"
-    emit(result, as_json, quiet, text)
+    return result, text

@@ -7,21 +7,21 @@ import gc
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kbgym.cli.common import STORE, emit, output_options, progress
+from kbgym.cli.common import STORE, emit, output_options, progress, serving_options, serving_settings
 from kbgym.errors import BadInput, Missing
 from kbgym.tools import Role
 from kbgym.trace.place import is_url
 
 if TYPE_CHECKING:
     from kbgym.online.learning import Online
-    from kbgym.search.embed import CachedEmbedder
-    from kbgym.serve.owner import Owner
+    from kbgym.trace.live import LiveStore
 
 TOKENS = "tokens.jsonl"
+_REQUESTS = "So many a second, a token; 0 for any number."
 
 
 @click.command("serve")
@@ -37,6 +37,8 @@ TOKENS = "tokens.jsonl"
     help="[default: tokens.jsonl in STORE, or here for a database]",
 )
 @click.option("--new-token", metavar="NAME", help="Make a token for a client of this name and --role, and stop.")
+@click.option("--expires", metavar="DATE", default="", help="The last day the new token is good for.")
+@click.option("--revoke", "revoked", metavar="NAME", help="Take a client's token away, also of a running server.")
 @click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
 @click.option("--view", "with_view", is_flag=True, help="Also the viewer, at /view/; for a folder, with --no-auth.")
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
@@ -44,6 +46,9 @@ TOKENS = "tokens.jsonl"
 @click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
+@click.option("--requests", type=click.FloatRange(min=0), default=100, show_default=True, help=_REQUESTS)
+@click.option("--sessions", type=click.IntRange(min=1), default=64, show_default=True, help="Of each kind, a token.")
+@serving_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
@@ -55,6 +60,8 @@ def command(
     question: str | None,
     tokens: Path | None,
     new_token: str | None,
+    expires: str,
+    revoked: str | None,
     no_auth: bool,
     with_view: bool,
     gate: int,
@@ -62,9 +69,12 @@ def command(
     evidence: int,
     held_out: Path | None,
     strategy: str | None,
+    requests: float,
+    sessions: int,
     embedder: str | None,
     as_json: bool,
     quiet: bool,
+    **who: Any,
 ) -> None:
     """Serve a STORE to agents, and keep it learning from the golds they give.
 
@@ -80,9 +90,15 @@ def command(
     if new_token is not None:
         from kbgym.serve.tokens import new_token as make
 
-        made = make(file, new_token, role)
+        made = make(file, new_token, role, expires)
         text = f"{made}\nThat is the {role} token of {new_token}; it is not kept and cannot be shown again."
         emit({"name": new_token, "role": role, "token": made, "tokens": str(file)}, as_json, quiet, text)
+        return
+    if revoked is not None:
+        from kbgym.serve.tokens import revoke
+
+        revoke(file, revoked)
+        emit({"revoked": revoked, "tokens": str(file)}, as_json, quiet, f"{revoked} has no token any more.")
         return
     if over_mcp == (address is not None):
         raise BadInput("say how to serve: --mcp, or --http HOST:PORT.")
@@ -93,29 +109,23 @@ def command(
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
     _check_installed()
-    from kbgym.online.learning import settings_of
-    from kbgym.online.setup import open_online
+    from kbgym.online.setup import open_live, open_online
     from kbgym.protocol.gate import MARGIN
 
+    settings, trusted = serving_settings(place, {**who, "strategy": strategy, "embedder": embedder})
     if over_mcp and role == "reader" and question is None:
-        from kbgym.serve.owner import Owner
-
-        asyncio.run(_stdio(Owner(place, embedder=_embedder(embedder), write=False), None, role, client, None))
+        asyncio.run(
+            _stdio(open_live(place, settings=settings, embedder=embedder, write=False), None, role, client, None)
+        )
         return
-    settings = settings_of(place, strategy=strategy, embedder=embedder)
     with progress("embedding", quiet or as_json or over_mcp) as tick:
         margin = MARGIN if margin is None else margin
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick)
+        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick, trusted=trusted)
     if over_mcp:
-        asyncio.run(_stdio(online.owner, online, role, client, question))
+        asyncio.run(_stdio(online.live, online, role, client, question))
     else:
-        _http(online, host, port, None if no_auth else file, role, with_view, as_json, quiet)
-
-
-def _embedder(name: str | None) -> CachedEmbedder | None:
-    from kbgym.protocol.session import embedder_named
-
-    return embedder_named(name) if name else None
+        shares = {"requests": requests, "sessions": sessions}
+        _http(online, host, port, None if no_auth else file, role, with_view, shares, as_json, quiet)
 
 
 def _check_installed() -> None:
@@ -147,7 +157,7 @@ def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
         )
 
 
-async def _stdio(owner: Owner, online: Online | None, role: Role, client: str, question: str | None) -> None:
+async def _stdio(live: LiveStore, online: Online | None, role: Role, client: str, question: str | None) -> None:
     from kbgym.serve.mcp import Caller, make_server, serve_stdio
     from kbgym.serve.sessions import Session
 
@@ -156,12 +166,12 @@ async def _stdio(owner: Owner, online: Online | None, role: Role, client: str, q
     if question is not None and online is not None:
         if role != "reader":
             raise BadInput("a question is answered by a reader; use --role reader.")
-        opened, _ = await online.open(question, client)
+        opened = (await online.open(question, client)).id
     caller = Caller(role, session, opened)
     try:
-        await serve_stdio(make_server(owner, online, lambda _: caller, version("kbgym")))
+        await serve_stdio(make_server(live, online, lambda _: caller, version("kbgym")))
     finally:
-        await owner.close()
+        await live.close()
 
 
 def _http(
@@ -171,25 +181,28 @@ def _http(
     tokens: Path | None,
     role: Role,
     with_view: bool,
+    shares: dict[str, Any],
     as_json: bool,
     quiet: bool,
 ) -> None:
+    from kbgym.serve.allowances import Allowance
     from kbgym.serve.http import make_app
     from kbgym.serve.middleware import LOOPBACK
     from kbgym.serve.server import listen, serve
-    from kbgym.serve.tokens import Client, read_tokens
+    from kbgym.serve.tokens import Client, Tokens
     from kbgym.viewer.app import make_viewer
     from kbgym.viewer.places import Places
 
-    known = read_tokens(tokens) if tokens is not None else None
+    known = Tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
-    view = make_viewer(Places([online.owner.place])) if with_view else None
-    app = make_app(online.owner, online, known, version("kbgym"), Client("local", role), hosts, view)
+    view = make_viewer(Places([Path(online.live.where)])) if with_view else None
+    anybody = Client("local", role)
+    app = make_app(online.live, online, known, version("kbgym"), anybody, hosts, view, allowance=Allowance(**shares))
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
-    text = f"{online.owner.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
-    emit({"url": url, "documents": len(online.owner.store), "tokens": known and len(known)}, as_json, quiet, text)
-    online.owner.embedding.warm()
+    text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
+    emit({"url": url, "documents": len(online.live.store), "tokens": known and len(known)}, as_json, quiet, text)
+    online.warm()
     sys.setswitchinterval(0.001)  # the embedding thread gives way to requests sooner
     gc.collect()
     gc.freeze()  # the store is not looked through for garbage again: that held requests up for 50 ms

@@ -2,64 +2,51 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from kbgym.artefact.parts import models_for
 from kbgym.canonical import encode
-from kbgym.cli.common import Tick
+from kbgym.characters import safe_text
+from kbgym.cli.common import Tick, flags
 from kbgym.errors import BadInput
-from kbgym.llm.connect import Models, Options, is_model
+from kbgym.llm.connect import Models
 from kbgym.llm.prices import Prices, forecast
 from kbgym.llm.values import Reply, Request
 
-F = TypeVar("F", bound=Callable[..., Any])
 CHARACTERS = 4  # a token, roughly
 
 
-def spending_options(command: F) -> F:
-    """Add the flags of verbs that may call a model."""
-    for option in (
-        click.option("--base-url", help="Where llm:local/MODEL is served, or another endpoint."),
-        click.option("--yes", is_flag=True, help="Spend without asking first."),
-        click.option("--max-cost", type=click.FloatRange(min=0), help="Stop cleanly at so many dollars."),
-        click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly at so many tokens."),
-        click.option("--temperature", type=float, help="What models are asked with.  [default: 0.3]"),
-        click.option("--effort", help="Reasoning effort, where the model has one.  [default: low]"),
-        click.option(
-            "--concurrency", default=16, show_default=True, type=click.IntRange(min=1), help="Requests at once."
-        ),
-    ):
-        command = option(command)
-    return command
+# The flags of verbs that may call a model.
+spending_options = flags(
+    click.option("--concurrency", default=16, show_default=True, type=click.IntRange(min=1), help="Requests at once."),
+    click.option("--effort", help="Reasoning effort, where the model has one.  [default: low]"),
+    click.option("--temperature", type=float, help="What models are asked with.  [default: 0.3]"),
+    click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly at so many tokens."),
+    click.option("--max-cost", type=click.FloatRange(min=0), help="Stop cleanly at so many dollars."),
+    click.option("--yes", is_flag=True, help="Spend without asking first."),
+    click.option("--base-url", help="Where llm:local/MODEL is served, or another endpoint."),
+)
 
 
 class Spending:
     """The flags as values."""
 
-    def __init__(self, flags: dict[str, Any]) -> None:
+    def __init__(self, given: dict[str, Any]) -> None:
         """Take this module's flags out of all the flags of a verb."""
         names = ("base_url", "max_cost", "max_tokens", "temperature", "effort", "concurrency")
-        self._options = {name: flags.pop(name) for name in names}
+        self._options = {name: given.pop(name) for name in names}
         self.concurrency: int = self._options["concurrency"]
-        self._yes: bool = flags.pop("yes")
+        self._yes: bool = given.pop("yes")
 
-    @contextmanager
-    def models(self, names: list[str], cassette: Path | None) -> Iterator[Models | None]:
+    def models(self, names: list[str], cassette: Path | None) -> AbstractContextManager[Models | None]:
         """The models of a run, closed at the end; None when nobody who plays is one."""
-        if not any(is_model(name) for name in names):
-            yield None
-            return
-        models = Models(Options(**self._options, cassette=cassette))
-        try:
-            yield models
-        finally:
-            asyncio.run(models.close())
+        return models_for(names, **self._options, cassette=cassette)
 
     def confirm(self, name: str, passes: dict[str, int]) -> None:
         """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""
@@ -84,7 +71,7 @@ class Spending:
         return Prices(provider, model, self._options["base_url"])
 
     def _go_on(self, name: str, cost: str) -> None:
-        click.echo(f"{name}: {cost}", err=True)
+        click.echo(safe_text(f"{name}: {cost}"), err=True)
         if self._yes:
             return
         if not sys.stdin.isatty():

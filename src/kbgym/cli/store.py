@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
 
-from kbgym.cli.common import emit, output_options, progress
+from kbgym.artefact import Artefact, open
+from kbgym.cli.common import Printed, progress, verb
 from kbgym.errors import BadInput
-from kbgym.store import Ledger, Store, ledger
+from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
-from kbgym.tools import PAGE_SIZE
-from kbgym.trace.place import Place, is_url, open_place, shown
-
-if TYPE_CHECKING:
-    from kbgym.search.embed import CachedEmbedder
+from kbgym.trace.place import shown
 
 
 @click.group("store")
@@ -32,61 +29,41 @@ def command() -> None:
     """
 
 
-@command.command("search")
+@verb("search", command)
 @click.argument("place", metavar="STORE")
 @click.argument("query")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
-@output_options
-def search_command(place: str, query: str, page: int, as_json: bool, quiet: bool) -> None:
+def search_command(place: str, query: str, page: int) -> Printed:
     """The documents most similar to a query, as an agent would find them.
 
     \b
     Example:
       kbgym store search runs/first "people who live in Hamburg" --page 2
     """
-    from kbgym.search.choice import engine_of
-    from kbgym.trace.postgres.vectors import stored_engine
-
-    folder = open_place(place)
-    store = folder.store()
-    with progress("Embedding", quiet or as_json) as tick:
-        engine = stored_engine(folder, _embedder(folder), tick) if is_url(place) else None
-        if engine is None:
-            engine = engine_of(((record.id, record.text) for record in store), _embedder(folder), tick)
-    hits = engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)
-    found = [{"id": id, "text": store[id].text, "score": round(float(score), 6)} for id, score in hits]
-    text = "\n".join(f"{score:.3f} [{id}] {store[id].text}" for id, score in hits) or "Nothing found."
-    emit({"page": page, "results": found}, as_json, quiet, text)
+    with open(place) as opened, progress("Embedding") as tick:
+        hits = opened.search(query, page, tick)
+    found = [{"id": hit.id, "text": hit.text, "score": round(hit.score, 6)} for hit in hits]
+    text = "\n".join(f"{hit.score:.3f} [{hit.id}] {hit.text}" for hit in hits) or "Nothing found."
+    return {"page": page, "results": found}, text
 
 
-def _embedder(folder: Place) -> CachedEmbedder:
-    """The embedder the trace was written with; the default one where there is no trace."""
-    from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
-
-    name = folder.genesis.embedder if folder.genesis else ""
-    if name.partition("-")[0] == "hash":
-        size = name.partition("-")[2]
-        return CachedEmbedder(HashEmbedder(int(size)) if size.isdecimal() else HashEmbedder())
-    return default_embedder()
-
-
-@command.command("read")
+@verb("read", command)
 @click.argument("place", metavar="STORE")
 @click.argument("id", metavar="ID")
 @click.option("--source", "with_source", is_flag=True, help="Also say where in the original files it stands.")
-@output_options
-def read_command(place: str, id: str, with_source: bool, as_json: bool, quiet: bool) -> None:
+def read_command(place: str, id: str, with_source: bool) -> Printed:
     """A document with everything it links to, what links to it, and its provenance.
 
     \b
     Example:
       kbgym store read runs/first n12
     """
-    folder = open_place(place)
-    store = folder.store()
-    if id not in store:
-        raise BadInput(f"there is no document {id!r} in {shown(place)}.")
-    record = store[id]
+    with open(place) as opened:
+        store = opened.store
+        if id not in store:
+            raise BadInput(f"there is no document {id!r} in {opened.name}.")
+        record = store[id]
+        spans = opened.sources(record.origins) if with_source else {}
     result: dict[str, Any] = {
         **msgspec.to_builtins(record),
         "flag": record.flag,
@@ -96,13 +73,12 @@ def read_command(place: str, id: str, with_source: bool, as_json: bool, quiet: b
     carried = f", carries {', '.join(record.origins)}" if record.origins else ""
     lines = [f"[{id}] {record.text}", f"  {record.flag}{carried}"]
     if with_source:
-        spans = folder.sources(record.origins)
         result["sources"] = msgspec.to_builtins(spans)
         lines += [f"  {o} stands in {s.file}, characters {s.start} to {s.end}" for o, s in spans.items()]
         lines += [] if spans else ["  no source is known"]
     lines += [f"  -> [{target}] {store[target].text}" for target in record.links]
     lines += [f"  <- [{source}] {store[source].text}" for source in store.inbound(id)]
-    emit(result, as_json, quiet, "\n".join(lines))
+    return result, "\n".join(lines)
 
 
 _MEANING: dict[str, str] = {
@@ -114,33 +90,32 @@ _MEANING: dict[str, str] = {
 }
 
 
-@command.command("stats")
+@verb("stats", command)
 @click.argument("place", metavar="STORE")
-@output_options
-def stats_command(place: str, as_json: bool, quiet: bool) -> None:
+def stats_command(place: str) -> Printed:
     """The ledger: exact counts of documents, links and provenance; and the index a search runs on.
 
     \b
     Example:
       kbgym store stats runs/first@100 --json
     """
-    opened = open_place(place)
-    store = opened.store()
-    counts: Ledger = ledger(store)
-    result = {**msgspec.to_builtins(counts), "hash": store.fingerprint}
-    lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in _counts(counts)]
-    if opened.folder is not None:
-        result["index"] = index = _index(opened, store)
-        lines.append(f"{'index':<20} {index['kind']:>9}" + _measured(index))
-    emit(result, as_json, quiet, "\n".join(lines))
+    with open(place) as opened:
+        store = opened.store
+        counts = msgspec.to_builtins(ledger(store))
+        lines = [f"{name:<20} {count:>9,}  {_MEANING.get(name, '')}".rstrip() for name, count in counts.items()]
+        result = {**counts, "hash": store.fingerprint}
+        if opened.folder is not None:
+            result["index"] = index = _index(opened)
+            lines.append(f"{'index':<20} {index['kind']:>9}" + _measured(index))
+    return result, "\n".join(lines)
 
 
-def _index(place: Place, store: Store) -> dict[str, Any]:
+def _index(opened: Artefact) -> dict[str, Any]:
     """What the store is searched with; only a large one has files to open and measure."""
     from kbgym.search.recall import described
 
-    name = place.genesis.embedder if place.genesis else ""
-    known = {"": "all-MiniLM-L6-v2", "hash": "hash-256"}.get(name, name)
+    name, store = opened.settings.embedder, opened.store
+    known = "hash-256" if name == "hash" else name
     return dict(described([record.id for record in store], [record.text for record in store], known))
 
 
@@ -152,33 +127,30 @@ def _measured(index: dict[str, Any]) -> str:
     return f"  recall@5 {index['recall@5']:.3f}, recall@60 {index['recall@60']:.3f}, {index['bytes'] / 1e6:,.0f} MB"
 
 
-def _counts(counts: Ledger) -> list[tuple[str, int]]:
-    return [(name, getattr(counts, name)) for name in counts.__struct_fields__]
-
-
-@command.command("export")
+@verb("export", command)
 @click.argument("place", metavar="STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
-@output_options
-def export_command(place: str, format_: str, out: Path, as_json: bool, quiet: bool) -> None:
+def export_command(place: str, format_: str, out: Path) -> Printed:
     """Write a store for other programs: JSON lines, GraphML or CSV, all or nothing.
+
+    In CSV a quote goes before what a spreadsheet would take for a formula, unless --formulas is said.
 
     \b
     Example:
       kbgym store export runs/first --format graphml --out first.graphml
     """
-    store = open_place(place).store()
+    with open(place) as opened:
+        store = opened.store
     export(store, format_, out)
     result = {"out": str(out), "format": format_, "documents": len(store), "links": store.links}
-    emit(result, as_json, quiet, f"{out}: {len(store):,} documents, {store.links:,} links.")
+    return result, f"{out}: {len(store):,} documents, {store.links:,} links."
 
 
-@command.command("copy")
+@verb("copy", command)
 @click.argument("source", metavar="STORE")
 @click.argument("target", metavar="TARGET")
-@output_options
-def copy_command(source: str, target: str, as_json: bool, quiet: bool) -> None:
+def copy_command(source: str, target: str) -> Printed:
     """Copy a STORE with its whole history to TARGET, a folder or a postgresql:// URL: the same trace, the same hash.
 
     Only the store is copied: a run's questions, exams and snapshots stay where they are. A TARGET that holds anything
@@ -191,10 +163,10 @@ def copy_command(source: str, target: str, as_json: bool, quiet: bool) -> None:
     """
     from kbgym.trace.copying import copy_store
 
-    with progress("copying", quiet or as_json) as tick:
+    with progress("copying") as tick:
         copied = copy_store(source, target, tick)
     text = (
         f"{shown(target)}: {copied.documents:,} documents, {copied.links:,} links, {copied.events:,} events, "
         f"hash {copied.hash}."
     )
-    emit({"out": shown(target), **msgspec.to_builtins(copied)}, as_json, quiet, text)
+    return {"out": shown(target), **msgspec.to_builtins(copied)}, text

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
-from kbgym.agents.judge import LLMJudge
+from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
-from kbgym.cli.common import Tick, agent_options, emit, output_options, progress, settings_from
+from kbgym.artefact import teach, trainer_for
+from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
+from kbgym.cli.common import Printed, agent_options, progress, search_options, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
-from kbgym.llm.connect import Models
-from kbgym.protocol.bench import join
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, check, embedder_named, engine_for
-from kbgym.protocol.train import Trainer, remembered
+from kbgym.observations import OBSERVATIONS
+from kbgym.protocol.run import Run
 from kbgym.store import ledger
-from kbgym.trace.folder import StoreFolder
-from kbgym.trace.place import Place, is_url, shown
-from kbgym.worlds.pools import has_pools
+from kbgym.trace.place import shown
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
 
-@click.command("train")
+@verb("train")
 @click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="The world to train on.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
 @click.option("--store", "url", help="Train the store at this postgresql:// URL, perhaps with others.  [the run's own]")
@@ -40,20 +37,14 @@ from kbgym.worlds.world import World
 @click.option("--levels", type=click.IntRange(min=2), help="Split an index of more documents.  [default: never]")
 @click.option("--no-levels", "levels", flag_value=0, type=int, help="Never split an index.")
 @click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
+@click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [default: paper]")
+@click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: all-MiniLM-L6-v2]")
 @agent_options
+@search_options
 @spending_options
-@output_options
-def command(
-    world_folder: Path,
-    out: Path,
-    url: str | None,
-    config: Path | None,
-    as_json: bool,
-    quiet: bool,
-    **flags: Any,
-) -> None:
+def command(world_folder: Path, out: Path, url: str | None, config: Path | None, **flags: Any) -> Printed:
     """Train a store: answer each question, see the gold, edit the store, commit.
 
     Interrupted training goes on when the same command is run again.
@@ -65,16 +56,23 @@ def command(
     """
     spending = Spending(flags)
     world = World.load(world_folder)
-    settings = settings_from(config, flags, len(world.split("train")))
-    check(settings, world)
+    settings = training_settings(world, **settings_given(config, flags))
+    agents_named(settings)  # refuses whom it does not know, before anything is written
     run = Run.open_or_create(out, world, settings)
     names = [settings.reader, settings.curator, settings.judge]
-    with spending.models(names, run.folder / "cassette.jsonl") as models:
-        trainer = train_run(run, settings, quiet or as_json, models, spending, url)
-    store = trainer.store
-    counted = ledger(store)
+    with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
+        remember(str(out), names)
+    with spending.models(names, run.folder / CASSETTE) as models:
+        with progress("embedding") as tick:
+            trainer = trainer_for(run, agents_named(settings, models, world=world), url, tick)
+        left = len(trainer.lessons) - trainer.position
+        evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
+        spending.confirm(settings.reader, {"forward": left, "exam": evaluations})
+        spending.confirm(settings.curator, {"backward": left})
+        with progress("training") as tick:
+            teach(trainer, with_spend(tick, models))
+    counted, share = ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
-    share = coverage(store).direct
     result = {
         "run": str(out),
         "iterations": trainer.iteration,
@@ -82,15 +80,16 @@ def command(
         "links": counted.links,
         "authored": counted.authored,
         "forward_f1": round(f1, 4),
-        "settings": msgspec.to_builtins(settings),
+        "settings": settings,
     }
     where = shown(url) if url else out
     text = (
         f"{where}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
         f"The store has {counted.authored} authored documents and {counted.links:,} links, "
-        f"covering {share:.1%} of {counted.origins:,} originals.\n" + _next(out, url, world_folder, has_pools(world))
+        f"covering {share:.1%} of {counted.origins:,} originals.\n"
+        + _next(out, url, world_folder, kind_of(world).has_pools)
     )
-    emit(result, as_json, quiet, text)
+    return result, text
 
 
 def _next(out: Path, url: str | None, world: Path, pools: bool) -> str:
@@ -99,40 +98,3 @@ def _next(out: Path, url: str | None, world: Path, pools: bool) -> str:
     if pools:
         return f"Next: kbgym probe {out} && kbgym exam {out} --set trained"
     return f"Next: kbgym exam {out} --set test_in && kbgym exam {out}@0 --set test_in"
-
-
-def train_run(
-    run: Run,
-    settings: Settings,
-    quiet: bool,
-    models: Models | None = None,
-    spending: Spending | None = None,
-    url: str | None = None,
-) -> Trainer:
-    """Train a run to its end, with bars for the embedding and the training."""
-    agents = agents_named(settings, models)
-    place: Place = StoreFolder(run.folder)
-    if url is not None:
-        if not is_url(url):
-            raise BadInput(f"--store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
-        if settings.admission:
-            raise BadInput("admission judges one lesson at a time, which a store shared with others does not allow.")
-        place = join(url, place.initial, settings.embedder, remembered(settings, agents))
-    with progress("embedding", quiet) as tick:
-        engine = engine_for(place.store(), embedder_named(settings.embedder), tick)
-    trainer = Trainer(run, agents, engine, place)
-    if spending is not None:
-        left = len(trainer.lessons) - trainer.position
-        evaluations = len(run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
-        spending.confirm(settings.reader, {"forward": left, "exam": evaluations})
-        spending.confirm(settings.curator, {"backward": left})
-    with progress("training", quiet) as tick:
-        asyncio.run(_train(trainer, agents.judge, with_spend(tick, models)))
-    return trainer
-
-
-async def _train(trainer: Trainer, judge: object, tick: Tick) -> None:
-    """A judge that cannot judge stops the run before it begins: an inert one would go unnoticed."""
-    if isinstance(judge, LLMJudge) and trainer.position < len(trainer.lessons):
-        await judge.self_test()
-    await trainer.train(tick)

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import click
 
-from kbgym.cli.common import emit, output_options
+from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.export import export
 
 
-@click.command("transcripts")
+@verb("transcripts")
 @click.argument("cassette", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The JSONL file to write.")
-@output_options
-def command(cassette: Path, out: Path, as_json: bool, quiet: bool) -> None:
+def command(cassette: Path, out: Path) -> Printed:
     """Write every pass recorded in a CASSETTE as one line of chat messages, ready for fine-tuning.
 
     \b
@@ -26,4 +25,4 @@ def command(cassette: Path, out: Path, as_json: bool, quiet: bool) -> None:
     if not cassette.is_file():
         raise BadInput(f"{cassette} is no cassette: there is no such file.")
     count = export(Cassette(cassette, record=False), out)
-    emit({"transcripts": count, "out": str(out)}, as_json, quiet, f"{out}: {count} transcripts.")
+    return {"transcripts": count, "out": str(out)}, f"{out}: {count} transcripts."

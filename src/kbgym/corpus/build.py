@@ -8,10 +8,11 @@ from typing import Literal
 
 import msgspec
 
+from kbgym.characters import made_plain
 from kbgym.corpus.blocks import Broken
 from kbgym.corpus.converting import Converter
-from kbgym.corpus.files import Found, Problem, walk
-from kbgym.corpus.linking import Resolver, make_ids
+from kbgym.corpus.files import FoundFile, Problem, walk
+from kbgym.corpus.linking import LinkResolver, make_ids
 from kbgym.corpus.losses import Loss, Losses
 from kbgym.corpus.reading import fallback_title, read_file
 from kbgym.corpus.rewriting import AFTER, BEFORE, Passage, Rewrite
@@ -23,7 +24,7 @@ from kbgym.worlds.world import Document
 Tick = Callable[[int, int, str], None]
 
 
-class Options(msgspec.Struct, frozen=True):
+class ReadingOptions(msgspec.Struct, frozen=True):
     """How files become documents."""
 
     language: str = "en"
@@ -33,6 +34,7 @@ class Options(msgspec.Struct, frozen=True):
     rewriter: str = ""  # who makes sentences stand alone, if anybody does
     follow: bool = False  # symbolic links out of the folder
     site: str = ""  # where the files are published: links to it are links between them
+    about: str = ""  # what the documents are, in the words of whoever imports them
 
 
 class Corpus(msgspec.Struct):
@@ -63,7 +65,7 @@ class Corpus(msgspec.Struct):
 
 def read_corpus(
     paths: Sequence[Path],
-    options: Options,
+    options: ReadingOptions,
     leave_out: Sequence[Path] = (),
     tick: Tick | None = None,
     rewrite: Rewrite | None = None,
@@ -114,7 +116,12 @@ def _nothing(corpus: Corpus) -> str:
 
 
 def _read_file(
-    file: Found, options: Options, corpus: Corpus, losses: Losses, converter: Converter, step: Callable[[float], None]
+    file: FoundFile,
+    options: ReadingOptions,
+    corpus: Corpus,
+    losses: Losses,
+    converter: Converter,
+    step: Callable[[float], None],
 ) -> list[Statement]:
     """A file's statements; counts go to the report only once the whole file is read."""
     reading = read_file(file, options.code == "keep", converter, lambda share: step(share / 2))
@@ -144,6 +151,7 @@ def _read_file(
         elif what:
             losses.add(what, text)
     if reading.text:
+        losses.add_hidden(0 if reading.text.isascii() else made_plain(reading.text)[1])
         losses.account(reading.text, [one.prefix + one.own for one in found], (text for _, text in lost))
     return found
 
@@ -185,10 +193,10 @@ def _passage(said: Sequence[Statement], place: int) -> Passage:
     )
 
 
-def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: Options, losses: Losses) -> None:
+def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: ReadingOptions, losses: Losses) -> None:
     """Statements as documents, with ids and links; a link that becomes none is lost."""
     ids = make_ids(said)
-    resolver = Resolver(said, ids, options.site) if options.links or options.site else None
+    resolver = LinkResolver(said, ids, options.site) if options.links or options.site else None
     for id, one, text in zip(ids, said, texts, strict=True):
         links, dead = resolver.links(one, id) if resolver and one.names else ((), 0)
         if dead:

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from kbgym.corpus.blocks import Broken
-from kbgym.corpus.files import MOST_FILE, Found
+from kbgym.corpus.files import MOST_FILE, FoundFile
 from kbgym.errors import Missing
 
 PATIENCE = 120.0  # seconds an office file may take
@@ -57,7 +57,7 @@ class Converter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._end()
 
-    def office(self, file: Found) -> str:
+    def office(self, file: FoundFile) -> str:
         """A file as Markdown; Broken if it cannot be converted within the limits."""
         _check_archive(file)
         text = self._ask(Task(path=str(file.path.resolve())), PATIENCE).markdown
@@ -113,7 +113,7 @@ class Converter:
             self._process = None
 
 
-def _check_archive(file: Found) -> None:
+def _check_archive(file: FoundFile) -> None:
     """Office files and books are zip archives; one that unpacks without end is refused before anybody unpacks it.
 
     markitdown goes by what is in a file, so one that is not what its name says must be found out here.

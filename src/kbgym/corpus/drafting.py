@@ -19,10 +19,11 @@ from kbgym.agents.prompting import as_data
 from kbgym.corpus.duplicates import near_duplicates, normalised
 from kbgym.corpus.groups import handfuls
 from kbgym.corpus.sentences import clean
-from kbgym.corpus.writing import Confirm, Flawed, Tick, Writer, read_call
+from kbgym.corpus.writing import Confirm, ModelWriter, Tick
 from kbgym.errors import Failed
+from kbgym.llm.asking import Flawed, read_call
 from kbgym.llm.connect import Models
-from kbgym.llm.values import Reply, Request
+from kbgym.llm.values import Reply, Request, object_schema, tool
 from kbgym.worlds.world import Document, World
 
 EACH = 2  # drafts wanted from one handful
@@ -31,30 +32,14 @@ MOST_ASKED = 3  # so many times the handfuls that would do if every draft were g
 LONGEST_QUESTION, LONGEST_ANSWER = 400, 120
 COLUMNS = ("approve", "question", "answer", "support", "group", "quote")
 
-_TOOL = {
-    "name": "suggest",
-    "description": "Give your drafts.",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "drafts": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "question": {"type": "string"},
-                        "answer": {"type": "string", "description": "As a supporting sentence has it."},
-                        "supports": {"type": "array", "items": {"type": "string"}, "description": "Ids."},
-                    },
-                    "required": ["question", "answer", "supports"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "required": ["drafts"],
-        "additionalProperties": False,
-    },
-}
+_DRAFT = object_schema(
+    {
+        "question": {"type": "string"},
+        "answer": {"type": "string", "description": "As a supporting sentence has it."},
+        "supports": {"type": "array", "items": {"type": "string"}, "description": "Ids."},
+    }
+)
+_TOOL = tool("suggest", "Give your drafts.", {"drafts": {"type": "array", "items": _DRAFT}})
 
 
 class _Draft(msgspec.Struct, frozen=True):
@@ -96,7 +81,7 @@ def suggest(
     tick: Tick | None = None,
 ) -> Suggestions:
     """Up to `n` drafts; fewer when the documents, or the model, give no more. `confirm` sees the most it may take."""
-    writer = Writer(models, name, concurrency)
+    writer = ModelWriter(models, name, concurrency)
     wanted = -(-n // EACH)
     groups = list(islice(handfuls(world.documents, seed), MOST_ASKED * wanted))
     if confirm is not None:
@@ -192,7 +177,7 @@ def _says(text: str, words: str) -> bool:
     return f" {normalised(words)} " in f" {normalised(text)} "
 
 
-def _request(writer: Writer, group: Sequence[Document]) -> Request:
+def _request(writer: ModelWriter, group: Sequence[Document]) -> Request:
     shown = "\n".join(f"[{document.id}] {document.text}" for document in group)
     return writer.request("suggest", f"Draft up to {EACH} questions from these sentences:\n{as_data(shown)}", _TOOL)
 

@@ -62,7 +62,7 @@ class Problem(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFile(msgspec.Struct, frozen=True):
     """A file to import. `name` is its path below the folder that was given: what ids and sources are made of."""
 
     path: Path
@@ -74,7 +74,7 @@ class Found(msgspec.Struct, frozen=True):
 class Walk(msgspec.Struct):
     """Everything below the given paths: what to read, what is wrong, and what is passed over."""
 
-    files: list[Found] = []
+    files: list[FoundFile] = []
     problems: list[Problem] = []
     ignored: list[Problem] = []
 
@@ -183,7 +183,7 @@ class _Walker:
             reason = f"{status.st_size:,} bytes are too many; at most {limit:,} are read"
             self.found.problems.append(Problem(name, reason))
         else:
-            self.found.files.append(Found(path, name, format, status.st_size))
+            self.found.files.append(FoundFile(path, name, format, status.st_size))
 
 
 def _shown(path: Path, root: Path, prefix: str) -> str:
@@ -194,7 +194,7 @@ def _shown(path: Path, root: Path, prefix: str) -> str:
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset=["']?([\w-]{1,40})""", re.IGNORECASE)
 
 
-def read_text(file: Found) -> str:
+def read_text(file: FoundFile) -> str:
     """A whole file as text with `\\n` line ends. UTF-8, unless it begins with a UTF-16 mark or, as HTML, says so."""
     try:
         with file.path.open("rb") as handle:
@@ -218,7 +218,7 @@ def read_text(file: Found) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_rows(file: Found) -> Iterator[tuple[int, str]]:
+def read_rows(file: FoundFile) -> Iterator[tuple[int, str]]:
     """The lines of a file with the place each starts at, a bounded one at a time. Empty lines are given too."""
     place = 0
     try:

@@ -20,9 +20,9 @@ from kbgym.environment import apply
 from kbgym.errors import BadInput
 from kbgym.store import Store
 from kbgym.tools import MOST_TARGETS
-from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Imported, Noted
+from kbgym.trace.events import Acted, Began, Ended, Event, Imported, Noted
 from kbgym.trace.folder import StoreFolder, originals
-from kbgym.trace.replay import follow_import
+from kbgym.trace.replay import committed, follow_import
 from kbgym.worlds.world import Document, World
 
 AGENT = "import corpus"
@@ -86,15 +86,13 @@ def reimport(place: Path, world: World) -> Reimport:
     follow_import(store, event)
     acts = _relink(store, changed, event, known, world, iteration)
     counts = {name: len(getattr(event, name)) for name in ("added", "edited", "removed", "restored")}
-    last = next((e for e in reversed(folder.events) if isinstance(e, Committed)), None)
-    position = last.position if last else 0
     events: list[Event] = [
         Began(iteration, "idle", AGENT),
         event,
         *acts,
         Noted(iteration, "import", counts),
         Ended(iteration, "idle", "done"),
-        Committed(iteration, position, store.fingerprint, len(store), store.links),
+        committed(iteration, folder.position, store),
     ]
     with folder.resume() if folder.reading else folder.start("", {}) as writer:
         writer.commit(events)

@@ -39,7 +39,7 @@ def make_ids(statements: Sequence[Statement]) -> list[str]:
     return list(ids)
 
 
-class Resolver:
+class LinkResolver:
     """From what a link says to the first document of the page it leads to.
 
     `site` is the address the pages are published at: links to it are links between them. A page is found by its file,

@@ -6,17 +6,19 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from kbgym.canonical import encode
-from kbgym.corpus.build import Corpus, Options, Tick, read_corpus
-from kbgym.corpus.questions import Questions, make_questions, read_rows
+from kbgym.canonical import encode, is_text
+from kbgym.corpus.build import Corpus, ReadingOptions, Tick, read_corpus
+from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
 from kbgym.corpus.rewriting import Rewrite
 from kbgym.corpus.supports import Doubtful, doubtful, keep_questions
 from kbgym.corpus.update import Changes, Kept, changes, keep_ids, keep_links
 from kbgym.errors import BadInput
-from kbgym.worlds.world import Document, World
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.world import Description, Document, World
 
 KIND = "corpus"
 
@@ -26,7 +28,7 @@ class Made(msgspec.Struct, frozen=True):
 
     world: World
     corpus: Corpus
-    questions: Questions
+    questions: MadeQuestions
     changed: Changes | None = None
     lost_supports: int = 0
     renamed: dict[str, str] = {}
@@ -36,7 +38,7 @@ class Made(msgspec.Struct, frozen=True):
 def make(
     paths: Sequence[Path],
     questions: Path | None,
-    options: Options,
+    options: ReadingOptions,
     seed: int = 0,
     old: World | None = None,
     tick: Tick | None = None,
@@ -60,18 +62,21 @@ def make(
         documents, followed = keep_links(old.documents, kept.documents, dead)
         corpus.dead_links -= followed
     own = {document.id: corpus.own[before.id] for before, document in zip(corpus.documents, documents, strict=True)}
-    asked, lost = Questions(), 0
+    asked, lost = MadeQuestions(), 0
     if questions is not None:
         asked = make_questions(rows, documents, seed, old.questions if old else (), own)
         asked = msgspec.structs.replace(asked, unapproved=len(drafts))
     elif old is not None:
         still, lost = keep_questions(old.questions, (document.id for document in documents))
-        asked = Questions(still)
-    facts = {"kind": KIND, "code": options.code, "language": options.language, "links": options.links, "seed": seed}
+        asked = MadeQuestions(still)
+    facts: dict[str, Any] = {"kind": KIND, "code": options.code, "language": options.language}
+    facts |= {"links": options.links, "seed": seed}
     if rewrite is not None:
         facts["rewrite"] = options.rewriter
     if options.site:
         facts["site"] = options.site
+    if (description := _described(old, options.about)) is not None:
+        facts["description"] = msgspec.to_builtins(description)
     world = World(documents, asked.questions, facts)
     if old is None:
         return Made(world, corpus, asked)
@@ -81,13 +86,21 @@ def make(
     return Made(world, corpus, asked, changed, lost, kept.renamed, in_doubt)
 
 
+def _described(old: World | None, about: str) -> Description | None:
+    """What is said of the documents: what was said before, in other words if there are any."""
+    if not is_text(about):
+        raise BadInput("--about holds characters that are not Unicode text.")
+    before = old.description if old is not None else None
+    return msgspec.structs.replace(before or Description(), about=about) if about else before
+
+
 def load_old(out: Path) -> World:
     """The world an update starts from; one whose replacement was interrupted is put back first."""
     kept = _kept(out)
     if kept.exists() and not out.exists():
         os.replace(kept, out)
     world = World.load(out)
-    if world.facts.get("kind") != KIND:
+    if kind_of(world).name != KIND:
         raise BadInput(f"{out} was not made by `kbgym import corpus`, so it cannot be updated by it.")
     return world
 

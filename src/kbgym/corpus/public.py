@@ -19,8 +19,8 @@ from typing import TypeVar
 
 import msgspec
 
-from kbgym.canonical import digest
-from kbgym.corpus.questions import Questions, Row, make_questions
+from kbgym.canonical import decode, digest
+from kbgym.corpus.questions import MadeQuestions, QuestionRow, make_questions
 from kbgym.corpus.sentences import MOST_TEXT, clean, split
 from kbgym.errors import BadInput
 from kbgym.worlds.world import Document, Key, World
@@ -55,7 +55,7 @@ class _Musique(msgspec.Struct):
     answerable: bool = True
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PublicQuestion(msgspec.Struct, frozen=True):
     """A question of any of the three, with its paragraphs as sentences and its supports as places among them."""
 
     id: str
@@ -70,7 +70,7 @@ class Public(msgspec.Struct, frozen=True):
     """A world and what was left out of it."""
 
     world: World
-    questions: Questions
+    questions: MadeQuestions
     unanswerable: int = 0
     bad_supports: int = 0
     long_sentences: int = 0
@@ -85,7 +85,7 @@ def read_public(dataset: str, file: Path, limit: int | None = None, seed: int = 
     if not asked:
         raise BadInput(f"{file} holds no question that can be answered.")
     documents: dict[str, Document] = {}
-    rows: list[Row] = []
+    rows: list[QuestionRow] = []
     bad = long = 0
     for item in asked:
         ids, cut = _add_paragraphs(item.paragraphs, documents)
@@ -95,7 +95,9 @@ def read_public(dataset: str, file: Path, limit: int | None = None, seed: int = 
         pages = dict.fromkeys(title for title, _ in item.supports)
         keys = tuple(Key("page", clean(page)) for page in pages if clean(page))
         rows.append(
-            Row(item.id, clean(item.text), item.golds, keys, tuple(support), "", "", False, dataset, item.template)
+            QuestionRow(
+                item.id, clean(item.text), item.golds, keys, tuple(support), "", "", False, dataset, item.template
+            )
         )
     made = make_questions(rows, tuple(documents.values()), seed)
     facts = {"kind": "public", "dataset": dataset, "public_text": True, "seed": seed}
@@ -126,7 +128,7 @@ def _add_paragraphs(
 # -- the files --------------------------------------------------------------------------------------------------------
 
 
-def _read_hotpot(file: Path) -> tuple[list[Asked], int]:
+def _read_hotpot(file: Path) -> tuple[list[PublicQuestion], int]:
     asked = []
     for _, entry in _entries(file, _Hotpot):
         if entry.answer is None or entry.supporting_facts is None:
@@ -136,12 +138,14 @@ def _read_hotpot(file: Path) -> tuple[list[Asked], int]:
         paragraphs = tuple((title, tuple(sentences)) for title, sentences in entry.context)
         supports = tuple(entry.supporting_facts)
         asked.append(
-            Asked(entry.id, entry.question, (clean(entry.answer),), entry.type or "question", paragraphs, supports)
+            PublicQuestion(
+                entry.id, entry.question, (clean(entry.answer),), entry.type or "question", paragraphs, supports
+            )
         )
     return asked, 0
 
 
-def _read_musique(file: Path) -> tuple[list[Asked], int]:
+def _read_musique(file: Path) -> tuple[list[PublicQuestion], int]:
     asked, unanswerable = [], 0
     for where, entry in _entries(file, _Musique):
         if not entry.answerable:
@@ -153,7 +157,7 @@ def _read_musique(file: Path) -> tuple[list[Asked], int]:
     return asked, unanswerable
 
 
-def _musique(entry: _Musique) -> Asked:
+def _musique(entry: _Musique) -> PublicQuestion:
     """Paragraphs of one page are numbered on, since several of a page may stand under one question."""
     pages: dict[str, list[str]] = {}
     supports: list[tuple[str, int]] = []
@@ -166,7 +170,7 @@ def _musique(entry: _Musique) -> Asked:
         sentences += found
     golds = tuple(dict.fromkeys(clean(gold) for gold in (entry.answer or "", *entry.answer_aliases) if clean(gold)))
     paragraphs = tuple((title, tuple(sentences)) for title, sentences in pages.items())
-    return Asked(entry.id, entry.question, golds, entry.id.partition("__")[0], paragraphs, tuple(supports))
+    return PublicQuestion(entry.id, entry.question, golds, entry.id.partition("__")[0], paragraphs, tuple(supports))
 
 
 def _entries(file: Path, type_: type[T]) -> Iterator[tuple[str, T]]:
@@ -192,12 +196,12 @@ def _bytes(file: Path) -> bytes:
 
 def _decode(file: Path, data: bytes, type_: type[T], where: str = "") -> T:
     try:
-        return msgspec.json.decode(data, type=type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(data, type_)
+    except msgspec.DecodeError as error:
         raise BadInput(f"{file}{where} is not in the official format: {error}.") from error
 
 
-READERS: dict[str, Callable[[Path], tuple[list[Asked], int]]] = {
+READERS: dict[str, Callable[[Path], tuple[list[PublicQuestion], int]]] = {
     "hotpotqa": _read_hotpot,
     "2wiki": _read_hotpot,
     "musique": _read_musique,

@@ -1,4 +1,4 @@
-"""Questions from a CSV, JSON or JSONL file: read, checked, freed of duplicates, split.
+"""MadeQuestions from a CSV, JSON or JSONL file: read, checked, freed of duplicates, split.
 
     question,answer,group
     Who built the Kestrel?,Olsen & Co.|Olsen and Co.,kestrel
@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import digest
+from kbgym.canonical import decode, digest
 from kbgym.corpus.blocks import folded
 from kbgym.corpus.duplicates import near_duplicates, normalised
 from kbgym.corpus.splitting import Split, divide
@@ -36,7 +36,7 @@ _YES = ("1", "true", "yes", "y")
 _NO = ("", "0", "false", "no", "n")
 
 
-class Row(msgspec.Struct, frozen=True):
+class QuestionRow(msgspec.Struct, frozen=True):
     """A question as it stands in the file; `where` names its line for messages."""
 
     where: str
@@ -60,7 +60,7 @@ class Duplicate(msgspec.Struct, frozen=True):
     dropped: bool = False
 
 
-class Questions(msgspec.Struct, frozen=True):
+class MadeQuestions(msgspec.Struct, frozen=True):
     """The questions of a world, and the duplicates that were found; those with two splits are leaks."""
 
     questions: tuple[Question, ...] = ()
@@ -72,18 +72,20 @@ class Questions(msgspec.Struct, frozen=True):
         return tuple(pair for pair in self.duplicates if pair.splits[0] != pair.splits[1])
 
 
-def read_questions(path: Path, documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()) -> Questions:
+def read_questions(
+    path: Path, documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()
+) -> MadeQuestions:
     """A file's questions, checked against the documents. Those that `old` already has keep their split."""
     return make_questions(read_rows(path), documents, seed, old)
 
 
 def make_questions(
-    rows: Sequence[Row],
+    rows: Sequence[QuestionRow],
     documents: Sequence[Document],
     seed: int = 0,
     old: Sequence[Question] = (),
     own: Mapping[str, str] | None = None,
-) -> Questions:
+) -> MadeQuestions:
     """Rows as questions; `own` are the sentences, by id, of documents that say more or say it in other words."""
     pairs = near_duplicates([row.text for row in rows])
     dropped: set[int] = set()
@@ -115,10 +117,10 @@ def make_questions(
         )
         for pair in pairs
     )
-    return Questions(questions, duplicates)
+    return MadeQuestions(questions, duplicates)
 
 
-def _ids(rows: Iterable[Row]) -> list[str]:
+def _ids(rows: Iterable[QuestionRow]) -> list[str]:
     """From the words alone, so that a question is known again when the file has grown."""
     seen: Counter[str] = Counter()
     ids = []
@@ -141,7 +143,7 @@ class _Supports:
         self._own = _Words((document.id, own.get(document.id, document.text)) for document in documents)
         self._all = _Words((document.id, document.text) for document in documents)
 
-    def __call__(self, row: Row) -> tuple[str, ...]:
+    def __call__(self, row: QuestionRow) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for support in row.support:
             ids = [support] if support in self._known else self._own.saying(support) or self._all.saying(support)
@@ -181,7 +183,7 @@ class _Words:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_rows(path: Path, unapproved: list[str] | None = None) -> list[Row]:
+def read_rows(path: Path, unapproved: list[str] | None = None) -> list[QuestionRow]:
     """Every row of a questions file; the first that is wrong is named by its line.
 
     Drafts that nobody approved are left out, and their places are added to `unapproved`.
@@ -231,7 +233,7 @@ def _json_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
         if not line.strip():
             continue
         try:
-            rows.append((f"{path.name}, line {number}", msgspec.json.decode(line, type=dict[str, Any])))
+            rows.append((f"{path.name}, line {number}", decode(line, dict[str, Any])))
         except msgspec.DecodeError as error:
             raise BadInput(f"{path.name}, line {number}: {error}.") from error
     return rows
@@ -255,7 +257,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, Mapping[str, Any]]]:
     return rows
 
 
-def _row(where: str, values: Mapping[str, Any]) -> Row:
+def _row(where: str, values: Mapping[str, Any]) -> QuestionRow:
     unknown = [name for name in values if name not in _COLUMNS]
     if unknown:
         raise BadInput(f"{where}: there is no column {unknown[0]!r}; known are {', '.join(_COLUMNS[1:])}.")
@@ -269,7 +271,7 @@ def _row(where: str, values: Mapping[str, Any]) -> Row:
     split = _string(where, "split", values.get("split")).strip()
     if split and split not in SPLITS:
         raise BadInput(f"{where}: there is no split {split!r}; the splits are {', '.join(SPLITS)}.")
-    return Row(
+    return QuestionRow(
         where,
         text,
         ("unknown",) if unanswerable else golds,

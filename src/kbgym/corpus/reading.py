@@ -11,7 +11,7 @@ import msgspec
 from kbgym.corpus.blocks import Page, Step
 from kbgym.corpus.converting import Converter
 from kbgym.corpus.fields import field_page
-from kbgym.corpus.files import Found, read_text
+from kbgym.corpus.files import FoundFile, read_text
 from kbgym.corpus.hypertext import html_words, read_html
 from kbgym.corpus.markdown import read_markdown
 from kbgym.corpus.rows import read_csv, read_json_file, read_jsonl, read_text_file
@@ -20,48 +20,48 @@ from kbgym.corpus.trees import read_toml, read_yaml
 _NAMELESS = ("index", "_index", "readme", "default")
 
 
-class Reading(msgspec.Struct, frozen=True):
+class FileReading(msgspec.Struct, frozen=True):
     """What a reader makes of a file. Rows are read one by one, so of them there is no text."""
 
     pages: Iterable[Page]
     text: str = ""
 
 
-def read_file(file: Found, keep_code: bool, converter: Converter, step: Step | None = None) -> Reading:
+def read_file(file: FoundFile, keep_code: bool, converter: Converter, step: Step | None = None) -> FileReading:
     """A file as pages; raises Broken where it is not what it says it is."""
     match file.format:
         case "jsonl":
-            return Reading(read_jsonl(file))
+            return FileReading(read_jsonl(file))
         case "csv":
-            return Reading(read_csv(file))
+            return FileReading(read_csv(file))
         case "json":
-            return Reading(read_json_file(file))
+            return FileReading(read_json_file(file))
         case "converted":
             text = converter.office(file)
             page = read_markdown(text, keep_code, step)
             for block in page.blocks:  # places in the Markdown are none of the file
                 block.span = (0, file.size)
-            return Reading([page], text)
+            return FileReading([page], text)
     text = read_text(file)
     match file.format:
         case "markdown":
-            return Reading([read_markdown(text, keep_code, step)], text)
+            return FileReading([read_markdown(text, keep_code, step)], text)
         case "html":
-            return Reading([read_html(text, keep_code=keep_code)], html_words(text))
+            return FileReading([read_html(text, keep_code=keep_code)], html_words(text))
         case "rst":
-            return Reading([_rst(text, keep_code, converter, step)], text)
+            return FileReading([_rst(text, keep_code, converter, step)], text)
         case "yaml":
             trees, comments = read_yaml(text)
             page = field_page(trees, len(text), (0, len(text)))
             page.lost += [("comment", comment) for comment in comments]
-            return Reading([page], text)
+            return FileReading([page], text)
         case "toml":
             tree, comments = read_toml(text)
             page = field_page([tree], len(text), (0, len(text)))
             page.lost += [("comment", comment) for comment in comments]
-            return Reading([page], text)
+            return FileReading([page], text)
         case _:
-            return Reading([read_text_file(text)], text)
+            return FileReading([read_text_file(text)], text)
 
 
 def _rst(text: str, keep_code: bool, converter: Converter, step: Step | None) -> Page:

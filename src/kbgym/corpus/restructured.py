@@ -100,7 +100,7 @@ def _register(text: str) -> None:
 
 
 class _Anything(dict[str, Any]):
-    """Options of a directive nobody knows: every name is allowed, with any value."""
+    """ReadingOptions of a directive nobody knows: every name is allowed, with any value."""
 
     def __getitem__(self, name: str) -> Any:
         return lambda value: value

@@ -13,22 +13,18 @@ import msgspec
 
 from kbgym.agents.prompting import as_data
 from kbgym.corpus.rewriting import Passage, flaw
-from kbgym.corpus.writing import Confirm, Flawed, Read, Tick, Writer, read_call
+from kbgym.corpus.writing import Confirm, ModelWriter, Tick
+from kbgym.llm.asking import Flawed, ReadReply, read_call
 from kbgym.llm.connect import Models
-from kbgym.llm.values import Reply
+from kbgym.llm.values import Reply, tool
 
 COMPLETION = 60  # tokens of a usual reply, for the forecast
 
-_TOOL = {
-    "name": "rewrite",
-    "description": "Give the sentence as it can stand alone.",
-    "parameters": {
-        "type": "object",
-        "properties": {"sentence": {"type": "string", "description": "One sentence on one line."}},
-        "required": ["sentence"],
-        "additionalProperties": False,
-    },
-}
+_TOOL = tool(
+    "rewrite",
+    "Give the sentence as it can stand alone.",
+    {"sentence": {"type": "string", "description": "One sentence on one line."}},
+)
 
 
 class _Rewritten(msgspec.Struct, frozen=True):
@@ -46,7 +42,7 @@ class Rewriter:
         confirm: Confirm | None = None,
         tick: Tick | None = None,
     ) -> None:
-        self._writer = Writer(models, name, concurrency)
+        self._writer = ModelWriter(models, name, concurrency)
         self._confirm = confirm
         self._tick = tick
 
@@ -74,7 +70,7 @@ def shown(passage: Passage) -> str:
     return "\n\n".join(f"{what}:\n{as_data(text)}" for what, text in parts.items() if text)
 
 
-def reading(passage: Passage) -> Read[str]:
+def reading(passage: Passage) -> ReadReply[str]:
     """What reads a reply about this passage."""
 
     def read(reply: Reply) -> str | Flawed:

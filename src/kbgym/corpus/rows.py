@@ -14,7 +14,7 @@ from typing import Any
 
 from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded, row_text
 from kbgym.corpus.fields import add_fields, field_page
-from kbgym.corpus.files import Found, read_rows, read_text
+from kbgym.corpus.files import FoundFile, read_rows, read_text
 from kbgym.corpus.trees import Node, Number, Pairs, json_values, tree_of
 
 QUESTIONS = "it holds questions and answers, which must not be documents; give it with --questions"
@@ -60,7 +60,7 @@ def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
         yield start, end, item
 
 
-def read_jsonl(file: Found) -> Iterator[Page]:
+def read_jsonl(file: FoundFile) -> Iterator[Page]:
     """An object a line; or, where the file begins with `[`, the objects of one array."""
     first = True
     for number, (place, line) in enumerate(read_rows(file), 1):
@@ -79,7 +79,7 @@ def read_jsonl(file: Found) -> Iterator[Page]:
         yield _object_page(value, (place + start, place + end), f"line {number:,}: ")
 
 
-def read_json_file(file: Found) -> Iterator[Page]:
+def read_json_file(file: FoundFile) -> Iterator[Page]:
     """Objects with a `text` are a page each, in an array or one after the other; all else is a tree of fields."""
     text = read_text(file)
     values = list(json_values(text))
@@ -114,7 +114,7 @@ def _object_page(value: Any, span: tuple[int, int], where: str) -> Page:
     return page
 
 
-def read_csv(file: Found) -> Iterator[Page]:
+def read_csv(file: FoundFile) -> Iterator[Page]:
     end = 0
 
     def lines() -> Iterator[str]:

@@ -11,56 +11,31 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-import msgspec
-
 from kbgym.agents.prompting import prompt
-from kbgym.llm.client import Client
-from kbgym.llm.connect import Models, Settings
+from kbgym.llm.asking import Asker, Flawed, ReadReply
+from kbgym.llm.connect import Models
 from kbgym.llm.errors import TooLong
-from kbgym.llm.values import Message, Reply, Request
+from kbgym.llm.values import Message, Request
 
 TRIES = 2
-_QUOTED = 600
 T = TypeVar("T")
 Tick = Callable[[int, int, str], None]
 Confirm = Callable[[Sequence[Request]], None]
 
 
-class Flawed(msgspec.Struct, frozen=True):
-    """A reply that cannot be used, and why, as the end of "That cannot be used: "."""
-
-    reason: str
+Job: TypeAlias = tuple[Request, ReadReply[T]]
 
 
-Read: TypeAlias = Callable[[Reply], T | Flawed]
-Job: TypeAlias = tuple[Request, Read[T]]
-
-
-class Writer:
+class ModelWriter(Asker):
     """One model in the role of a writer."""
 
     def __init__(self, models: Models, name: str, concurrency: int = 16) -> None:
-        self._client: Client
-        self._settings: Settings
-        self._client, self._settings = models.client(name, "writer")
+        super().__init__(*models.client(name, "writer"))
         self._concurrency = concurrency
-
-    @property
-    def name(self) -> str:
-        """Who writes; for a cassette, who was recorded."""
-        return self._client.name
 
     def request(self, skill: str, text: str, tool: dict[str, Any]) -> Request:
         """A prompt of ours, what is to be worked on, and the one call that is allowed."""
-        return Request(
-            model=self._settings.model,
-            system=prompt(skill),
-            messages=(Message("user", text),),
-            tools=({"type": "function", "function": tool},),
-            max_tokens=self._settings.max_tokens,
-            temperature=self._settings.temperature,
-            effort=self._settings.effort,
-        )
+        return self._settings.request(prompt(skill), (Message("user", text),), (tool,))
 
     def new(self, requests: Sequence[Request]) -> list[Request]:
         """Those that will be sent to the model: each once, and none that is on the cassette."""
@@ -95,38 +70,16 @@ class Writer:
             raise failures[0]
         return [found[hash] for hash in hashes]
 
-    async def _ask(self, request: Request, read: Read[T]) -> T | None:
-        for _ in range(TRIES):
-            try:
-                reply = await self._client.ask(request)
-            except TooLong:
-                return None
-            value = read(reply)
-            if not isinstance(value, Flawed):
-                return value
-            self._client.count_malformed()
-            correction = (Message("assistant", _quoted(reply)), Message("user", _correction(value.reason, request)))
-            request = msgspec.structs.replace(request, messages=request.messages + correction)
-        return None
-
-
-def read_call(reply: Reply, name: str, type: type[T]) -> T | Flawed:
-    """The arguments of the one call a reply should hold."""
-    if len(reply.calls) != 1 or reply.calls[0].name != name:
-        cut = " before it was cut off" if reply.finish == "length" else ""
-        return Flawed(f"it was not one call of {name}{cut}.")
-    try:
-        return msgspec.json.decode(reply.calls[0].arguments, type=type)
-    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-        return Flawed(f"the arguments of {name} do not fit: {error}.")
-
-
-def _quoted(reply: Reply) -> str:
-    calls = "\n".join(f"{call.name} {call.arguments}" for call in reply.calls)
-    said = "\n".join(part for part in (reply.text.strip(), calls) if part)
-    return f"{said[:_QUOTED]} [...]" if len(said) > _QUOTED else said or "(nothing)"
-
-
-def _correction(reason: str, request: Request) -> str:
-    name = request.tools[0]["function"]["name"]
-    return f"That cannot be used: {reason} Call `{name}` once more, and nothing else."
+    async def _ask(self, request: Request, read: ReadReply[T]) -> T | None:
+        call = request.tools[0]["function"]["name"]
+        try:
+            value = await self.until_valid(
+                request,
+                read,
+                TRIES,
+                lambda reason: f"That cannot be used: {reason} Call `{call}` once more, and nothing else.",
+                quoted=600,
+            )
+        except TooLong:
+            return None
+        return None if isinstance(value, Flawed) else value

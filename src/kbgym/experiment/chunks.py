@@ -1,13 +1,12 @@
 """An exam in chunks of questions, each asked by `examine` in whatever process an engine gives it to.
 
-A `Desk` is what travels there once: the store, its vectors, and who reads, by name; models are connected to on the
+An `ExamSetup` travels there once: the store, its vectors, and who reads, by name; models are connected to on the
 spot, with the keys of that machine's environment, so no key travels. What comes back of a chunk is its rows, what it
 spent and what its models said; here the rows are kept as they come and the recording goes on one cassette.
 """
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,20 +16,23 @@ import msgspec
 
 from kbgym import environment
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import decode
-from kbgym.environment import Ranking
-from kbgym.episode import FORWARD_BUDGET
-from kbgym.errors import BadInput, KbgymError
+from kbgym.artefact import Artefact, Exam
+from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.canonical import decode, read_file
+from kbgym.errors import KbgymError
 from kbgym.experiment.engines import WorkEngine, cut
 from kbgym.llm.client import Budget
 from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.errors import CapReached
 from kbgym.llm.values import Usage
 from kbgym.protocol.exam import Row, Sheet, Tick, examine
-from kbgym.protocol.session import embedder_named, engine_for
+from kbgym.protocol.no_store import no_store_file, of_no_store
+from kbgym.protocol.run import Settings
+from kbgym.search.choice import engine_of, engine_on
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store
+from kbgym.sync import run_sync
 from kbgym.worlds.world import Question
 
 CHUNK = 200  # questions at most; with few, what a task costs in itself begins to show
@@ -39,48 +41,39 @@ PASSES = 3  # under way for each request that may be: the others are searching
 _PLAYED = "cassette:"
 
 
-class Desk:
+class ExamSetup:
     """What the questions of an exam are asked of, and by whom, as a value that travels."""
 
     def __init__(
-        self,
-        store: Store,
-        engine: environment.Engine,
-        embedder: str,
-        agent: str = "reference",
-        ranking: Ranking = "paper",
-        budget: int = FORWARD_BUDGET,
+        self, store: Store, engine: environment.SearchEngine, settings: Settings, agent: str = "reference"
     ) -> None:
-        """`embedder` is the name of what the engine embeds with."""
-        self.store = store
-        self.embedder = embedder
+        """`settings` name what the engine embeds with."""
+        self.store = store.as_frozen()
+        self.settings = settings
         self.agent = agent
-        self.ranking = ranking
-        self.budget = budget
         self.options = Options()
         self.recording = b""  # what the models have said already
-        self.played = _bytes(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
-        self._engine: environment.Engine | None = engine
+        self.played = read_file(Path(agent.removeprefix(_PLAYED))) if agent.startswith(_PLAYED) else b""
+        self._engine: environment.SearchEngine | None = engine
 
     def __getstate__(self) -> dict[str, Any]:
         """Exact vectors travel as one array. Mapped ones do not: every machine opens its own."""
-        index = self._engine.index if isinstance(self._engine, Engine) else None
-        state = {**vars(self), "_index": index if isinstance(index, ExactIndex) else None}
-        return {**state, "_engine": None} if isinstance(self._engine, Engine) else state
+        engine = self._engine
+        if not isinstance(engine, Engine):
+            return vars(self)
+        index = engine.index if isinstance(engine.index, ExactIndex) else None
+        return {**vars(self), "_engine": None, "_index": index, "_how": (engine.kind, engine.spread)}
 
     @property
-    def engine(self) -> environment.Engine:
+    def engine(self) -> environment.SearchEngine:
         if self._engine is None:
-            embedder, index = embedder_named(self.embedder), vars(self).pop("_index", None)
-            self._engine = Engine(embedder, index) if index is not None else engine_for(self.store, embedder)
+            embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index")
+            how, texts = vars(self).pop("_how"), ((record.id, record.text) for record in self.store)
+            on_index = index is not None
+            self._engine = (
+                engine_on(index, texts, embedder, *how) if on_index else engine_of(texts, embedder, None, *how)
+            )
         return self._engine
-
-
-def _bytes(cassette: Path) -> bytes:
-    try:
-        return cassette.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {cassette}: {error.strerror}.") from error
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -91,7 +84,7 @@ class Chunk(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
 
 
-class Answered(msgspec.Struct, frozen=True):
+class ChunkResult(msgspec.Struct, frozen=True):
     """What came of a chunk: lines of rows, lines of a cassette, what was spent, and why it ended early if it did."""
 
     rows: bytes
@@ -100,7 +93,7 @@ class Answered(msgspec.Struct, frozen=True):
     failure: KbgymError | None = None
 
 
-def ask_chunk(desk: Desk, chunk: Chunk) -> Answered:
+def ask_chunk(desk: ExamSetup, chunk: Chunk) -> ChunkResult:
     """Ask the questions of a chunk in this process; rows finished before a failure are kept."""
     with tempfile.TemporaryDirectory(prefix="kbgym-chunk-") as folder:
         rows, cassette, played = (Path(folder) / name for name in ("rows.jsonl", "cassette.jsonl", "played.jsonl"))
@@ -116,15 +109,15 @@ def ask_chunk(desk: Desk, chunk: Chunk) -> Answered:
                 caps = {"max_cost": chunk.max_cost, "max_tokens": chunk.max_tokens}
                 models = Models(msgspec.structs.replace(desk.options, cassette=recorded, **caps))
                 before = models.budget.spent
-            asyncio.run(_ask(desk, chunk, agent, models, rows))
+            run_sync(_ask(desk, chunk, agent, models, rows))
         except KbgymError as error:
             failure = error
-        spent = _less(models.budget.spent, before) if models else Usage()
+        spent = models.budget.spent - before if models else Usage()
         recorded_now = cassette.read_bytes()[len(desk.recording) :] if cassette.exists() else b""
-        return Answered(rows.read_bytes() if rows.exists() else b"", recorded_now, spent, failure)
+        return ChunkResult(rows.read_bytes() if rows.exists() else b"", recorded_now, spent, failure)
 
 
-async def _ask(desk: Desk, chunk: Chunk, agent: str, models: Models | None, rows: Path) -> None:
+async def _ask(desk: ExamSetup, chunk: Chunk, agent: str, models: Models | None, rows: Path) -> None:
     try:
         await examine(
             desk.store,
@@ -132,9 +125,8 @@ async def _ask(desk: Desk, chunk: Chunk, agent: str, models: Models | None, rows
             chunk.questions,
             make_agent(agent, "reader", models),
             rows,
-            desk.budget,
+            desk.settings,
             PASSES * desk.options.concurrency,
-            ranking=desk.ranking,
         )
     finally:
         if models is not None:
@@ -143,7 +135,7 @@ async def _ask(desk: Desk, chunk: Chunk, agent: str, models: Models | None, rows
 
 def examine_in_chunks(
     engine: WorkEngine,
-    desk: Desk,
+    desk: ExamSetup,
     questions: Sequence[Question],
     out: Path | None = None,
     tick: Tick | None = None,
@@ -168,12 +160,12 @@ def examine_in_chunks(
         for part in cut(sheet.missing, size or _size(len(sheet.missing), desk, engine.workers)):
             if failures:
                 return
-            now = _less(budget.spent, before)
+            now = budget.spent - before
             cost = None if budget.max_cost is None else budget.max_cost - (now.cost or 0.0)
             tokens = None if budget.max_tokens is None else budget.max_tokens - now.tokens
             yield Chunk(tuple(part), cost, tokens)
 
-    with Sheet(questions, out, tick, desk.ranking) as sheet:
+    with Sheet(questions, out, tick, desk.settings.ranking) as sheet:
         for answered in engine.run(ask_chunk, desk, chunks()):
             budget.spent += answered.spent
             if tape:
@@ -182,11 +174,30 @@ def examine_in_chunks(
                 sheet.add(decode(line, Row))
             if answered.failure and not isinstance(answered.failure, CapReached):
                 failures.append(answered.failure)
-            elif reached := asyncio.run(_cap(budget)):
+            elif reached := run_sync(_cap(budget)):
                 failures.append(reached)
         if failures:
             raise failures[0]
     return sheet.rows
+
+
+def examine_on(
+    engine: WorkEngine,
+    opened: Artefact,
+    agent: str,
+    questions: Sequence[Question],
+    out: Path | None = None,
+    tick: Tick | None = None,
+    models: Models | None = None,
+) -> Exam:
+    """What `Artefact.examine` would give, asked on an engine."""
+    desk = ExamSetup(opened.store, opened.engine, opened.settings, agent)
+    rows = examine_in_chunks(engine, desk, questions, out, tick, models)
+    if not opened.is_public:
+        return Exam(rows)
+    desk = ExamSetup(Store(), engine_for(Store(), embedder_named("hash")), of_no_store(opened.settings), agent)
+    file = no_store_file(out) if out else None
+    return Exam(rows, examine_in_chunks(engine, desk, questions, file, tick, models))
 
 
 async def _cap(budget: Budget) -> CapReached | None:
@@ -198,25 +209,10 @@ async def _cap(budget: Budget) -> CapReached | None:
         return reached
 
 
-def _size(questions: int, desk: Desk, workers: int) -> int:
+def _size(questions: int, desk: ExamSetup, workers: int) -> int:
     """Few enough that every worker gets several chunks; of a model, as many as it plays at once."""
     most = PASSES * desk.options.concurrency if is_model(desk.agent) else CHUNK
     return max(1, min(most, questions // (EACH * workers)))
-
-
-def _less(spent: Usage, before: Usage) -> Usage:
-    """What was spent since."""
-    known = spent.cost is not None and before.cost is not None
-    return Usage(
-        requests=spent.requests - before.requests,
-        prompt=spent.prompt - before.prompt,
-        cached=spent.cached - before.cached,
-        completion=spent.completion - before.completion,
-        reasoning=spent.reasoning - before.reasoning,
-        malformed=spent.malformed - before.malformed,
-        retries=spent.retries - before.retries,
-        cost=(spent.cost or 0.0) - (before.cost or 0.0) if known else None,
-    )
 
 
 class _Tape:

@@ -14,9 +14,7 @@ a function for that) nor what the rows come to.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,18 +23,21 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.agents.registry import make_agent
-from kbgym.canonical import decode, pretty, read_lines, whole_folder, write_lines
-from kbgym.environment import RANKINGS, Engine, Ranking
-from kbgym.errors import BadInput, Damaged
+from kbgym.artefact import teach, trainer_for
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
+from kbgym.canonical import check_name, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
+from kbgym.environment import RANKINGS, SearchEngine
+from kbgym.errors import BadInput
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.session import agents_named, embedder_named, engine_for
-from kbgym.protocol.train import Trainer
+from kbgym.search.choice import search_named
 from kbgym.store import Store
+from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
+from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import Question, World
 
 Kind = Literal["paper", "ablation"]
@@ -92,11 +93,17 @@ class Plan(msgspec.Struct, frozen=True):
         return self.trainings[0].settings.embedder
 
 
+class _Probed(msgspec.Struct, frozen=True):
+    """What of probe.json is asked for again."""
+
+    order: list[str]
+
+
 class Prepared(msgspec.Struct, frozen=True):
     """An arm's store, what it is searched with, and what is worth keeping about it."""
 
     store: Store
-    engine: Engine
+    engine: SearchEngine
     about: Mapping[str, Any]
 
 
@@ -110,7 +117,7 @@ def trainings(
     """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies."""
     found = []
     for strategy in strategies:
-        settings = msgspec.structs.replace(base, strategy=strategy)
+        settings = settings_with(base, strategy=strategy)
         if kind == "paper" or vary == "strategy":
             found.append(Training(f"trained-{strategy}", f"Trained ({strategy})", settings))
             continue
@@ -120,11 +127,9 @@ def trainings(
             if vary == "levels" and value and strategy != "class":
                 continue  # no other strategy builds what levels split
             try:
-                changed = msgspec.convert(
-                    {**msgspec.to_builtins(settings), _FIELDS.get(vary, vary): value}, Settings, strict=True
-                )
-            except msgspec.ValidationError as error:
-                raise BadInput(f"{vary} cannot be {value!r}: {error}.") from error
+                changed = settings_with(settings, **{_FIELDS.get(vary, vary): value})
+            except BadInput as error:
+                raise BadInput(f"{vary} cannot be {value!r}: {error}") from error
             name = f"{vary}-{value}" if isinstance(value, str) else f"{vary}{value}"
             found.append(Training(f"trained-{strategy}-{name}", f"{strategy}, {vary} {value}", changed))
     return tuple(found)
@@ -151,20 +156,15 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
         )
     elif folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no experiment; choose another --out.")
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / f".{FILE}.tmp"
-    scratch.write_text(pretty(plan), encoding="utf-8")
-    os.replace(scratch, file)
+    with write_whole(file) as scratch:
+        scratch.write_text(pretty(plan), encoding="utf-8")
     return plan
 
 
 def read_plan(folder: Path) -> Plan:
-    try:
-        return decode((folder / FILE).read_bytes(), Plan)
-    except FileNotFoundError:
-        raise BadInput(f"{folder} is no experiment: it has no {FILE}.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"{folder / FILE}: {error}") from error
+    if not (folder / FILE).exists():
+        raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
+    return read_value(folder / FILE, Plan)
 
 
 def seed_folder(folder: Path, seed: int) -> Path:
@@ -181,10 +181,10 @@ def snapshots(settings: Settings) -> tuple[int, ...]:
 
 def run_seed(folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick | None = None) -> None:
     """Everything of one seed that is not there yet."""
-    Seed(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None)).run()
+    SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None)).run()
 
 
-class Seed:
+class SeedRun:
     """One seed in progress."""
 
     def __init__(self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick) -> None:
@@ -196,6 +196,7 @@ class Seed:
         self.embedder = embedder_named(plan.embedder)
         self.reader = make_agent(plan.reader, "reader")
         self.world = self._world()
+        self.search = search_named(search_of(self.world))
 
     def run(self, only: str | None = None) -> None:
         """Everything, or what concerns one arm or training; whatever that is, the world and the groups come first."""
@@ -220,19 +221,17 @@ class Seed:
         return World.load(place)
 
     def _settings(self, training: Training) -> Settings:
-        return msgspec.structs.replace(training.settings, seed=self.seed)
+        return msgspec.structs.replace(training.settings, seed=self.seed, search=self.search)
 
     def _train(self, training: Training) -> None:
         settings = self._settings(training)
         started = time.perf_counter()
         run = Run.open_or_create(self.folder / training.name, self.world, settings)
-        engine = engine_for(StoreFolder(run.folder).store(), self.embedder)
-        trainer = Trainer(run, agents_named(settings), engine)
-        if trainer.position < len(trainer.lessons):
-            asyncio.run(trainer.train(lambda done, total, note: self.tick(f"{training.name}: {done} of {total}")))
+        trainer = trainer_for(run, agents_named(settings))
+        left = len(trainer.lessons) - trainer.position
+        teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
+        if left:
             self._timed(f"train {training.name}", time.perf_counter() - started)
-        else:
-            trainer.bench.close()
 
     def _probe(self) -> dict[str, tuple[Question, ...]]:
         """The groups, by the keys one training touched; no training saw an unseen question."""
@@ -246,7 +245,9 @@ class Seed:
                     write_lines(folder / f"{name}.jsonl", questions)
                 checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
                 (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
-        order = json.loads((place / "probe.json").read_text(encoding="utf-8"))["order"]
+        order = read_value(place / "probe.json", _Probed).order
+        for name in order:
+            check_name(place / "probe.json", name)
         return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
 
     def _asked(self, questions: int) -> list[Question]:
@@ -257,7 +258,7 @@ class Seed:
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
         asked = self._with_lessons(groups) if arm == "flat" else groups
         note = self.folder / "arms" / f"{arm}.json"
-        if note.exists() and ("skipped" in json.loads(note.read_bytes()) or not self._missing(arm, asked)):
+        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not self._missing(arm, asked)):
             return
         self.tick(f"{arm}: building")
         started = time.perf_counter()
@@ -268,7 +269,8 @@ class Seed:
             note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
             return
         self._timed(f"build {arm}", time.perf_counter() - started)
-        self._examine(arm, prepared.store, prepared.engine, asked)
+        settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
+        self._examine(arm, prepared.store, prepared.engine, asked, settings)
         note.write_text(pretty(prepared.about), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
@@ -280,7 +282,8 @@ class Seed:
             asked = self._with_lessons(groups) if at == last and self.plan.kind == "paper" else groups
             if self._missing(arm, asked):
                 store = place.store(at)
-                self._examine(arm, store, engine_for(store, self.embedder), asked, training.settings.ranking)
+                engine = engine_for(store, self.embedder, search=self.search)
+                self._examine(arm, store, engine, asked, training.settings)
 
     def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
         if self.plan.kind != "paper":
@@ -301,16 +304,17 @@ class Seed:
         self,
         arm: str,
         store: Store,
-        engine: Engine,
+        engine: SearchEngine,
         groups: Mapping[str, Sequence[Question]],
-        ranking: Ranking = "paper",
+        settings: Settings,
     ) -> None:
+        """Under the budget and the memory that training had; arms of no training under those of the first."""
         (self.folder / "exams").mkdir(exist_ok=True)
         for name in self._missing(arm, groups):
             self.tick(f"{arm}: exam {name}")
             started = time.perf_counter()
             file = self._file(arm, name)
-            asyncio.run(examine(store.copy(), engine, groups[name], self.reader, file, ranking=ranking))
+            run_sync(examine(store, engine, groups[name], self.reader, file, settings))
             self._timed(f"exam {arm} {name}", time.perf_counter() - started)
 
     def _file(self, arm: str, group: str) -> Path:

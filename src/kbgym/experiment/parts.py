@@ -7,16 +7,15 @@ stays as it is. What an arm is, it does not know.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import whole_folder
+from kbgym.canonical import whole_folder, write_whole
 from kbgym.experiment.engines import WorkEngine
-from kbgym.experiment.experiment import Plan, Prepare, Seed, Tick, seed_folder
+from kbgym.experiment.experiment import Plan, Prepare, SeedRun, Tick, seed_folder
 
 Files = Mapping[str, bytes]  # by path below a seed's folder
 NOTHING = ""  # the part that is only the world and the groups
@@ -32,15 +31,7 @@ class Ground(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One arm or training of one seed, and what there is of it."""
-
-    seed: int
-    name: str
-    files: dict[str, bytes]
-
-
-class Finished(msgspec.Struct, frozen=True):
-    """The files a part wrote or changed."""
+    """One arm or training of one seed, and files of it: on the way there what there is, on the way back what is new."""
 
     seed: int
     name: str
@@ -52,7 +43,7 @@ def run_parts(engine: WorkEngine, folder: Path, plan: Plan, prepare: Prepare, ti
     ground: dict[int, dict[str, bytes]] = {}
     for seed in plan.seeds:
         place = seed_folder(folder, seed)
-        Seed(place, plan, seed, prepare, lambda note: None).run(NOTHING)
+        SeedRun(place, plan, seed, prepare, lambda note: None).run(NOTHING)
         ground[seed] = _read(place, ("world/**/*", "probe/**/*"))
 
     def parts() -> Iterator[Part]:
@@ -67,16 +58,16 @@ def run_parts(engine: WorkEngine, folder: Path, plan: Plan, prepare: Prepare, ti
             tick(f"seed {done.seed}: {done.name}")
 
 
-def run_part(ground: Ground, part: Part) -> Finished:
+def run_part(ground: Ground, part: Part) -> Part:
     """One part, in whatever process this is."""
     before = {**ground.seeds[part.seed], **part.files}
     with tempfile.TemporaryDirectory(prefix="kbgym-part-") as scratch:
         place = Path(scratch)
         _write(place, before)
-        Seed(place, ground.plan, part.seed, ground.prepare, lambda note: None).run(part.name)
+        SeedRun(place, ground.plan, part.seed, ground.prepare, lambda note: None).run(part.name)
         after = _read(place, ("**/*",))
     changed = {path: data for path, data in after.items() if before.get(path) != data}
-    return Finished(part.seed, part.name, changed)
+    return Part(part.seed, part.name, changed)
 
 
 def _patterns(name: str) -> tuple[str, ...]:
@@ -104,17 +95,12 @@ def _land(place: Path, name: str, files: Files) -> None:
             _write(scratch, run)
     else:
         for path, data in run.items():
-            _replace(place / name / path, data)
+            with write_whole(place / name / path) as file:
+                file.write_bytes(data)
     others = [path for path in files if not path.startswith(inside) and path != TIMING]
     for path in sorted(others, key=lambda path: path.startswith("arms/")):
-        _replace(place / path, files[path])
+        with write_whole(place / path) as file:
+            file.write_bytes(files[path])
     if TIMING in files:
         with (place / TIMING).open("ab") as out:
             out.write(files[TIMING])
-
-
-def _replace(file: Path, data: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_name(f".{file.name}.tmp")
-    scratch.write_bytes(data)
-    os.replace(scratch, file)

@@ -5,65 +5,42 @@ The last stable block is marked for the provider's prompt cache; what changes fr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.errors import Missing
-from kbgym.llm.errors import RefusedSetting, Rejected, Transient
-from kbgym.llm.faults import Unreadable
+from kbgym.llm.endpoint import Endpoint, connecting, served
+from kbgym.llm.errors import Transient
 from kbgym.llm.redact import Address, Redactor
-from kbgym.llm.transport import ThroughSDK, Wire
+from kbgym.llm.transport import ThroughSDK
 from kbgym.llm.values import Call, Message, Reply, Request, Sent
 
 _CACHE = {"type": "ephemeral"}
 
 
-class Anthropic:
+class Anthropic(Endpoint):
     """One endpoint of Anthropic's protocol."""
+
+    effort_name = "output_config"
 
     def __init__(self, address: Address, key: str, timeout: float, redact: Redactor) -> None:
         try:
             import anthropic
         except ImportError:
             raise Missing("this agent needs the anthropic package: pip install 'kbgym[llm]'.") from None
+        connect = connecting(anthropic.AsyncAnthropic, address, key, timeout)
+        sender = ThroughSDK(connect, "/v1/messages", anthropic.APIStatusError)
+        super().__init__(sender, timeout, redact, address.url or "https://api.anthropic.com")
 
-        def connect() -> anthropic.AsyncAnthropic:
-            return anthropic.AsyncAnthropic(
-                api_key=key,
-                base_url=address.url,
-                default_headers=address.headers,
-                default_query=address.query,
-                timeout=timeout,
-                max_retries=0,
-            )
+    def _settings(self, named: tuple[str, ...]) -> Iterable[str]:
+        names = (self.effort_name if name == "effort" else name for name in named)
+        return (name for name in names if name not in ("max_tokens", "tools"))
 
-        self.where = address.url or "https://api.anthropic.com"
-        self._wire = Wire(ThroughSDK(connect, "/v1/messages", anthropic.APIStatusError), timeout, redact, self.where)
-        self._redact = redact
-        self.refused: list[str] = []
-
-    async def send(self, request: Request) -> Reply:
-        """One reply. A setting the model refuses is left out from then on."""
-        while True:
-            body = self._body(request)
-            try:
-                return self._read(await self._wire.post(body), request)
-            except RefusedSetting as refusal:
-                names = ("output_config" if name == "effort" else name for name in refusal.named)
-                setting = next((name for name in names if name in body and name not in ("max_tokens", "tools")), None)
-                if setting is None:
-                    raise Rejected(str(refusal)) from None
-                if setting not in self.refused:
-                    self.refused.append(setting)
-            except Unreadable as unreadable:
-                return Reply(text=str(unreadable), finish="unreadable", sent=self._sent(request, ""))
-
-    async def close(self) -> None:
-        await self._wire.close()
-
-    def _body(self, request: Request) -> dict[str, Any]:
-        body: dict[str, Any] = {
+    def _body(self, request: Request, sent: Sent) -> dict[str, Any]:
+        return {
             "model": request.model,
             "max_tokens": request.max_tokens,
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHE}],
@@ -71,23 +48,12 @@ class Anthropic:
             "tools": [_tool(tool["function"]) for tool in request.tools],
             "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
             "temperature": request.temperature,
-            "output_config": {"effort": request.effort} if request.effort else None,
+            self.effort_name: {"effort": request.effort} if request.effort else None,
         }
-        return {name: value for name, value in body.items() if value is not None and name not in self.refused}
 
-    def _sent(self, request: Request, served: str) -> Sent:
-        return Sent(
-            model=request.model,
-            served=served,
-            temperature=None if "temperature" in self.refused else request.temperature,
-            effort=None if "output_config" in self.refused else request.effort,
-            max_tokens=request.max_tokens,
-            refused=tuple(self.refused),
-        )
-
-    def _read(self, text: str, request: Request) -> Reply:
+    def _read(self, text: str, request: Request, sent: Sent) -> Reply:
         try:
-            wire = msgspec.json.decode(text, type=_Wire)
+            wire = decode(text, _Wire)
         except msgspec.MsgspecError:
             raise Transient("a reply that is no message") from None
         if wire.content is None:
@@ -108,16 +74,12 @@ class Anthropic:
             cache_writes=written,
             completion=used.output_tokens or 0,
             reasoning=int(details.get("thinking_tokens") or details.get("reasoning_tokens") or 0),
-            sent=self._sent(request, (wire.model or "")[:100]),
+            sent=served(sent, wire.model),
         )
 
 
 def _tool(function: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": function["name"],
-        "description": function["description"],
-        "input_schema": function["parameters"],
-    }
+    return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
 
 
 def _messages(request: Request) -> list[dict[str, Any]]:
@@ -140,7 +102,7 @@ def _block(message: Message) -> tuple[dict[str, Any], str]:
     if message.role == "tool":
         return {"type": "tool_result", "tool_use_id": message.id, "content": message.text}, "user"
     if message.call is not None:
-        arguments = msgspec.json.decode(message.call.arguments)
+        arguments = decode(message.call.arguments)
         return {"type": "tool_use", "id": message.call.id, "name": message.call.name, "input": arguments}, "assistant"
     return {"type": "text", "text": message.text}, message.role
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbgym.llm.values import Call, Request
+from kbgym.canonical import decode
+from kbgym.llm.values import Call, Request, object_schema
 
 Way = Literal["tools", "schema"]
 
@@ -53,31 +54,17 @@ class _Envelope(msgspec.Struct):
 def written_call(content: str) -> Call | None:
     """The call a schema reply holds, if it holds one."""
     try:
-        written = msgspec.json.decode(content.strip(), type=_Envelope).call
-    except (msgspec.MsgspecError, UnicodeEncodeError):
+        written = decode(content.strip(), _Envelope).call
+    except msgspec.DecodeError:
         return None
     return Call(written.tool, msgspec.json.encode(written.arguments).decode())
 
 
 def schema_format(request: Request) -> dict[str, Any]:
     """A response format that admits one call of one of the request's tools and nothing else."""
-    calls = []
-    for tool in request.tools:
-        function = tool["function"]
-        calls.append(
-            {
-                "type": "object",
-                "properties": {"tool": {"const": function["name"]}, "arguments": function["parameters"]},
-                "required": ["tool", "arguments"],
-                "additionalProperties": False,
-            }
-        )
-    schema = {
-        "type": "object",
-        "properties": {"call": {"anyOf": calls}},
-        "required": ["call"],
-        "additionalProperties": False,
-    }
+    functions = (tool["function"] for tool in request.tools)
+    calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in functions]
+    schema = object_schema({"call": {"anyOf": calls}})
     return {"type": "json_schema", "json_schema": {"name": "one_call", "schema": schema}}
 
 

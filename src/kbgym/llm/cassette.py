@@ -19,12 +19,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbgym.canonical import digest_of, encode
+from kbgym.canonical import Decoder, digest_of, encode, open_file
 from kbgym.errors import BadInput, Damaged
 from kbgym.llm.redact import Redactor
 from kbgym.llm.values import Message, Reply, Request, Usage
 
 SCHEMA = 1
+MOST = 1 << 30
 Role = Literal["reader", "curator", "judge", "writer"]
 
 
@@ -55,7 +56,7 @@ class _Taken(msgspec.Struct, frozen=True, tag_field="kind", tag="reply"):
     tail: str = ""
 
 
-_decoder = msgspec.json.Decoder(_Header | Recorded | _Part | _Taken)
+_decoder: Decoder[_Header | Recorded | _Part | _Taken] = Decoder(_Header | Recorded | _Part | _Taken)
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -75,7 +76,6 @@ class Cassette:
     def __init__(self, path: Path, record: bool = True, redact: Redactor | None = None) -> None:
         self.path = path
         self.record = record
-        self.replayed = 0
         self.spent = Usage()
         self._redact = redact or Redactor()
         self._agents: list[Recorded] = []
@@ -84,7 +84,12 @@ class Cassette:
         self._by_request: dict[str, list[Reply]] = {}
         self._next: dict[str, int] = {}
         self._file = self._open() if record else None
-        self._length = self._load()
+        try:
+            self._length = self._load()
+        except BaseException:
+            if self._file is not None:
+                os.close(self._file)
+            raise
         if self._file is not None:
             os.ftruncate(self._file, self._length)
             if not self._length:
@@ -98,7 +103,6 @@ class Cassette:
         if turn >= len(replies):
             return None
         self._next[request] = turn + 1
-        self.replayed += 1
         return replies[turn]
 
     def holds(self, request: str) -> bool:
@@ -117,14 +121,23 @@ class Cassette:
         return [
             Exchange(
                 model=taken.model,
-                system=self._parts[taken.system],
-                tools=tuple(self._parts[taken.tools]),
-                messages=tuple(msgspec.convert(self._parts[id], Message) for id in taken.messages),
+                system=self._found(taken.system, str),
+                tools=self._found(taken.tools, tuple[dict[str, Any], ...]),
+                messages=tuple(self._found(id, Message) for id in taken.messages),
                 tail=taken.tail,
                 reply=taken.reply,
             )
             for taken in self._taken
         ]
+
+    def _found(self, id: str, type: Any) -> Any:
+        """A part a reply refers to."""
+        try:
+            return msgspec.convert(self._parts[id], type)
+        except (KeyError, msgspec.ValidationError):
+            raise Damaged(
+                f"{self.path}: a reply refers to a part {id[:40]!r} that is not there or does not fit."
+            ) from None
 
     def __len__(self) -> int:
         return len(self._taken)
@@ -190,7 +203,9 @@ class Cassette:
     def _open(self) -> int:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            # Not through a link, which a folder from elsewhere may have put there; nor into a pipe, which would wait.
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+            file = os.open(self.path, flags, 0o644)
         except OSError as error:
             raise BadInput(f"cannot write {self.path}: {error.strerror}.") from error
         try:
@@ -204,9 +219,13 @@ class Cassette:
         """Read every whole line; how many bytes they take."""
         length = 0
         try:
-            with self.path.open("rb") as lines:
+            with open_file(self.path) as lines:
+                if os.fstat(lines.fileno()).st_size > MOST:
+                    raise BadInput(f"{self.path} has more than {MOST:,} bytes, too many for a cassette.")
                 for number, line in enumerate(lines, 1):
                     if not line.endswith(b"\n"):
+                        if number == 1 and not encode(_Header(SCHEMA)).startswith(line):
+                            raise Damaged(f"{self.path}, line 1: it is no cassette.")
                         break
                     self._line(number, line)
                     length += len(line)
@@ -219,7 +238,7 @@ class Cassette:
     def _line(self, number: int, line: bytes) -> None:
         try:
             value = _decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except msgspec.DecodeError as error:
             raise Damaged(f"{self.path}, line {number}: {error}") from None
         if (number == 1) != isinstance(value, _Header):
             raise Damaged(f"{self.path}, line {number}: a cassette has one header line, its first.")

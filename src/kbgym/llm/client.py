@@ -76,7 +76,7 @@ class Budget:
             raise CapReached(f"--max-tokens {self.max_tokens} is reached ({spent.tokens:,} tokens used): {go_on}")
 
 
-class Client:
+class ModelClient:
     """A model behind a provider. Without a provider it only plays back its cassette."""
 
     def __init__(

@@ -7,6 +7,7 @@ environment and go nowhere but to the provider they belong to.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,31 @@ import msgspec
 from kbgym.errors import BadInput
 from kbgym.llm.anthropic_api import Anthropic
 from kbgym.llm.cassette import Cassette, Role
-from kbgym.llm.client import Budget, Client, Provider
+from kbgym.llm.client import Budget, ModelClient, Provider
 from kbgym.llm.limits import Limiter
 from kbgym.llm.openai_api import OpenAI
 from kbgym.llm.prices import Prices
 from kbgym.llm.redact import Redactor, address, quiet_libraries
 from kbgym.llm.retry import Retry
+from kbgym.llm.values import Message, Request
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "local": "KBGYM_LOCAL_API_KEY"}
 LOCAL_URL = "http://127.0.0.1:8080/v1"
 
 
-class Settings(msgspec.Struct, frozen=True):
+class ModelSettings(msgspec.Struct, frozen=True):
     """What a model is asked with. All of it stands in the trace; what the provider made of it is in `Usage.sent`."""
 
     model: str
     temperature: float | None
     effort: str | None
     max_tokens: int
+
+    def request(
+        self, system: str, messages: tuple[Message, ...], tools: Sequence[dict[str, Any]], tail: str = ""
+    ) -> Request:
+        """A request to this model with these settings."""
+        return Request(self.model, system, messages, tuple(tools), tail, self.max_tokens, self.temperature, self.effort)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,10 +79,10 @@ class Models:
             self.cassette = Cassette(self.options.cassette, record=True, redact=self._redact)
             self.budget.spent += self.cassette.spent
         self._played: dict[str, Cassette] = {}
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, ModelClient] = {}
         quiet_libraries()
 
-    def client(self, name: str, role: Role) -> tuple[Client, Settings]:
+    def client(self, name: str, role: Role) -> tuple[ModelClient, ModelSettings]:
         """The client and the settings for a role. The same name gives the same client."""
         kind, _, rest = name.partition(":")
         if kind == "cassette" and rest:
@@ -98,19 +106,19 @@ class Models:
         if self.cassette is not None:
             self.cassette.close()
 
-    def _settings(self, provider: str, model: str, role: Role) -> Settings:
+    def _settings(self, provider: str, model: str, role: Role) -> ModelSettings:
         options = self.options
         if role == "judge":
             # Room to think: a reasoning model given less returns nothing, and an empty verdict is no verdict.
-            return Settings(model, 0.0, "minimal" if provider == "openai" else None, 500)
-        return Settings(
+            return ModelSettings(model, 0.0, "minimal" if provider == "openai" else None, 500)
+        return ModelSettings(
             model=model,
             temperature=0.3 if options.temperature is None else options.temperature,
             effort=options.effort or ("low" if provider == "openai" else None),
             max_tokens=options.completion or (2_048 if provider == "local" else 12_000),
         )
 
-    def _connect(self, name: str, provider: str, model: str) -> Client:
+    def _connect(self, name: str, provider: str, model: str) -> ModelClient:
         options, base_url, where = self.options, self.options.base_url, self._address
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise BadInput(f"--base-url {base_url!r} does not start with http:// or https://.")
@@ -125,7 +133,7 @@ class Models:
             endpoint = OpenAI("openai", where, key, options.timeout, self._redact)
         else:
             endpoint = Anthropic(where, key, options.timeout, self._redact)
-        return Client(
+        return ModelClient(
             name,
             endpoint,
             Prices(provider, model, where.url),
@@ -135,7 +143,7 @@ class Models:
             self.budget,
         )
 
-    def _player(self, file: str, role: Role) -> tuple[Client, Settings]:
+    def _player(self, file: str, role: Role) -> tuple[ModelClient, ModelSettings]:
         if file not in self._played:
             self._played[file] = Cassette(Path(file), record=False, redact=self._redact)
         cassette = self._played[file]
@@ -143,10 +151,10 @@ class Models:
         key = f"cassette:{file}:{recorded.name}"
         if key not in self._clients:
             provider, _, model = recorded.name.removeprefix("llm:").partition("/")
-            self._clients[key] = Client(recorded.name, None, Prices(provider, model), cassette=cassette)
-        return self._clients[key], msgspec.convert(recorded.settings, Settings)
+            self._clients[key] = ModelClient(recorded.name, None, Prices(provider, model), cassette=cassette)
+        return self._clients[key], msgspec.convert(recorded.settings, ModelSettings)
 
 
-def described(client: Client, settings: Settings, prompts: dict[str, str]) -> dict[str, Any]:
+def described(client: ModelClient, settings: ModelSettings, prompts: dict[str, str]) -> dict[str, Any]:
     """What a run's settings should remember of a model: its name, what it is asked with, the prompts' hashes."""
     return {"agent": client.name, "settings": msgspec.to_builtins(settings), "prompts": prompts}

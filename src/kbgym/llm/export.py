@@ -12,7 +12,7 @@ from typing import Any
 
 from kbgym.canonical import encode, write_lines
 from kbgym.llm.cassette import Cassette, Exchange
-from kbgym.llm.values import Call
+from kbgym.llm.values import Call, assistant_call
 
 
 def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
@@ -50,20 +50,11 @@ def _chat(exchange: Exchange) -> dict[str, Any]:
     messages: list[dict[str, Any]] = [{"role": "system", "content": exchange.system}]
     for message in exchange.messages:
         if message.call is not None:
-            messages.append(_called(message.call))
+            messages.append(assistant_call(message.call))
         elif message.role == "tool":
             messages.append({"role": "tool", "tool_call_id": message.id, "content": message.text})
         else:
             messages.append({"role": message.role, "content": message.text})
     (call,) = exchange.reply.calls
     last = Call(call.name, call.arguments, f"call_{len(exchange.messages) // 2 + 1}")
-    return {"messages": [*messages, _called(last)], "tools": list(exchange.tools)}
-
-
-def _called(call: Call) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": call.arguments}
-    return {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": call.id, "type": "function", "function": function}],
-    }
+    return {"messages": [*messages, assistant_call(last)], "tools": list(exchange.tools)}

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.llm.errors import RefusedSetting, Rejected, TooLong, Transient
 from kbgym.llm.redact import Redactor
 from kbgym.llm.retry import retry_after
@@ -38,7 +39,7 @@ class Unreadable(Exception):
 def refused(status: int, headers: Mapping[str, str], text: str, redact: Redactor, where: str) -> Exception:
     """What a reply with an error status means to us."""
     try:
-        body = msgspec.json.decode(text)
+        body = decode(text)
     except msgspec.MsgspecError:
         body = text
     inner = body.get("error", body) if isinstance(body, dict) else body

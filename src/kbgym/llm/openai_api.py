@@ -10,17 +10,20 @@ from typing import Any, Literal
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.errors import Missing
 from kbgym.llm.call_mode import Way, Ways, schema_format, schema_system, written_call
-from kbgym.llm.errors import RefusedSetting, Rejected, Transient
-from kbgym.llm.faults import Unreadable
+from kbgym.llm.endpoint import Endpoint, connecting, served
+from kbgym.llm.errors import Transient
 from kbgym.llm.redact import Address, Redactor
-from kbgym.llm.transport import LARGEST, Wire, openai_sender
-from kbgym.llm.values import Call, Message, Reply, Request, Sent
+from kbgym.llm.transport import LARGEST, openai_sender
+from kbgym.llm.values import Call, Message, Reply, Request, Sent, assistant_call
 
 
-class OpenAI:
+class OpenAI(Endpoint):
     """One endpoint. `kind` is `openai` (its newer names of settings) or `local` (everybody else's)."""
+
+    effort_name = "reasoning_effort"
 
     def __init__(
         self, kind: Literal["openai", "local"], address: Address, key: str, timeout: float, redact: Redactor
@@ -29,85 +32,44 @@ class OpenAI:
             import openai
         except ImportError:
             raise Missing("this agent needs the openai package: pip install 'kbgym[llm]'.") from None
-
-        def connect() -> openai.AsyncOpenAI:
-            return openai.AsyncOpenAI(
-                api_key=key,
-                base_url=address.url,
-                default_headers=address.headers,
-                default_query=address.query,
-                timeout=timeout,
-                max_retries=0,
-            )
-
-        where = address.url or "https://api.openai.com/v1"
+        connect = connecting(openai.AsyncOpenAI, address, key, timeout)
         sender = openai_sender(connect, "/chat/completions", openai.APIStatusError)
-        self._wire = Wire(sender, timeout, redact, where)
-        self._redact = redact
+        super().__init__(sender, timeout, redact, address.url or "https://api.openai.com/v1")
         names = ("max_completion_tokens", "max_tokens")
         self._limit_names = names if kind == "openai" else names[::-1]
-        self.where = where
         self.ways = Ways()
-        self.refused: list[str] = []
 
-    async def send(self, request: Request) -> Reply:
-        """One reply. A setting the server refuses is left out from then on."""
-        while True:
-            way = self.ways.now
-            body = self._body(request, way)
-            try:
-                return self._read(await self._wire.post(body), request, way)
-            except RefusedSetting as refusal:
-                self._learn(refusal, body)
-            except Unreadable as unreadable:
-                return Reply(text=str(unreadable), finish="unreadable", sent=self._sent(request, way, ""))
-
-    async def close(self) -> None:
-        await self._wire.close()
-
-    def _learn(self, refusal: RefusedSetting, body: dict[str, Any]) -> None:
-        setting = next((name for name in refusal.named if name in body), None)
-        if setting is None:
-            raise Rejected(str(refusal)) from None
-        if setting not in self.refused:
-            self.refused.append(setting)
+    def _leave_out(self, setting: str) -> None:
+        super()._leave_out(setting)
         if setting == "tools":
             self.ways.only("schema")
         if setting == "response_format":
             self.ways.only("tools")
 
-    def _body(self, request: Request, way: Way) -> dict[str, Any]:
-        system = schema_system(request) if way == "schema" else request.system
+    def _sent(self, request: Request) -> Sent:
+        return msgspec.structs.replace(super()._sent(request), way=self.ways.now)
+
+    def _body(self, request: Request, sent: Sent) -> dict[str, Any]:
+        system = schema_system(request) if sent.way == "schema" else request.system
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": [{"role": "system", "content": system}, *_messages(request, way)],
+            "messages": [{"role": "system", "content": system}, *_messages(request, sent.way)],
             "temperature": request.temperature,
-            "reasoning_effort": request.effort,
+            self.effort_name: request.effort,
         }
-        if way == "tools":
+        if sent.way == "tools":
             body |= {"tools": list(request.tools), "tool_choice": "required", "parallel_tool_calls": False}
         else:
             body["response_format"] = schema_format(request)
         if limit := next((name for name in self._limit_names if name not in self.refused), None):
             body[limit] = request.max_tokens
-        return {name: value for name, value in body.items() if value is not None and name not in self.refused}
+        return body
 
-    def _sent(self, request: Request, way: Way, served: str) -> Sent:
-        return Sent(
-            model=request.model,
-            served=served,
-            way=way,
-            temperature=None if "temperature" in self.refused else request.temperature,
-            effort=None if "reasoning_effort" in self.refused else request.effort,
-            max_tokens=request.max_tokens,
-            refused=tuple(self.refused),
-        )
-
-    def _read(self, text: str, request: Request, way: Way) -> Reply:
+    def _read(self, text: str, request: Request, sent: Sent) -> Reply:
         if len(text) > LARGEST:
-            return Reply(text=text[:1000], finish="length", sent=self._sent(request, way, ""))
+            return Reply(text=text[:1000], finish="length", sent=sent)
         try:
-            wire = msgspec.json.decode(text, type=_Wire)
+            wire = decode(text, _Wire)
         except msgspec.MsgspecError:
             raise Transient("a reply that is no chat completion") from None
         choice = wire.choices[0] if wire.choices else None
@@ -115,9 +77,9 @@ class OpenAI:
             raise Transient("a reply without choices")
         content = _text(choice.message.content) or choice.message.refusal or ""
         calls = tuple(_call(call) for call in choice.message.tool_calls or ())
-        if way == "schema" and not calls and (written := written_call(content)):
+        if sent.way == "schema" and not calls and (written := written_call(content)):
             calls, content = (written,), ""
-        self.ways.saw(way, bool(calls))
+        self.ways.saw(sent.way, bool(calls))
         used = wire.usage or _Used()
         return Reply(
             text=self._redact(content),
@@ -128,7 +90,7 @@ class OpenAI:
             cached=(used.prompt_tokens_details or _Details()).cached_tokens or 0,
             completion=used.completion_tokens or (0 if wire.usage else len(text) // 4),
             reasoning=(used.completion_tokens_details or _Details()).reasoning_tokens or 0,
-            sent=self._sent(request, way, (wire.model or "")[:100]),
+            sent=served(sent, wire.model),
         )
 
 
@@ -150,12 +112,7 @@ def _message(message: Message, way: Way) -> dict[str, Any]:
     if way == "schema":
         written = msgspec.json.encode({"call": {"tool": call.name, "arguments": msgspec.Raw(call.arguments.encode())}})
         return {"role": "assistant", "content": written.decode()}
-    function = {"name": call.name, "arguments": call.arguments}
-    return {
-        "role": "assistant",
-        "content": message.text or None,
-        "tool_calls": [{"id": call.id, "type": "function", "function": function}],
-    }
+    return assistant_call(call, message.text)
 
 
 # -- what comes over the wire, read leniently: servers differ -------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.llm.values import Reply, Usage
+from kbgym.llm.values import Reply
 
 
 class Prices:
@@ -69,23 +69,17 @@ class Forecast(msgspec.Struct, frozen=True):
         return f"{self.passes:,} passes, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
 
 
-# Tokens of one pass (prompt, of them cached, completion) where nothing was measured. Forward and backward together are
-# the 94,000 a training question that the paper's run took.
+# Tokens of one pass: prompt, of them cached, completion. Forward and backward together are the 94,000 a training
+# question that the paper's run took.
 TYPICAL = {"exam": (26_000, 14_000, 1_500), "forward": (26_000, 14_000, 1_500), "backward": (62_000, 40_000, 4_500)}
 
 
-def forecast(prices: Prices, passes: dict[str, int], measured: dict[str, Usage] | None = None) -> Forecast:
-    """The cost of so many passes of each kind, from measured usage a pass where there is some, else the typical."""
-    tokens, cost, bases = 0, 0.0, set()
+def forecast(prices: Prices, passes: dict[str, int]) -> Forecast:
+    """The cost of so many passes of each kind, at what one typically takes."""
+    tokens, cost = 0, 0.0
     for kind, count in passes.items():
-        usage = (measured or {}).get(kind)
-        if usage is not None and usage.requests:
-            prompt, cached, completion = usage.prompt, usage.cached, usage.completion
-            bases.add("measured")
-        else:
-            prompt, cached, completion = TYPICAL[kind]
-            bases.add("typical")
+        prompt, cached, completion = TYPICAL[kind]
         tokens += count * (prompt + completion)
         cost += count * (prices.cost(Reply(prompt=prompt, cached=cached, completion=completion)) or 0.0)
-    basis = " and ".join(f"{basis} tokens a pass" for basis in sorted(bases))
-    return Forecast(sum(passes.values()), tokens, cost if prices.known else None, basis, prices.table)
+    known = cost if prices.known else None
+    return Forecast(sum(passes.values()), tokens, known, "typical tokens a pass", prices.table)

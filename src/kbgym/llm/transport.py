@@ -8,9 +8,9 @@ same request with the same headers itself. Whoever sends, the answer is a status
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -18,7 +18,6 @@ import msgspec
 
 from kbgym.llm.errors import Transient
 from kbgym.llm.faults import refused
-from kbgym.llm.per_loop import PerLoop
 from kbgym.llm.redact import Redactor
 
 # A body larger than this is no answer of one action; the rest of it is not read.
@@ -26,14 +25,14 @@ LARGEST = 4_000_000
 _JSON = {"headers": {"Content-Type": "application/json"}}
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HttpAnswer(msgspec.Struct, frozen=True):
     status: int
     headers: Mapping[str, str]
     text: str
 
 
 class Sender(Protocol):
-    async def post(self, content: bytes) -> Answer: ...
+    async def post(self, content: bytes) -> HttpAnswer: ...
     async def close(self) -> None: ...
 
 
@@ -67,6 +66,48 @@ class Wire:
         await self._sender.close()
 
 
+class _Closable(Protocol):
+    def close(self) -> Awaitable[None]: ...
+
+
+T = TypeVar("T", bound=_Closable)
+
+
+class PerLoop(Generic[T]):
+    """What `make` makes, anew for every event loop and closed with it: connections belong to their loop.
+
+    A verb may train in one `asyncio.run` and examine in the next with the same models.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: T | None = None
+        self._keeper: AsyncGenerator[None, None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def now(self) -> T:
+        loop = asyncio.get_running_loop()
+        if self._made is None or self._loop is not loop:
+            made = self._make()
+            self._made, self._loop, self._keeper = made, loop, _kept(made)
+            await anext(self._keeper)
+        return self._made
+
+    async def close(self) -> None:
+        """Close it early; a loop that ends has closed its own already."""
+        keeper, self._made, self._keeper = self._keeper, None, None
+        if keeper is not None and self._loop is asyncio.get_running_loop():
+            await keeper.aclose()
+
+
+async def _kept(made: _Closable) -> AsyncGenerator[None, None]:
+    """Closes what was made when this generator is closed, which an event loop does before it ends."""
+    try:
+        yield
+    finally:
+        await made.close()
+
+
 class ThroughSDK:
     """The SDK's own way, for any SDK of this family."""
 
@@ -75,13 +116,13 @@ class ThroughSDK:
         self._path = path
         self._status_error = status_error
 
-    async def post(self, content: bytes) -> Answer:
+    async def post(self, content: bytes) -> HttpAnswer:
         try:
             text = await (await self._api.now()).post(self._path, cast_to=str, content=content, options=_JSON)
         except self._status_error as error:
             response: Any = getattr(error, "response", None)
-            return Answer(response.status_code, response.headers, response.text)
-        return Answer(200, {}, text)
+            return HttpAnswer(response.status_code, response.headers, response.text)
+        return HttpAnswer(200, {}, text)
 
     async def close(self) -> None:
         await self._api.close()
@@ -108,7 +149,7 @@ class BesideSDK:
 
         self._session = PerLoop(session)
 
-    async def post(self, content: bytes) -> Answer:
+    async def post(self, content: bytes) -> HttpAnswer:
         session = await self._session.now()
         async with session.post(self._url, data=content, params=self._query, proxy=self._proxy) as reply:
             text = bytearray()
@@ -116,7 +157,7 @@ class BesideSDK:
                 text += chunk
                 if len(text) > LARGEST:
                     break
-            return Answer(reply.status, reply.headers, text.decode(errors="replace"))
+            return HttpAnswer(reply.status, reply.headers, text.decode(errors="replace"))
 
     async def close(self) -> None:
         await self._session.close()

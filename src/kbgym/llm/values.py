@@ -98,27 +98,42 @@ class Usage(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(reply: Reply) -> Usage:
-        return Usage(
-            requests=1,
-            prompt=reply.prompt,
-            cached=reply.cached,
-            completion=reply.completion,
-            reasoning=reply.reasoning,
-            retries=reply.retries,
-            cost=reply.cost,
-            sent=(reply.sent,) if reply.sent else (),
-        )
+        counts = {name: getattr(reply, name) for name in ("prompt", "cached", "completion", "reasoning", "retries")}
+        return Usage(requests=1, **counts, cost=reply.cost, sent=(reply.sent,) if reply.sent else ())
 
     def __add__(self, other: Usage) -> Usage:
         known = self.cost is not None and other.cost is not None
         return Usage(
-            requests=self.requests + other.requests,
-            prompt=self.prompt + other.prompt,
-            cached=self.cached + other.cached,
-            completion=self.completion + other.completion,
-            reasoning=self.reasoning + other.reasoning,
-            malformed=self.malformed + other.malformed,
-            retries=self.retries + other.retries,
+            **{name: getattr(self, name) + getattr(other, name) for name in _COUNTS},
             cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
             sent=self.sent + tuple(sent for sent in other.sent if sent not in self.sent),
         )
+
+    def __sub__(self, before: Usage) -> Usage:
+        """What was used since; settings that were sent are not taken apart."""
+        known = self.cost is not None and before.cost is not None
+        return Usage(
+            **{name: getattr(self, name) - getattr(before, name) for name in _COUNTS},
+            cost=(self.cost or 0.0) - (before.cost or 0.0) if known else None,
+        )
+
+
+_COUNTS = ("requests", "prompt", "cached", "completion", "reasoning", "malformed", "retries")
+
+
+def assistant_call(call: Call, text: str = "") -> dict[str, Any]:
+    """A tool call as a message of OpenAI's protocol."""
+    function = {"name": call.name, "arguments": call.arguments}
+    called = {"id": call.id, "type": "function", "function": function}
+    return {"role": "assistant", "content": text or None, "tool_calls": [called]}
+
+
+def tool(name: str, description: str, properties: dict[str, Any]) -> dict[str, Any]:
+    """A tool whose every argument must be given, as providers are told of it."""
+    parameters = object_schema(properties)
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object with exactly these members."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

@@ -6,16 +6,15 @@ changed: an original under them was edited, or imported anew, after they were ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
 from kbgym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Opened, Read, Unlinked
-from kbgym.agents.reference.agenda import Agenda
-from kbgym.agents.reference.language import Key, index_key, index_text
-from kbgym.policy import Errand
+from kbgym.agents.registry import make_agenda
+from kbgym.policy import Agenda, Errand
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
 
 What = Literal["changed", "unfinished", "not indexed", "sibling"]
@@ -32,26 +31,27 @@ class Item(msgspec.Struct, frozen=True):
     index: str | None = None
 
 
-class Desk:
+class AgendaFollower:
     """Follows the trace; `errands` is what an idle pass is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, agenda: Callable[[], Agenda] = make_agenda) -> None:
+        self._new_agenda = agenda
         self.clear()
 
     def clear(self) -> None:
-        self.agenda = Agenda()
+        self.agenda = self._new_agenda()
         self._authored: dict[str, None] = {}
         self._edited: dict[str, None] = {}
         self._changed: dict[str, dict[str, int]] = {}  # index to the documents that changed under it, and when
         self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
         self._withheld: set[str] = set()
 
-    def __call__(self, event: Event, store: Store) -> None:
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
         match event:
             case Began(_, "forward", _, _, text):
                 self.agenda.note_question(text)
             case Acted(_, _, _, action, result):
-                self.agenda.note_turn(action, render(result, lambda id: store[id].text))
+                self.agenda.note_turn(action, observation)
                 match result:
                     case Added(id):
                         self._authored[id] = None
@@ -102,28 +102,30 @@ class Desk:
         if (doubts := self._changed.pop(index, None)) is not None:
             self._settled.append((iteration, index, doubts))
 
-    def _stale(self, store: Store) -> dict[str, Key]:
-        """Indexes whose facts changed and whose key is known."""
-        keys = {index: index_key(store[index].text) for index in self._changed if index in store}
-        return {index: key for index, key in keys.items() if key is not None}
+    def _stale(self, store: Store) -> dict[str, Errand]:
+        """Indexes whose facts changed and whose key is known, with what it is to go over them again."""
+        found = {index: self.agenda.errand_of(store[index].text) for index in self._changed if index in store}
+        return {index: errand for index, errand in found.items() if errand is not None}
 
     def errands(self, store: Store, question: str = "") -> tuple[Errand, ...]:
         """What to work on, best first: indexes whose facts changed, to be gone over again, then the agenda."""
         stale = self._stale(store)
-        anew = (Errand(key.kind, key.value, "unfinished", then=key.then) for key in stale.values())
-        return (*anew, *(e for e in self.agenda.errands(question) if e.index not in stale and not self._in_vain(e)))
+        return (
+            *stale.values(),
+            *(e for e in self.agenda.errands(question) if e.index not in stale and not self._in_vain(e)),
+        )
 
     def _in_vain(self, errand: Errand) -> bool:
         """Whether the gate withheld this index before, and no question has named its key since."""
         if errand.index is not None or errand.reason == "named":
             return False
-        return index_text(Key(errand.kind, errand.value, errand.then)) in self._withheld
+        return self.agenda.index_text(errand) in self._withheld
 
     def items(self, store: Store) -> list[Item]:
         stale = self._stale(store)
         items = [
-            Item("changed", key.kind, key.value, len(self._changed[index]), key.then, index)
-            for index, key in stale.items()
+            Item("changed", errand.kind, errand.value, len(self._changed[index]), errand.then, index)
+            for index, errand in stale.items()
         ]
         for errand in self.errands(store)[len(stale) :]:
             what: What = "sibling" if errand.reason == "sibling" else "not indexed"

@@ -1,30 +1,33 @@
 """The questions a served store was asked, as its trace tells: the answers, what was said about them, what was learnt.
 
-It follows the trace: after a restart it knows what it knew, questions still to be learnt from included. It asks
-nothing and changes nothing.
+It follows the trace: after a restart it knows what it knew, questions still to be learnt from included. Only the latest
+questions that are done with are kept; the trace has them all. It asks nothing and changes nothing.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Literal
 
 import msgspec
 
 from kbgym.actions import Answer
-from kbgym.online.measures import Row
+from kbgym.online.measures import WINDOW, Measure, Window, window
 from kbgym.policy import Turn
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted
 
-MOST = 2_000  # questions whose trajectory is kept at hand
+MOST = 5_000  # questions kept beside those that wait to be learnt from
+MOST_TURNS = 500  # of these, those whose trajectory is at hand
 
-State = Literal["answered", "graded", "learnt", "refused"]
+State = Literal["answered", "graded", "learnt", "refused", "set aside"]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One question. `state`: answered, graded (the backward pass is to come), learnt, or refused by the gate."""
+    """One question. `state`: answered, graded (the backward pass is to come), learnt, refused by the gate, set aside.
+
+    `client` asked it; only that client and curators may look at it.
+    """
 
     id: str
     question: str
@@ -38,31 +41,33 @@ class Asked(msgspec.Struct, frozen=True):
     em: float | None = None
     right: bool | None = None
     note: str = ""
+    client: str = ""
 
 
 class Questions:
-    """Every question by id, its trajectory while it may be needed, and the rows of the prequential measure."""
+    """The latest questions by id, those to be learnt from, and the latest rows of the prequential measure."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
         self.clear()
 
     def clear(self) -> None:
         self.asked: OrderedDict[str, Asked] = OrderedDict()
         self.turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
-        self.rows: list[Row] = []
+        self.to_learn: dict[str, None] = {}  # graded and not yet taught, oldest first
+        self.total = self.graded = self.set_aside = 0
+        self.unwritten: list[Measure] = []  # for the file of measures
+        self._recent: deque[Measure] = deque(maxlen=WINDOW)
         self._now: str | None = None
 
-    def __call__(self, event: Event, store: Store) -> None:
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
         match event:
             case Began(_, "forward", agent, question, text, 0):  # a training's passes have an epoch, and are no traffic
-                self._now = question
-                self.asked[question] = Asked(question, text, agent)
-                self.turns[question] = ()
-                if len(self.turns) > MOST:
-                    self.turns.popitem(last=False)
-            case Acted(_, "forward", _, action, result) if self._now is not None:
-                turn = Turn(action, render(result, lambda id: store[id].text))
-                self.turns[self._now] = (*self.turns.get(self._now, ()), turn)
+                self._begin(Asked(question, text, agent))
+            case Noted(_, "asked", {"question": str(question), "by": str(client)}) if question in self.asked:
+                self._change(question, client=client)
+            case Acted(_, "forward", _, action) if self._now is not None:
+                self.turns[self._now] = (*self.turns.get(self._now, ()), Turn(action, observation))
                 answer = action.text if isinstance(action, Answer) else None
                 self._change(self._now, answer=answer, actions=self.asked[self._now].actions + 1)
             case Noted(_, "stale", {"phase": "forward"}) if self._now is not None:
@@ -72,24 +77,47 @@ class Questions:
                 self._now = None
             case Graded(iteration, question, golds, f1, em) if question in self.asked:
                 self._change(question, golds=golds, f1=f1, em=em, state="graded", right=em == 1.0)
-                self._row(Row(question, iteration, self.asked[question].actions, em, f1))
+                self.to_learn[question] = None
+                self._measure(Measure(question, iteration, self.asked[question].actions, em, f1))
             case Noted(iteration, "feedback", {"question": str(question), "right": bool(right)}):
                 if question in self.asked:
                     self._change(question, right=right)
-                    self._row(Row(question, iteration, self.asked[question].actions, float(right)))
+                    self._measure(Measure(question, iteration, self.asked[question].actions, float(right)))
             case Began(_, "backward", _, question) if question in self.asked:
-                self._change(question, state="learnt")
-            case Noted(_, "admission", {"verdict": str(verdict), "question": str(question), "reason": str(reason)}):
-                if question in self.asked and verdict == "quarantined":
-                    self._change(question, state="refused", note=reason)
+                self._over(question, "learnt")
+            case Noted(_, "admission", {"verdict": "quarantined", "question": str(question), "reason": str(reason)}):
+                if question in self.asked:
+                    self._over(question, "refused", reason)
+            case Noted(_, "set aside", {"question": str(question), "reason": str(reason)}):
+                if question in self.asked:
+                    self.set_aside += 1
+                    self._over(question, "set aside", reason)
 
-    @property
-    def to_learn(self) -> list[str]:
-        """Graded and not yet taught, oldest first."""
-        return [id for id, asked in self.asked.items() if asked.state == "graded" and asked.golds]
+    def rolling(self) -> Window | None:
+        """The means of the last graded questions."""
+        return window(self._recent, self.graded - len(self._recent) + 1) if self._recent else None
+
+    def _begin(self, asked: Asked) -> None:
+        self._now = asked.id
+        self.total += 1
+        self.asked[asked.id] = asked
+        self.turns[asked.id] = ()
+        if len(self.turns) > MOST_TURNS:
+            self.turns.popitem(last=False)
+        if len(self.asked) > self._most + len(self.to_learn):
+            oldest = next((id for id in self.asked if id not in self.to_learn), None)
+            if oldest is not None:
+                del self.asked[oldest]
+
+    def _over(self, id: str, state: State, note: str = "") -> None:
+        self.to_learn.pop(id, None)
+        self.turns.pop(id, None)
+        self._change(id, state=state, note=note)
 
     def _change(self, id: str, **fields: object) -> None:
         self.asked[id] = msgspec.structs.replace(self.asked[id], **fields)
 
-    def _row(self, row: Row) -> None:
-        self.rows.append(row)
+    def _measure(self, measure: Measure) -> None:
+        self.graded += 1
+        self._recent.append(measure)
+        self.unwritten.append(measure)

@@ -8,66 +8,40 @@ A gold is what a client gives as one; being told "right" never makes the store's
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import OrderedDict
+import logging
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from kbgym.actions import Action, Answer, Delete, Error
+from kbgym.actions import Action, Answer, Delete
 from kbgym.environment import Step
 from kbgym.episode import Transcript
-from kbgym.errors import BadInput
-from kbgym.grading import abstains, grade
-from kbgym.online.agenda_follower import Desk
+from kbgym.grading import abstains, score
+from kbgym.online.agenda_follower import AgendaFollower
 from kbgym.online.asked import Asked, Questions
 from kbgym.online.measures import MeasureFile
-from kbgym.online.withdrawal import Doubts
-from kbgym.policy import Agent, Backward, Turn, Verdict
-from kbgym.protocol.gate import Asking, Gate
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import STRATEGIES
+from kbgym.online.open_questions import OpenQuestion, OpenQuestions, Refusal, new_id
+from kbgym.online.withdrawal import Withdrawals
+from kbgym.online.worker import Worker
+from kbgym.policy import Agent, Backward, PassVerdict, Turn
+from kbgym.protocol.asking import Asking
+from kbgym.protocol.gate import Gate, judged
+from kbgym.protocol.run import Settings
 from kbgym.protocol.trial import (
     TRIES,
     Trial,
     forward,
     land,
-    prepare_landing,
-    quarantine,
     record_forward,
+    refuse,
     trial,
     unchanged,
-    without,
 )
-from kbgym.serve.owner import Owner, Snapshot
+from kbgym.search.live import LiveEngine
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
-from kbgym.trace.place import is_url, open_place
+from kbgym.trace.live import LiveStore, Snapshot
 
-MOST_OPEN = 256
-
-
-class Refusal(Exception):
-    """What was asked about a question cannot be done; `kind` is missing, conflict or forbidden."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class Open:
-    """A question a client's own agent is answering: it sees the store as it was when the question was opened."""
-
-    def __init__(self, question: str, client: str, base: Snapshot, budget: int) -> None:
-        self.question, self.client, self.base, self.budget = question, client, base, budget
-        self.environment = base.environment()
-        self.steps: list[Step] = []
-
-    async def act(self, action: Action) -> Step:
-        step = await self.environment.step(action, "reader")
-        self.steps.append(step)
-        return step
+_logger = logging.getLogger("kbgym.learning")
 
 
 class Online:
@@ -75,95 +49,99 @@ class Online:
 
     def __init__(
         self,
-        owner: Owner,
+        live: LiveStore,
         questions: Questions,
-        desk: Desk,
+        desk: AgendaFollower,
         reader: Agent,
         curator: Agent,
         settings: Settings,
         gate: Gate | None = None,
     ) -> None:
-        self.owner, self.questions, self.desk, self.gate = owner, questions, desk, gate
+        self.live, self.questions, self.desk, self.gate = live, questions, desk, gate
         self.settings = settings
         self.reader, self.curator = reader, curator
-        self._open: OrderedDict[str, Open] = OrderedDict()
-        self._opened = 0
-        self._wake = asyncio.Event()
-        self._worker: asyncio.Task[None] | None = None
+        self.open_questions = OpenQuestions()
+        self.worker = Worker(lambda: next(iter(self.questions.to_learn), None), self._lesson, self._set_aside)
         # A database keeps the trace, from which the rows come, and no file beside it.
-        self._file = MeasureFile(owner.place, questions.rows) if owner.place.is_dir() else None
-        self._written = len(questions.rows)
-        self._doubts = Doubts()
+        self._file = MeasureFile(live.folder, questions.unwritten) if live.folder is not None else None
+        questions.unwritten.clear()
+        self._withdrawals = Withdrawals()
         self.admitted = self.refused = self.withdrawn = 0
         for asked in questions.asked.values():
             if gate is not None and asked.golds:
                 gate.answered(Asking(asked.id, asked.question, asked.golds, abstain(asked.golds)))
+
+    def warm(self) -> None:
+        """Have the embedding model opened beside the loop, before the first text that needs it."""
+        if isinstance(engine := self.live.environment.engine, LiveEngine):
+            engine.embedding.warm()
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     async def ask(self, question: str, client: str, id: str | None = None) -> Asked:
         """The serving reader answers."""
         settings = self.settings
-        transcript, base = await forward(self.owner, self.reader, question, settings.forward_budget, settings.memory)
-        return await self._answered(question, settings.reader, transcript, base, id)
+        transcript, base = await forward(self.live, self.reader, question, settings.forward_budget, settings.memory)
+        return await self._answered(question, settings.reader, client, transcript, base, id)
 
-    async def open(self, question: str, client: str) -> tuple[str, Open]:
+    async def open(self, question: str, client: str) -> OpenQuestion:
         """The client's own agent will answer, on the store as it is now."""
-        async with self.owner.turn:
-            base = self.owner.snapshot()
-        self._opened += 1
-        id = f"open-{base.iteration}-{self._opened}"
-        self._open[id] = opened = Open(question, client, base, self.settings.forward_budget)
-        if len(self._open) > MOST_OPEN:
-            self._open.popitem(last=False)
-        return id, opened
+        async with self.live.looking():
+            base = self.live.snapshot()
+        return self.open_questions.add(question, client, base, self.settings.forward_budget)
 
-    def opened(self, id: str, client: str) -> Open:
-        found = self._open.get(id)
-        if found is None or found.client != client:
-            raise Refusal("missing", f"there is no open question {id!r}.")
-        return found
+    async def act(self, id: str, client: str, action: Action) -> Step:
+        """One action of a client's own agent for its open question; the last one of the budget ends the question."""
+        opened = self.open_questions.find(id, client)
+        step = await opened.act(action)
+        if opened.is_over:
+            await self._close(opened)
+        return step
 
     async def close(self, id: str, client: str, answer: str) -> Asked:
         """The client's own agent has answered."""
-        opened = self.opened(id, client)
+        opened = self.open_questions.find(id, client)
         await opened.act(Answer(answer))
-        if isinstance(opened.steps[-1].result, Error):
-            raise Refusal("invalid", opened.steps.pop().result.message)  # type: ignore[union-attr]
-        del self._open[id]
-        transcript = Transcript("reader", "answered", tuple(opened.steps), answer=opened.steps[-1].action.text)  # type: ignore[union-attr]
-        return await self._answered(opened.question, client, transcript, opened.base, None)
+        return await self._close(opened)
 
     async def report(self, question: str, client: str, actions: Sequence[Action], answer: str) -> Asked:
         """The client's own agent has answered elsewhere: its searches and reads are done again here, and recorded."""
-        id, opened = await self.open(question, client)
+        opened = await self.open(question, client)
         for action in actions[: opened.budget - 1]:
             await opened.act(action)
-        return await self.close(id, client, answer)
+        await opened.act(Answer(answer))
+        return await self._close(opened)
+
+    async def _close(self, opened: OpenQuestion) -> Asked:
+        self.open_questions.close(opened.id)
+        client, base = opened.client, opened.base
+        return await self._answered(opened.question, client, client, opened.transcript, base, opened.id)
 
     async def _answered(
-        self, question: str, agent: str, transcript: Transcript, base: Snapshot, id: str | None
+        self, question: str, agent: str, client: str, transcript: Transcript, base: Snapshot, id: str | None
     ) -> Asked:
-        owner = self.owner
-        async with owner.turn:
-            number = owner.iteration + 1
-            id = id or f"s{number}"
-            began = Began(number, "forward", agent, id, question)
-            durable = owner.commit(record_forward(owner, began, transcript, base), told=True)
+        live = self.live
+        async with live.turn():
+            number, id = live.iteration + 1, id or new_id()
+            record_forward(live, Began(number, "forward", agent, id, question), transcript, base)
+            live.record(Noted(number, "asked", {"question": id, "by": client}))
+            durable = live.commit()
         await asyncio.shield(durable)
         return self.questions.asked[id]
 
     # -- feedback -----------------------------------------------------------------------------------------------------
 
-    def find(self, id: str) -> Asked:
-        if id not in self.questions.asked:
-            raise Refusal("missing", f"there is no question {id!r}.")
-        return self.questions.asked[id]
+    def find(self, id: str, client: str | None = None) -> Asked:
+        """A question by id; with `client`, only one that client asked, and never its golds."""
+        found = self.questions.asked.get(id)
+        if found is None or (client is not None and found.client != client):
+            raise Refusal("missing", f"there is no question {id[:80]!r} among the latest.")
+        return found if client is None else msgspec.structs.replace(found, golds=())
 
     async def gold(self, id: str, golds: tuple[str, ...]) -> Asked:
         """The right answer: grade, and teach in the background."""
-        owner = self.owner
-        async with owner.turn:
+        live = self.live
+        async with live.turn():
             asked = self.find(id)
             if asked.golds or asked.outcome == "agent_failed":
                 raise Refusal(
@@ -172,158 +150,124 @@ class Online:
                     if asked.golds
                     else f"question {id} was never answered: the agent failed.",
                 )
-            f1, em = 0.0, 0.0
-            if asked.answer is not None:
-                f1, em = grade(asked.answer, golds, abstain(golds))
-            durable = owner.commit([Graded(owner.iteration + 1, id, golds, f1, em, asked.answer)])
+            f1, em = score(asked.answer, golds, abstain(golds))
+            live.record(Graded(live.iteration + 1, id, golds, f1, em, asked.answer))
+            durable = live.commit()
         await asyncio.shield(durable)
         self._measure()
         if self.gate is not None:
             self.gate.answered(Asking(id, asked.question, golds, abstain(golds)))
-        self._wake.set()
+        self.worker.wake()
         return self.questions.asked[id]
 
-    async def verdict(self, id: str, right: bool, client: str) -> Asked:
-        """Only right or wrong: it is counted, and nothing is learnt from it."""
-        owner = self.owner
-        async with owner.turn:
+    async def verdict(self, id: str, right: bool, client: str, curator: bool = False) -> Asked:
+        """Only right or wrong, from whoever asked or a curator: it is counted, and nothing is learnt from it."""
+        live = self.live
+        async with live.turn():
+            self.find(id, None if curator else client)
             asked = self.find(id)
             if asked.golds or asked.right is not None:
                 raise Refusal("conflict", f"question {id} has been judged already.")
             data = {"question": id, "right": right, "by": client}
-            durable = owner.commit([Noted(owner.iteration + 1, "feedback", data)])
+            live.record(Noted(live.iteration + 1, "feedback", data))
+            durable = live.commit()
         await asyncio.shield(durable)
         self._measure()
         return self.questions.asked[id]
 
     def _measure(self) -> None:
-        for row in self.questions.rows[self._written :]:
+        """Bring the file of measures into step; it is derived, so trouble with it is no trouble of the question."""
+        rows, self.questions.unwritten = self.questions.unwritten, []
+        try:
             if self._file is not None:
-                self._file.add(row)
-        self._written = len(self.questions.rows)
+                self._file.add(rows)
+        except OSError as error:
+            self.questions.unwritten = [*rows, *self.questions.unwritten]
+            _logger.warning("the measures could not be written: %s", error)
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Learn in the background from now on, beginning with what an earlier process left."""
-        self._worker = asyncio.get_running_loop().create_task(self._work())
+        self.worker.start()
 
     async def stop(self) -> None:
-        if self._worker is not None:
-            self._worker.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._worker
-
-    async def _work(self) -> None:
-        while True:
-            await self.learn()
-            self._wake.clear()
-            if not self.questions.to_learn:
-                await self._wake.wait()
+        await self.worker.stop()
 
     async def learn(self) -> None:
         """Teach everything that has its gold and was not taught yet."""
-        while waiting := self.questions.to_learn:
-            await self._lesson(waiting[0])
+        while self.questions.to_learn:
+            await self.worker.attempt(next(iter(self.questions.to_learn)))
+
+    async def _set_aside(self, id: str, reason: str) -> None:
+        """A lesson that fails for a reason of its own is not tried again, and the trace says why."""
+        live = self.live
+        async with live.turn():
+            live.record(Noted(live.iteration + 1, "set aside", {"question": id, "reason": reason[:500]}))
+            durable = live.commit()
+        await asyncio.shield(durable)
 
     async def _lesson(self, id: str) -> None:
         asked = self.questions.asked[id]
-        verdict: Verdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
-        errands = self.desk.errands(self.owner.store, asked.question) if self.settings.strategy == "class" else ()
+        verdict: PassVerdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
+        errands = self.desk.errands(self.live.store, asked.question) if self.settings.strategy == "class" else ()
         turns = self.questions.turns.get(id, ())
         if self.gate is not None:
-            await self._doubt(self.gate, asked, turns)
+            await self._withdraw(self.gate, asked, turns)
         task = Backward(asked.question, turns, asked.golds, asked.f1 or 0.0, verdict, errands)
         await self.backward(task, "backward", id, asked.question, self.settings.backward_budget)
 
-    async def _doubt(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
+    async def _withdraw(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
         """Withdraw what this question shows to cost answers: admitted once, on evidence that has come since."""
-        owner, asking = self.owner, Asking(asked.id, asked.question, asked.golds, abstain(asked.golds))
-        for document, cost in await self._doubts.hear(owner, gate, asking, turns, asked.f1 or 0.0):
-            async with owner.turn:
-                if document not in owner.store:
+        live, asking = self.live, Asking(asked.id, asked.question, asked.golds, abstain(asked.golds))
+        for document, cost in await self._withdrawals.costly(live, gate, asking, turns, asked.f1 or 0.0):
+            async with live.turn():
+                if document not in live.store:
                     continue
-                number, reason = owner.iteration + 1, f"{asked.id} is answered better without [{document}]"
-                step = await owner.environment.step(Delete(document), "curator")
+                number, reason = live.iteration + 1, f"{asked.id} is answered better without [{document}]"
+                step = await live.environment.carry_out(Delete(document))
                 data = {"question": asked.id, "verdict": "withdrawn", "reason": reason, "cost": round(cost, 6)}
-                owner.commit(
-                    [
-                        Began(number, "idle", "gate"),
-                        Acted(number, "idle", 1, step.action, step.result, step.verdict),
-                        Noted(number, "admission", data),
-                        Ended(number, "idle", "done"),
-                    ]
-                )
+                live.record(Began(number, "idle", "gate"))
+                live.record(Acted(number, "idle", 1, step.action, step.result, step.verdict), step.observation)
+                live.record(Noted(number, "admission", data))
+                live.record(Ended(number, "idle", "done"))
+                live.commit()
                 self.withdrawn += 1
-        await owner.durable()
+        await live.durable()
 
     async def backward(self, task: Backward, phase: Phase, id: str, text: str, budget: int) -> Trial:
         """A curator's pass: played on a copy, judged by the gate, landed or kept as refused."""
-        owner, settings = self.owner, self.settings
+        live, settings = self.live, self.settings
         for attempt in range(1, TRIES + 1):
-            made = await trial(owner, self.curator, task, budget, settings.memory)
-            made, verdict = await self._judged(made)
-            await prepare_landing(owner, made)
-            async with owner.turn:
+            made = await trial(live, self.curator, task, budget, settings.memory)
+            made, verdict = await judged(self.gate, made, live.iteration)
+            await live.prepare([step.action for step in made.edits])
+            async with live.turn():
                 refused = verdict is not None and verdict["verdict"] == "quarantined"
-                fresh = unchanged(owner, made)
-                if not fresh and attempt < TRIES and not refused:
-                    continue
-                number = owner.iteration + 1
-                began = Began(number, phase, settings.curator, id, text)
-                notes = [Noted(number, "admission", {"question": id, **verdict})] if verdict else []
-                if refused and verdict is not None:
-                    quarantine(owner, began, made, notes, str(verdict["reason"]))
-                    self.refused += 1
-                elif fresh:
-                    await land(owner, began, made, notes)
-                    self.admitted += made.changed
-                else:
+                fresh = unchanged(live, made)
+                if not fresh and not refused:
+                    if attempt < TRIES:
+                        continue
                     reason = "documents it builds on were changed by others each time it was played"
-                    data = {"question": id, "verdict": "quarantined", "reason": reason}
-                    quarantine(owner, began, made, [Noted(number, "admission", data)], reason)
+                    refused, verdict = True, {"verdict": "quarantined", "reason": reason}
+                number = live.iteration + 1
+                live.record(Began(number, phase, settings.curator, id, text))
+                if refused:
+                    refuse(live, number, phase, made)
                     self.refused += 1
+                else:
+                    await land(live, number, phase, made)
+                    self.admitted += made.changed
+                if verdict is not None:
+                    live.record(Noted(number, "admission", {"question": id, **verdict}))
+                passed = made.transcript
+                live.record(Ended(number, phase, passed.outcome, passed.failure, passed.usage))
+                live.commit()
             break
-        await owner.durable()
+        await live.durable()
         return made
-
-    async def _judged(self, made: Trial) -> tuple[Trial, dict[str, Any] | None]:
-        """What the gate says of a trial that changed something: the part of it that may land, and the verdict.
-
-        No verdict where there is no gate or nothing to judge.
-        """
-        if self.gate is None or not made.changed:
-            return made, None
-        before = made.base.environment()
-        found = await self.gate.judge(before, made.environment, made.touched, self.owner.iteration)
-        withheld = [made.environment.store[id].text for id in found.withheld]
-        if withheld and not made.touched <= set(found.withheld):
-            made = without(made, found.withheld)
-            rest = await self.gate.judge(before, made.environment, made.touched, self.owner.iteration)
-            found = msgspec.structs.replace(rest, reason=rest.reason or found.reason)
-        data: dict[str, Any] = msgspec.to_builtins(found)
-        del data["admitted"]
-        return made, {"verdict": "admitted" if found.admitted else "quarantined", **data, "withheld": withheld}
 
 
 def abstain(golds: tuple[str, ...]) -> bool:
     """Whether the right answer is that there is none."""
     return bool(golds) and all(abstains(gold) for gold in golds)
-
-
-def settings_of(place: str | Path, **given: str | None) -> Settings:
-    """The settings a store was trained with, else the defaults; what is given goes first."""
-    settings = Settings()
-    if is_url(place):
-        opened = open_place(place)
-        known = {} if opened.genesis is None else opened.genesis.settings
-        settings = msgspec.convert(
-            {name: known[name] for name in Settings.__struct_fields__ if name in known}, Settings
-        )
-        opened.close()
-    elif (Path(place) / "run.json").exists():
-        settings = Run(Path(place)).settings
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if (strategy := chosen.get("strategy", settings.strategy)) not in STRATEGIES:
-        raise BadInput(f"there is no strategy {strategy!r}; use {' or '.join(STRATEGIES)}.")
-    return msgspec.structs.replace(settings, **chosen)

@@ -6,7 +6,7 @@ be thrown away.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ FILE = "prequential.jsonl"
 WINDOW = 50
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+class Measure(msgspec.Struct, frozen=True, omit_defaults=True):
     """One graded question: predicted first, taught after. `em` alone is known where only right or wrong was said."""
 
     id: str
@@ -37,7 +37,7 @@ class Window(msgspec.Struct, frozen=True):
     actions: float
 
 
-def window(rows: Sequence[Row], first: int) -> Window:
+def window(rows: Collection[Measure], first: int) -> Window:
     scored = [row.f1 for row in rows if row.f1 is not None]
     return Window(
         first,
@@ -48,23 +48,13 @@ def window(rows: Sequence[Row], first: int) -> Window:
     )
 
 
-def windows(rows: Sequence[Row], size: int = WINDOW) -> list[Window]:
-    """The rows in windows of so many; the last may be shorter."""
-    return [window(rows[start : start + size], start + 1) for start in range(0, len(rows), size)]
-
-
-def rolling(rows: Sequence[Row], size: int = WINDOW) -> Window | None:
-    """The last so many."""
-    return window(rows[-size:], max(0, len(rows) - size) + 1) if rows else None
-
-
 class MeasureFile:
     """The rows as JSON lines; brought into step with the trace when opened, then added to."""
 
-    def __init__(self, folder: Path, rows: Sequence[Row]) -> None:
+    def __init__(self, folder: Path, rows: Sequence[Measure]) -> None:
         self._path = folder / FILE
         write_lines(self._path, rows)
 
-    def add(self, row: Row) -> None:
+    def add(self, rows: Sequence[Measure]) -> None:
         with self._path.open("ab") as out:
-            out.write(encode(row) + b"\n")
+            out.write(b"".join(encode(row) + b"\n" for row in rows))

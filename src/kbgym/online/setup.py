@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kbgym.agents.registry import make_agent, make_judge
+from kbgym.artefact import open
+from kbgym.artefact.parts import embedder_named, engine_for, spread_over
 from kbgym.canonical import digest_of, read_lines
-from kbgym.episode import play
+from kbgym.environment import Environment
 from kbgym.errors import BadInput
-from kbgym.grading import grade
-from kbgym.online.agenda_follower import Desk
+from kbgym.online.agenda_follower import AgendaFollower
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
-from kbgym.policy import Backward, Forward
-from kbgym.protocol.gate import MARGIN, Asking, Gate
+from kbgym.policy import Backward
+from kbgym.protocol.asking import Asking, ask, askings
+from kbgym.protocol.gate import MARGIN, Gate
 from kbgym.protocol.run import Settings
-from kbgym.protocol.session import embedder_named
-from kbgym.search.choice import index_of
 from kbgym.search.embed import Tick
 from kbgym.search.live import LiveEngine
-from kbgym.serve.owner import Owner, ServedEnvironment
-from kbgym.trace.place import is_url
-from kbgym.worlds.world import Question
+from kbgym.trace.listeners import Listener
+from kbgym.trace.live import LiveStore
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -51,19 +50,13 @@ def read_traffic(path: Path) -> list[Traffic]:
     return found
 
 
-def held_out(place: str | Path, given: Path | None) -> list[Asking]:
+def held_out_questions(place: str | Path, given: Path | None) -> list[Asking]:
     """The questions of a file, else the eval split of the store's own world; the test splits are never touched."""
     if given is not None:
         rows = read_traffic(given)
         return [Asking(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
-    for file in () if is_url(place) else (Path(place) / "world" / "questions.jsonl", Path(place) / "questions.jsonl"):
-        if file.is_file():
-            return _askings(question for question in read_lines(file, Question) if question.split == "eval")
-    return []
-
-
-def _askings(questions: Iterable[Question]) -> list[Asking]:
-    return [Asking(question.id, question.text, question.golds, question.unanswerable) for question in questions]
+    world = open(place).world
+    return askings(world.split("eval")) if world else []
 
 
 def open_online(
@@ -73,24 +66,51 @@ def open_online(
     gate: int = 0,
     margin: float = MARGIN,
     evidence: int = 0,
-    held_out_file: Path | None = None,
+    held_out: Path | None = None,
     tick: Tick | None = None,
+    questions: Questions | None = None,
+    trusted: Collection[str] = (),
 ) -> Online:
-    """A store open for questions and edits; whoever opened it closes its owner."""
-    questions, desk = Questions(), Desk()
-    reader = make_agent(settings.reader, "reader")
-    curator = make_agent(settings.curator, "curator", strategy=settings.strategy, levels=settings.levels)
-    made = Gate(gate, held_out(place, held_out_file), reader, margin, evidence) if gate else None
-    owner = Owner(
+    """A store open for questions and edits; whoever opened it closes its live store.
+
+    The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
+    """
+    questions, desk = questions or Questions(), AgendaFollower()
+    reader = make_agent(settings.reader, "reader", trusted=trusted)
+    curator = make_agent(settings.curator, "curator", strategy=settings.strategy, trusted=trusted)
+    budget, memory = settings.forward_budget, settings.memory
+    panel = held_out_questions(place, held_out) if gate else []
+    made = Gate(gate, panel, reader, margin, evidence, budget=budget, memory=memory) if gate else None
+    live = open_live(place, [questions, desk], settings, embedder, tick, trusted=trusted)
+    return Online(live, questions, desk, reader, curator, settings, made)
+
+
+def open_live(
+    place: str | Path,
+    listeners: Sequence[Listener] = (),
+    settings: Settings | None = None,
+    embedder: str | None = None,
+    tick: Tick | None = None,
+    write: bool = True,
+    trusted: Collection[str] = (),
+) -> LiveStore:
+    """A store open for serving, searched with the embedder its trace names unless another is given."""
+    with open(place) as opened:
+        settings = settings or opened.settings
+        vectors = embedder_named(embedder or settings.embedder)
+        most = settings.per_source
+        spread = spread_over(opened.place.originals().values(), most) if most else None
+    return LiveStore(
         place,
-        [questions, desk],
-        embedder_named(embedder) if embedder else None,
-        msgspec.to_builtins(settings),
-        judge=make_judge(settings.judge),
-        tick=tick,
+        lambda store: engine_for(store, vectors, tick, True, settings.search, spread),
+        listeners,
+        judge=make_judge(settings.judge, trusted=trusted),
         ranking=settings.ranking,
+        observations=settings.observations,
+        embedder="hash" if vectors.name.startswith("hash-") else vectors.name,
+        settings=msgspec.to_builtins(settings),
+        write=write,
     )
-    return Online(owner, questions, desk, reader, curator, settings, made)
 
 
 class Learnt(msgspec.Struct, frozen=True):
@@ -105,7 +125,7 @@ class Learnt(msgspec.Struct, frozen=True):
 
 async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: Tick | None = None) -> list[Learnt]:
     """Every question in order: asked, then graded, then learnt from. What an earlier call did is not done again."""
-    flat = flat_environment(online.owner)
+    flat = flat_environment(online.live)
     settings, learnt = online.settings, []
     for number, row in enumerate(rows, 1):
         id = row.id or f"t{number}-{digest_of([row.question, row.answers])[:8]}"
@@ -115,23 +135,22 @@ async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: Tick | No
         if not asked.golds and asked.outcome != "agent_failed":
             asked = await online.gold(id, row.answers)
         await online.learn()
-        passed = await play(
-            online.reader(), flat, "reader", Forward(row.question), settings.forward_budget, settings.memory
-        )
-        flat_f1 = grade(passed.answer, row.answers, row.unanswerable).f1 if passed.answer is not None else 0.0
-        learnt.append(Learnt(id, asked.f1 or 0.0, asked.actions, flat_f1, len(passed.steps)))
+        asking = Asking(id, row.question, row.answers, row.unanswerable)
+        passed, on_flat = await ask(asking, flat, online.reader, settings.forward_budget, settings.memory)
+        learnt.append(Learnt(id, asked.f1 or 0.0, asked.actions, on_flat.f1, len(passed.steps)))
         if tick:
             recent = learnt[-20:]
             mean = sum(one.f1 for one in recent) / len(recent)
-            tick(number, len(rows), f"F1 {mean:.2f}  links {online.owner.store.links:,}")
+            tick(number, len(rows), f"F1 {mean:.2f}  links {online.live.store.links:,}")
     return learnt
 
 
-def flat_environment(owner: Owner) -> ServedEnvironment:
-    """The store as it began, frozen, with vectors of its own."""
-    store = owner.initial.copy().freeze()
-    index = index_of(((record.id, record.text) for record in store), owner.embedding.embedder)
-    return ServedEnvironment(store, LiveEngine(index, owner.embedding), ranking=owner.environment.ranking)
+def flat_environment(live: LiveStore) -> Environment:
+    """The store as it began, frozen, with a search of its own."""
+    store, engine = live.initial.copy().freeze(), live.environment.engine
+    assert isinstance(engine, LiveEngine)
+    flat = engine_for(store, engine.embedding.embedder, search=engine.kind, spread=engine.spread)
+    return Environment(store, flat, ranking=live.environment.ranking)
 
 
 async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> tuple[int, int]:
@@ -141,7 +160,7 @@ async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> 
     """
     passes = actions = barren = 0
     while budget - actions > 1 and barren < 2:
-        errands = online.desk.errands(online.owner.store)
+        errands = online.desk.errands(online.live.store)
         if not errands:
             break
         task = Backward("", (), (), 1.0, "right", errands)
@@ -150,5 +169,5 @@ async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> 
         actions += len(made.transcript.steps)
         barren = 0 if made.changed else barren + 1
         if tick:
-            tick(actions, budget, f"links {online.owner.store.links:,}")
+            tick(actions, budget, f"links {online.live.store.links:,}")
     return passes, actions

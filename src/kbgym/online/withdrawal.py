@@ -1,4 +1,4 @@
-"""Second thoughts: an admitted document that costs answers is withdrawn, on evidence that comes after its admission.
+"""Withdrawal: an admitted document that costs answers is withdrawn, on evidence that comes after its admission.
 
 When a question that was answered wrong had opened documents agents wrote, it is asked again without each of them. What
 is won that way is what the document cost. It is withdrawn once it has cost a whole answer, and more than it had a part
@@ -11,42 +11,44 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kbgym.actions import Read
+from kbgym.environment import Environment
 from kbgym.policy import Turn
-from kbgym.protocol.gate import Asking, Gate
-from kbgym.serve.owner import Owner, ServedEnvironment
+from kbgym.protocol.asking import Asking
+from kbgym.protocol.gate import Gate
 from kbgym.store import Store
+from kbgym.trace.live import LiveStore
 
 _MOST = 4  # documents doubted at a time: each costs a reader's pass
 
 
-class Doubts:
+class Withdrawals:
     """What documents cost, and how often they were part of a right answer."""
 
     def __init__(self) -> None:
         self._cost: Counter[str] = Counter()
         self._right: Counter[str] = Counter()
 
-    async def hear(
-        self, owner: Owner, gate: Gate, asking: Asking, turns: Sequence[Turn], f1: float
+    async def costly(
+        self, live: LiveStore, gate: Gate, asking: Asking, turns: Sequence[Turn], f1: float
     ) -> list[tuple[str, float]]:
         """Take in one graded question; gives the documents to withdraw, with what each has cost."""
-        opened = opened_authored(turns, owner.store)
+        opened = opened_authored(turns, live.store)
         if f1 >= 1.0:
             self._right.update(opened)
             return []
         if not opened:
             return []
-        async with owner.turn:
-            base = owner.snapshot()
+        async with live.looking():
+            base = live.snapshot()
         score = (await gate.ask(asking, base.environment())).f1
-        costly = []
+        found = []
         for id in opened[:_MOST]:
-            won = (await gate.ask(asking, await _lacking(owner, id))).f1 - score
+            won = (await gate.ask(asking, await _lacking(live, id))).f1 - score
             if won > 0:
                 self._cost[id] += won  # type: ignore[assignment]
                 if self._cost[id] >= max(1.0, self._right[id] + 1e-9):
-                    costly.append((id, float(self._cost[id])))
-        return costly
+                    found.append((id, float(self._cost[id])))
+        return found
 
 
 def opened_authored(turns: Sequence[Turn], store: Store) -> list[str]:
@@ -55,11 +57,11 @@ def opened_authored(turns: Sequence[Turn], store: Store) -> list[str]:
     return [id for id in opened if id in store and store[id].flag == "authored"]
 
 
-async def _lacking(owner: Owner, id: str) -> ServedEnvironment:
+async def _lacking(live: LiveStore, id: str) -> Environment:
     """The store as it is now, without one document."""
-    async with owner.turn:
-        store, engine = owner.store.copy(), owner.engine.overlay()
+    async with live.looking():
+        store, engine = live.store.copy(), live.overlay()
         if id in store:
             store.delete(id)
             engine.remove(id)
-    return ServedEnvironment(store.freeze(), engine, ranking=owner.environment.ranking)
+    return Environment(store.freeze(), engine, ranking=live.environment.ranking)

@@ -15,18 +15,22 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action, Result
-from kbgym.canonical import encode, write_lines
-from kbgym.environment import Engine, Environment, Ranking
-from kbgym.episode import FORWARD_BUDGET, Outcome, Transcript, play
+from kbgym.canonical import Decoder, encode, read_file, write_lines
+from kbgym.environment import Environment, Ranking, SearchEngine
+from kbgym.episode import Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
 from kbgym.grading import grade, set_f1
+from kbgym.observations import Observations
 from kbgym.policy import Agent, Forward
+from kbgym.protocol.evidence import Evidence, evidence_of, summarise_evidence
+from kbgym.protocol.run import Settings
 from kbgym.store import Store
 from kbgym.worlds.world import Question
 
 Tick = Callable[[int, int, str], None]
 # A default is left out of a row's bytes only if it is this very object; one that was pickled is another.
 _DEFAULT: Ranking = "paper"
+_PLAIN: Observations = "paper"
 
 
 class Shot(msgspec.Struct, frozen=True):
@@ -58,9 +62,13 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     set_f1: float | None = None
     usage: dict[str, Any] | None = None
     ranking: Ranking = _DEFAULT
+    evidence: Evidence | None = None
+    observations: Observations = _PLAIN
 
 
-def row_of(question: Question, transcript: Transcript, ranking: Ranking = "paper") -> Row:
+def row_of(
+    question: Question, transcript: Transcript, ranking: Ranking = "paper", observations: Observations = "paper"
+) -> Row:
     """Grade a pass: out of budget scores 0, an agent's own failure scores nothing."""
     f1: float | None
     em: float | None
@@ -89,30 +97,36 @@ def row_of(question: Question, transcript: Transcript, ranking: Ranking = "paper
         set_f1=sets,
         usage=transcript.usage,
         ranking=_DEFAULT if ranking == _DEFAULT else ranking,
+        evidence=evidence_of(transcript, question),
+        observations=_PLAIN if observations == _PLAIN else observations,
     )
 
 
 async def examine(
     store: Store,
-    engine: Engine,
+    engine: SearchEngine,
     questions: Sequence[Question],
     reader: Agent,
     out: Path | None = None,
-    budget: int = FORWARD_BUDGET,
+    settings: Settings = Settings(),  # noqa: B008 - it cannot be changed
     concurrency: int = 16,
     tick: Tick | None = None,
-    ranking: Ranking = "paper",
 ) -> list[Row]:
-    """Ask every question of a frozen store. With `out`, rows already there are kept and not asked again."""
-    environment = Environment(store.freeze(), engine, ranking=ranking)
+    """Ask every question of the store as it is now, under the settings' budget, memory and ranking.
+
+    With `out`, rows already there are kept and not asked again.
+    """
+    shown = settings.observations
+    environment = Environment(store.as_frozen(), engine, ranking=settings.ranking, observations=shown)
     waiting = asyncio.Semaphore(concurrency)
+    budget, memory = settings.forward_budget, settings.memory
 
     async def ask(question: Question, sheet: Sheet) -> None:
         async with waiting:
-            transcript = await play(reader(), environment, "reader", Forward(question.text), budget)
-        sheet.add(row_of(question, transcript, ranking))
+            transcript = await play(reader(), environment, "reader", Forward(question.text), budget, memory)
+        sheet.add(row_of(question, transcript, settings.ranking, shown))
 
-    with Sheet(questions, out, tick, ranking) as sheet:
+    with Sheet(questions, out, tick, settings.ranking) as sheet:
         try:
             async with asyncio.TaskGroup() as group:
                 for question in sheet.missing:
@@ -139,6 +153,8 @@ class Sheet:
         self._total = len(wanted)
         self._means = _Means(rows.values())
         self._file = out.open("ab") if out else None
+        if self._file and out:
+            self._file.truncate(len(_whole_lines(out)))  # a line that was torn is asked again
 
     @property
     def rows(self) -> list[Row]:
@@ -187,18 +203,16 @@ class _Means:
         return f"F1 {self._f1 / self._scored:.3f}  actions {self._actions / self._rows:.2f}"
 
 
+_decoder: Decoder[Row] = Decoder(Row)
+_BEGINNING = b'{"actions":'
+
+
 def read_rows(path: Path) -> list[Row]:
-    """The rows of an earlier, perhaps interrupted exam; a torn last line is cut off."""
-    if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        path.write_bytes(whole)
+    """The rows of an exam, perhaps one in progress: a torn last line is left out, and left where it is."""
     rows: dict[str, Row] = {}
-    for number, line in enumerate(whole.splitlines(), 1):
+    for number, line in enumerate(_whole_lines(path).splitlines(), 1):
         try:
-            row = msgspec.json.decode(line, type=Row)
+            row = _decoder.decode(line)
         except msgspec.DecodeError as error:
             raise Damaged(f"{path}, line {number}: {error}") from error
         if row.id in rows:
@@ -207,10 +221,20 @@ def read_rows(path: Path) -> list[Row]:
     return list(rows.values())
 
 
+def _whole_lines(path: Path) -> bytes:
+    data = read_file(path) if path.exists() else b""
+    whole = data[: data.rfind(b"\n") + 1]
+    if not whole and not _BEGINNING.startswith(data[: len(_BEGINNING)]):
+        raise Damaged(f"{path} is no exam's file; choose another --out.")
+    return whole
+
+
 class Summary(msgspec.Struct, frozen=True):
     """What an exam comes to. Means are over questions with a score; failures are counted apart in `outcomes`.
 
-    `set_f1` compares comma-separated sets, as PhantomWiki does.
+    `set_f1` compares comma-separated sets, as PhantomWiki does. `evidence` is the share of a question's supports that
+    was shown, `evidence_all` how often all were, `gold_seen` how often an accepted answer stood in what was shown; None
+    where nothing can tell. Entry k of `evidence_all_by_action`: the share with all supports seen within k + 1 actions.
     """
 
     n: int
@@ -220,12 +244,17 @@ class Summary(msgspec.Struct, frozen=True):
     actions: float
     characters: float
     outcomes: dict[str, int]
+    evidence: float | None = None
+    evidence_all: float | None = None
+    gold_seen: float | None = None
+    evidence_all_by_action: tuple[float, ...] = ()
 
 
 def summarise(rows: Sequence[Row]) -> Summary:
     scored = [row for row in rows if row.f1 is not None]
     count = max(1, len(scored))
     outcomes: dict[str, int] = {}
+    most = max((row.actions for row in rows), default=0)
     for row in rows:
         outcomes[row.outcome] = outcomes.get(row.outcome, 0) + 1
     return Summary(
@@ -236,4 +265,5 @@ def summarise(rows: Sequence[Row]) -> Summary:
         actions=sum(row.actions for row in scored) / count,
         characters=sum(row.characters for row in scored) / count,
         outcomes=dict(sorted(outcomes.items())),
+        **msgspec.structs.asdict(summarise_evidence((row.evidence for row in rows), most)),
     )

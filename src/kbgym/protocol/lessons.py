@@ -1,7 +1,7 @@
 """The lessons of a training: which there are, in what order, and how far each has come as the trace tells it.
 
 A lesson is one question in one epoch: a forward pass, its grade, a backward pass. Several may be under way at once, and
-a commit made when one of them ends keeps what the others have done so far; so a lesson may have to be gone on with
+a commit made when one of them ends keeps what the others have done so far; so a lesson may have to be resumed
 after an interruption. Nothing here plays or writes.
 """
 
@@ -15,13 +15,13 @@ import msgspec
 from kbgym.environment import Step
 from kbgym.protocol.run import Settings
 from kbgym.store import Store
-from kbgym.tools import render
 from kbgym.trace.events import Acted, Began, Ended, Event, Genesis, Graded, RolledBack
 from kbgym.trace.replay import effective
-from kbgym.worlds.people import training_subset
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.splits import training_subset
 from kbgym.worlds.world import Question, World
 
-Key = tuple[int, str]
+LessonKey = tuple[int, str]
 
 
 class Lesson(NamedTuple):
@@ -31,7 +31,7 @@ class Lesson(NamedTuple):
     question: Question
 
     @property
-    def key(self) -> Key:
+    def key(self) -> LessonKey:
         return self.epoch, self.question.id
 
 
@@ -47,7 +47,7 @@ class Underway(msgspec.Struct):
 
 def schedule(world: World, settings: Settings) -> list[Lesson]:
     """Every lesson in order: the same questions each epoch, in an order of that epoch's own."""
-    questions = training_subset(world.split("train"), settings.questions)
+    questions = training_subset(world.split("train"), settings.questions, kind_of(world).difficulty)
     lessons: list[Lesson] = []
     for epoch in range(1, settings.epochs + 1):
         order = list(questions)
@@ -63,22 +63,24 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        self.begun: dict[Key, Underway] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        self.begun: dict[LessonKey, Underway] = {}
         self.last = 0  # the highest iteration anything was given
         self._of: dict[int, Underway] = {}
-        self._heard: list[Event] = []
-        self._read: dict[int, str] = {}  # by the identity of an event in `_heard`
+        self._events: list[Event] = []
+        self._read: dict[int, str] = {}  # what an agent read, by the identity of an event in `_events`
 
-    def __call__(self, event: Event, store: Store) -> None:
-        self._heard.append(event)
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
+        self._events.append(event)
         if isinstance(event, Acted) and event.phase in ("forward", "backward"):
-            # What an agent read, while the store still is as the agent saw it.
-            self._read[id(event)] = render(event.result, lambda id: store[id].text)
+            self._read[id(event)] = observation
         if not isinstance(event, Genesis):
             self.last = max(self.last, event.iteration)
         if isinstance(event, RolledBack):
             self.begun, self._of = {}, {}
-            for kept in effective(self._heard):
+            for kept in effective(self._events):
                 self._fold(kept)
         else:
             self._fold(event)

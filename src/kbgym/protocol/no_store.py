@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from kbgym.policy import Agent
 from kbgym.protocol.exam import Row, Tick, examine
+from kbgym.protocol.run import Settings
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store
@@ -29,8 +32,20 @@ def no_store_file(out: Path) -> Path:
 
 
 async def examine_without(
-    questions: Sequence[Question], reader: Agent, out: Path | None, concurrency: int, tick: Tick | None = None
+    questions: Sequence[Question],
+    reader: Agent,
+    out: Path | None,
+    settings: Settings,
+    concurrency: int = 16,
+    tick: Tick | None = None,
 ) -> list[Row]:
     """The same questions to the same reader over an empty store; rows already there are kept."""
     file = no_store_file(out) if out else None
-    return await examine(Store(), Engine(HashEmbedder()), questions, reader, file, concurrency=concurrency, tick=tick)
+    return await examine(
+        Store(), Engine(HashEmbedder()), questions, reader, file, of_no_store(settings), concurrency, tick
+    )
+
+
+def of_no_store(settings: Settings) -> Settings:
+    """Settings for an empty store, where there is nothing to rank."""
+    return msgspec.structs.replace(settings, ranking="paper", embedder="hash")

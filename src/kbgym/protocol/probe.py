@@ -13,8 +13,12 @@ from random import Random
 
 import msgspec
 
+from kbgym.canonical import whole_folder, write_lines
 from kbgym.errors import BadInput
-from kbgym.worlds.pools import gradient_templates, has_pools, pool
+from kbgym.protocol.lessons import schedule
+from kbgym.protocol.run import Run
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.splits import shares
 from kbgym.worlds.world import Key, Question, World
 
 NAMES = {2: ("neither", "one", "both"), 1: ("neither", "one")}
@@ -34,6 +38,16 @@ class Probe(msgspec.Struct, frozen=True):
         return {name: f"{self.quota[name]} of {n}" for name, n in self.wanted.items() if self.quota[name] < n}
 
 
+def probe_run(run: Run, n: int | None = 34, seed: int = 0) -> Probe:
+    """Draw the groups for a run's training questions and write them into the run."""
+    trained = list(dict.fromkeys(question for _, question in schedule(run.world, run.settings)))
+    probe = gradient(run.world, trained, n, seed)
+    with whole_folder(run.folder / "probe") as folder:
+        for name, questions in probe.groups.items():
+            write_lines(folder / f"{name}.jsonl", questions)
+    return probe
+
+
 def gradient(
     world: World,
     trained: Sequence[Question],
@@ -45,7 +59,8 @@ def gradient(
 
     Questions that stores to be compared with it are `also` trained on are in no group of unseen ones.
     """
-    if not has_pools(world):
+    kind = kind_of(world)
+    if not kind.has_pools:
         return held_out(world, (*trained, *also), n, seed)
     templates = gradient_templates(world)
     anchors = [question for question in trained if question.template in templates]
@@ -59,7 +74,7 @@ def gradient(
     for template in wanted:
         of_template = drawn.setdefault(template, {name: [] for name in ("trained", *NAMES[slots])})
         of_template["trained"] = [question for question in anchors if question.template == template]
-        for question in pool(world, template):
+        for question in kind.pool(world, template):
             if question.text not in seen:
                 of_template[NAMES[slots][_touched(question, touched)]].append(question)
     quota = {
@@ -74,6 +89,15 @@ def gradient(
         chosen[name] = tuple(msgspec.structs.replace(question, split=name) for question in picked)
     overlap = {name: sum(question.text in seen for question in group) for name, group in chosen.items()}
     return Probe(chosen, quota, wanted, overlap)
+
+
+def gradient_templates(world: World) -> tuple[str, ...]:
+    """The trained templates with the most slots: two in the people universe, one in PhantomWiki."""
+    trained: dict[str, int] = {}
+    for question in world.split("train"):
+        trained[question.template] = max(trained.get(question.template, 0), len(question.keys))
+    most = max(trained.values(), default=0)
+    return tuple(sorted(name for name, slots in trained.items() if slots == most and most > 0))
 
 
 def held_out(world: World, trained: Sequence[Question], n: int | None = 34, seed: int = 0) -> Probe:
@@ -107,8 +131,6 @@ def _quotas(anchors: Sequence[Question], n: int) -> dict[str, int]:
     total = len(anchors)
     if n > total:
         raise BadInput(f"{n} questions a group are too many: training asked only {total} of these templates.")
-    quota = {template: n * count // total for template, count in sorted(counts.items())}
-    order = sorted(quota, key=lambda template: (-(n * counts[template] % total), template))
-    for template in order[: n - sum(quota.values())]:
-        quota[template] += 1
-    return {template: count for template, count in quota.items() if count}
+    templates = sorted(counts)
+    quota = zip(templates, shares([counts[template] for template in templates], n), strict=True)
+    return {template: count for template, count in quota if count}

@@ -12,16 +12,17 @@ report/
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, pretty, whole_folder, write_lines
+from kbgym.canonical import check_name, pretty, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import Ranking
-from kbgym.errors import BadInput, Damaged
+from kbgym.errors import BadInput
+from kbgym.observations import Observations
+from kbgym.search.hybrid import SearchKind
 from kbgym.store import Store
 from kbgym.worlds.world import World
 
@@ -29,9 +30,11 @@ from kbgym.worlds.world import World
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
-    The last three are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
+    The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
     exams. `levels`: from how many documents on an index is split into parts, 0 for never. `admission`: how many
-    questions are asked again before the edits of a lesson stay, 0 for none.
+    questions are asked again before the edits of a lesson stay, 0 for none. `observations`: how results read. `search`:
+    what a search goes by. `per_source`: how many documents of one page of the source a page of results may have, 0 for
+    any number.
     """
 
     questions: int = 100
@@ -50,6 +53,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ranking: Ranking = "paper"
     levels: int = 0
     admission: int = 0
+    observations: Observations = "paper"
+    search: SearchKind = "vectors"
+    per_source: int = 0
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """What run.json is read for."""
+
+    settings: Settings
+    world: str
 
 
 class Run:
@@ -57,14 +70,11 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            header = decode((folder / "run.json").read_bytes(), dict[str, Any])
-            self.settings = msgspec.convert(header["settings"], Settings)
-            self.world_hash = str(header["world"])
-        except FileNotFoundError:
-            raise BadInput(f"{folder} is no run: it has no run.json.") from None
-        except (msgspec.DecodeError, msgspec.ValidationError, KeyError, UnicodeDecodeError) as error:
-            raise Damaged(f"{folder / 'run.json'}: {error}") from error
+        if not (folder / "run.json").exists():
+            raise BadInput(f"{folder} is no run: it has no run.json.")
+        header = read_value(folder / "run.json", _Header)
+        check_name(folder / "run.json", header.settings.strategy)  # it names the run's tables and figures
+        self.settings, self.world_hash = header.settings, header.world
         self._world: World | None = None
 
     @classmethod
@@ -99,11 +109,8 @@ class Run:
 
     def snapshot(self, store: Store, iteration: int) -> None:
         """Write the store as it is after an iteration, whole or not at all."""
-        folder = self.folder / "snapshots"
-        folder.mkdir(exist_ok=True)
-        scratch = folder / f".{iteration}.tmp"
-        write_lines(scratch, store)
-        os.replace(scratch, folder / f"{iteration}.jsonl")
+        with write_whole(self.folder / "snapshots" / f"{iteration}.jsonl") as scratch:
+            write_lines(scratch, store)
 
     def exam_path(self, name: str) -> Path:
         folder = self.folder / "exams"

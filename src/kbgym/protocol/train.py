@@ -3,7 +3,7 @@
 The end of every lesson is a commit of the trace, durable before the next lesson takes its place. Training that is
 interrupted goes on where the trace ends and comes to the same bytes as training that was not. With a batch size above
 one, so many lessons are under way at once on the one store, and the trace has their steps in the order they took
-effect; a lesson that an interruption cut short is gone on with from its last committed step.
+effect; a lesson that an interruption cut short is resumed from its last committed step.
 """
 
 from __future__ import annotations
@@ -11,90 +11,129 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from kbgym.actions import Action
-from kbgym.agents.reference.agenda import Agenda
-from kbgym.environment import Engine as SearchEngine
-from kbgym.environment import Environment, Step
+from kbgym.environment import SearchEngine, Step
 from kbgym.episode import Transcript, play
-from kbgym.grading import grade
-from kbgym.policy import Agent, Backward, Forward, Turn, Verdict
-from kbgym.protocol.admission import Admission
-from kbgym.protocol.bench import Bench
+from kbgym.errors import BadInput
+from kbgym.grading import score
+from kbgym.policy import Agenda, Agent, Backward, Forward, PassVerdict, Turn
+from kbgym.protocol.asking import askings
 from kbgym.protocol.exam import Tick, examine, summarise
+from kbgym.protocol.gate import Panel, judged
 from kbgym.protocol.lessons import Lesson, Progress, Underway, schedule
 from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.trial import land, refuse, trial
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.tools import Role, render
+from kbgym.tools import Role, check
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.place import Place
+from kbgym.trace.live import LiveStore
+from kbgym.trace.place import open_place
 from kbgym.worlds.world import Question
 
 STRATEGIES = ("paper", "class")
+EVAL = ("n", "f1", "em", "set_f1", "actions", "characters", "outcomes")  # what the trace keeps of an evaluation
 READER: Role = "reader"
 CURATOR: Role = "curator"
 _LOOK_AGAIN = 0.1  # seconds until a lesson that another trainer has is looked at again
 
 
 class Agents(msgspec.Struct, frozen=True):
-    """Who plays. `described` is what the trace remembers of models: names, what they are asked with, prompt hashes."""
+    """Who plays. `described` is what the trace remembers of models: names, what they are asked with, prompt hashes.
+
+    `agenda` makes what the strategy `class` works from; without one a curator is given none.
+    """
 
     reader: Agent
     curator: Agent
     judge: Judge | None = None
     described: dict[str, Any] = {}
+    agenda: Callable[[], Agenda] | None = None
 
 
 def remembered(settings: Settings, agents: Agents) -> dict[str, Any]:
     """What a trace's first line keeps of how it was made."""
     found: dict[str, Any] = msgspec.to_builtins(settings)
+    for name in ("search", "per_source"):  # said only where it is not the paper's, so that its traces stay as they are
+        if found[name] == getattr(Settings(), name):
+            del found[name]
     return {**found, "agents": agents.described} if agents.described else found
 
 
-class Trainer:
-    """A run in progress: its lessons, the bench they are taught at, and who plays.
+def join(url: str, initial: Store, embedder: str, settings: dict[str, Any]) -> None:
+    """See that a database store can be trained with others: begun with these documents and settings, or new."""
+    place = open_place(url)
+    try:
+        if place.initial.fingerprint != initial.fingerprint:
+            raise BadInput(f"{place.name} began with other documents than this world's.")
+        if place.genesis is None:
+            place.start(embedder, settings).close()
+            return
+        begun = place.genesis.settings
+        # How many lessons one process has under way is its own affair.
+        if other := [name for name in settings if name != "batch_size" and begun.get(name) != settings[name]]:
+            values = "; ".join(f"{name} {begun.get(name)!r}, not {settings[name]!r}" for name in other)
+            raise BadInput(f"{place.name} is being trained with {values}.")
+    finally:
+        place.close()
 
-    `place` is where the store is kept, by default the run's own folder. In a place that is shared several trainers of
-    the same run teach the same lessons, each lesson one of them; nobody evaluates or keeps snapshots there.
+
+class Trainer:
+    """A run in progress: its lessons, the live store they change, and who plays.
+
+    `url` is a database that keeps the store, by default the run's own folder does. Several trainers of the same run may
+    teach at one database, each lesson one of them; nobody evaluates or keeps snapshots there.
     """
 
-    def __init__(self, run: Run, agents: Agents, engine: SearchEngine, place: Place | None = None) -> None:
+    def __init__(self, run: Run, agents: Agents, engine: SearchEngine, url: str | None = None) -> None:
         self.run = run
         self.agents = agents
-        self.settings = run.settings
-        self.lessons = schedule(run.world, run.settings)
+        self.settings = settings = run.settings
+        self.lessons = schedule(run.world, settings)
         self.progress = Progress()
-        self.agenda = Agenda() if run.settings.strategy == "class" else None
-        self.grades: list[Graded] = []
-        place = StoreFolder(run.folder) if place is None else place
-        environment = Environment(place.store(watch=self._hear), engine, agents.judge, run.settings.ranking)
-        if isinstance(place, StoreFolder):
-            self._mend_snapshots(place)
-        settings = remembered(run.settings, agents)
-        held_out = run.world.split("eval") if run.settings.admission else ()
-        self.admission = Admission(run.settings, held_out, agents.reader, agents.curator)
-        self.bench = Bench(place, environment, self._hear, lambda: self.position, run.settings.embedder, settings)
+        if settings.strategy == "class" and agents.agenda is None:
+            raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
+        self.clear()
+        self.live = LiveStore(
+            run.folder if url is None else url,
+            lambda _: engine,
+            (self.progress, self),
+            judge=agents.judge,
+            ranking=settings.ranking,
+            observations=settings.observations,
+            embedder=settings.embedder,
+            settings=remembered(settings, agents),
+            position=lambda: self.position,
+        )
+        held_out = askings(run.world.split("eval")) if settings.admission else ()
+        self.panel = Panel(
+            settings.admission, held_out, agents.reader, settings.seed, settings.forward_budget, settings.memory
+        )
+        if url is None:
+            self._mend_snapshots()
 
     @property
     def store(self) -> Store:
-        return self.bench.store
+        return self.live.store
 
     @property
     def iteration(self) -> int:
-        return self.bench.iteration
+        return self.live.iteration
 
     @property
     def position(self) -> int:
         """How many lessons are over."""
         return sum(self.progress.is_over(lesson) for lesson in self.lessons)
 
-    def _mend_snapshots(self, folder: StoreFolder) -> None:
+    def _mend_snapshots(self) -> None:
         """Write the snapshots of finished epochs that a crash between commit and snapshot left out."""
+        folder = StoreFolder(self.run.folder)
         for commit in (event for event in folder.events if isinstance(event, Committed)):
             if self._ends_epoch(commit.position) and not self.run.has_snapshot(commit.iteration):
                 self.run.snapshot(folder.store(commit.iteration), commit.iteration)
@@ -105,9 +144,12 @@ class Trainer:
             return True
         return position > 0 and self.lessons[position - 1].epoch != self.lessons[position].epoch
 
-    def _hear(self, event: Event, store: Store) -> None:
-        """Whatever the trace holds, as it happens and as it is replayed: the lessons and the agenda come from it."""
-        self.progress(event, store)
+    def clear(self) -> None:
+        self.agenda = self.agents.agenda() if self.agents.agenda else None
+        self.grades: list[Graded] = []
+
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
+        """Whatever the trace holds, as it happens and as it is replayed: the agenda comes from it."""
         if isinstance(event, Graded):
             self.grades.append(event)
         if self.agenda is None:
@@ -115,7 +157,7 @@ class Trainer:
         if isinstance(event, Began) and event.phase == "forward":
             self.agenda.note_question(event.text)
         elif isinstance(event, Acted):
-            self.agenda.note_turn(event.action, render(event.result, lambda id: store[id].text))
+            self.agenda.note_turn(event.action, observation)
 
     # -- lessons ------------------------------------------------------------------------------------------------------
 
@@ -134,13 +176,13 @@ class Trainer:
         except* Exception as failures:
             raise failures.exceptions[0] from None
         finally:
-            self.bench.close()
+            await self.live.close()
 
     async def _work(self, waiting: deque[Lesson], tick: Tick | None) -> None:
-        """One seat at the bench: the next lesson, as long as there is one."""
+        """The next lesson, as long as there is one."""
         while waiting:
             lesson = waiting.popleft()
-            if self.bench.shared:
+            if self.live.shared:
                 await self._share(lesson, waiting)
             else:
                 started = time.perf_counter()
@@ -155,55 +197,65 @@ class Trainer:
         ends = self._ends_epoch(self.position)
         if ends:
             await self._evaluate(lesson.epoch)
-        self.bench.commit()
+        async with self.live.turn():
+            durable = self.live.commit()
+        await asyncio.shield(durable)
         if ends:
             self.run.snapshot(self.store, self.iteration)
 
     async def _share(self, lesson: Lesson, waiting: deque[Lesson]) -> None:
         """Teach a lesson unless another trainer has it; then come back to it, in case that one dies over it."""
         name = f"lesson {lesson.epoch} {lesson.question.id}"
-        if not await self.bench.claim(name):
+        if not await self.live.claim(name):
             waiting.append(lesson)
             await asyncio.sleep(_LOOK_AGAIN)
         else:
             if not self.progress.is_over(lesson):
                 await self._teach(lesson)
-            await self.bench.release(name)
+            await self.live.release(name)
 
     async def _teach(self, lesson: Lesson) -> None:
         """Forward, grade, backward; of a lesson that was cut short, what is left."""
-        question, bench = lesson.question, self.bench
+        question, live = lesson.question, self.live
         if lesson.key not in self.progress.begun:
-            async with bench.turn():
-                bench.record(self._began(self.progress.last + 1, "forward", lesson))
+            async with live.turn():
+                live.record(self._began(self.progress.last + 1, "forward", lesson))
         begun = self.progress.begun[lesson.key]
         if begun.grade is None:
             forward = await self._play("forward", begun, Forward(question.text))
-            async with bench.turn():
-                bench.record(_ended(begun, "forward", forward))
+            async with live.turn():
+                live.record(_ended(begun, "forward", forward))
                 if forward.outcome == "agent_failed":
                     return
-                f1, em = 0.0, 0.0
-                if forward.answer is not None:
-                    f1, em = grade(forward.answer, question.golds, question.unanswerable)
-                bench.record(Graded(begun.iteration, question.id, question.golds, f1, em, forward.answer))
-                bench.record(self._began(begun.iteration, "backward", lesson))
+                f1, em = score(forward.answer, question.golds, question.unanswerable)
+                live.record(Graded(begun.iteration, question.id, question.golds, f1, em, forward.answer))
+                live.record(self._began(begun.iteration, "backward", lesson))
         backward = await self._backward(begun, lesson)
-        async with bench.turn():
-            bench.record(_ended(begun, "backward", backward))
+        async with live.turn():
+            live.record(_ended(begun, "backward", backward))
 
     async def _backward(self, begun: Underway, lesson: Lesson) -> Transcript:
         """A backward pass; with admission on trial, and recorded as what became of it."""
-        task = self._task(lesson.question, begun)
-        if not self.settings.admission:
+        task, settings, live = self._task(lesson.question, begun), self.settings, self.live
+        if not settings.admission:
             return await self._play("backward", begun, task)
-        answered = [other.question for other in self.lessons if self.progress.is_over(other)] + [lesson.question]
-        return await self.admission.lesson(self.bench.environment, task, begun.iteration, answered, self.bench.record)
+        made = await trial(live, self.agents.curator, task, settings.backward_budget, settings.memory)
+        answered = [other.question for other in self.lessons if self.progress.is_over(other)]
+        self.panel.answered = askings([*answered, lesson.question])
+        made, verdict = await judged(self.panel, made, begun.iteration)
+        async with live.turn():
+            if verdict is not None and verdict["verdict"] == "quarantined":
+                refuse(live, begun.iteration, "backward", made)
+            else:
+                await land(live, begun.iteration, "backward", made)
+            if verdict is not None:
+                live.record(Noted(begun.iteration, "admission", {"question": lesson.question.id, **verdict}))
+        return made.transcript
 
     def _task(self, question: Question, begun: Underway) -> Backward:
         assert begun.grade is not None
         answer, f1 = begun.grade.answer, begun.grade.f1
-        verdict: Verdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
+        verdict: PassVerdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
         turns = tuple(Turn(step.action, step.observation) for step in begun.forward)
         agenda = self.agenda.errands(question.text) if self.agenda else ()
         return Backward(question.text, turns, question.golds, f1, verdict, agenda)
@@ -220,19 +272,19 @@ class Trainer:
             policy, role, budget, past = self.agents.reader(), READER, settings.forward_budget, begun.forward
         else:
             policy, role, budget, past = self.agents.curator(), CURATOR, settings.backward_budget, begun.backward
-        acting = _Acting(self.bench, begun.iteration, phase, len(past))
+        acting = _Acting(self.live, begun.iteration, phase, len(past))
         return await play(policy, acting, role, task, budget, settings.memory, past=past)
 
     async def _evaluate(self, epoch: int) -> None:
         """The eval split on the store as it is, for the per-epoch curve; the test splits are never touched."""
         questions = self.run.world.split("eval") if self.settings.eval else ()
-        if not questions or self.bench.shared:
+        if not questions or self.live.shared:
             return
-        engine, ranking = self.bench.environment.engine, self.settings.ranking
-        rows = await examine(self.store.copy(), engine, questions, self.agents.reader, ranking=ranking)
-        data = msgspec.to_builtins(summarise(rows))
+        engine = self.live.environment.engine
+        rows = await examine(self.store, engine, questions, self.agents.reader, settings=self.settings)
+        data = {name: value for name, value in msgspec.to_builtins(summarise(rows)).items() if name in EVAL}
         # It belongs to the commit that ends the epoch; before the first lesson there is none yet.
-        self.bench.record(Noted(self.iteration + 1 if epoch else 0, "eval", {"epoch": epoch, **data}))
+        self.live.record(Noted(self.iteration + 1 if epoch else 0, "eval", {"epoch": epoch, **data}))
 
     def _running(self) -> str:
         recent = self.grades[-20:]
@@ -241,22 +293,21 @@ class Trainer:
 
 
 class _Acting:
-    """What a pass acts on: the bench, where each step is recorded in the turn in which it took effect."""
+    """What a pass acts on: the live store, where each step is recorded in the turn in which it took effect."""
 
-    def __init__(self, bench: Bench, iteration: int, phase: Phase, taken: int) -> None:
-        self._bench, self._iteration, self._phase, self._taken = bench, iteration, phase, taken
+    def __init__(self, live: LiveStore, iteration: int, phase: Phase, taken: int) -> None:
+        self._live, self._iteration, self._phase, self._taken = live, iteration, phase, taken
 
     async def step(self, action: Action, role: Role) -> Step:
-        async with self._bench.turn():
-            step = await self._bench.environment.step(action, role)
+        live, action = self._live, check(action, role)
+        await live.prepare([action])
+        async with live.turn():
+            step = await live.environment.carry_out(action)
             self._taken += 1
-            self._bench.record(Acted(self._iteration, self._phase, self._taken, step.action, step.result, step.verdict))
+            acted = Acted(self._iteration, self._phase, self._taken, step.action, step.result, step.verdict)
+            live.record(acted, step.observation)
         return step
 
 
 def _ended(begun: Underway, phase: Phase, passed: Transcript) -> Ended:
     return Ended(begun.iteration, phase, passed.outcome, passed.failure, passed.usage)
-
-
-def finished_store(run: Run) -> Store:
-    return StoreFolder(run.folder).store()

@@ -1,13 +1,14 @@
-"""Passes over a served store: forward on a snapshot, backward on a trial copy that lands together or not at all.
+"""A pass on trial: played on a copy of the store, then landed on the live one as a whole, or recorded as refused.
 
 A pass takes as long as its agent takes, and nobody waits for it: it plays on the store as it was when it began. When it
-ends, its steps enter the trace at the place where that happens. A step that would come out differently by then is
-kept as a note, because a replay could not repeat it; so is one that was withheld.
+ends, its steps enter the trace at the place where that happens. A step that would come out differently by then is kept
+as a note, because a replay could not repeat it; so is one that was withheld, and every edit of a refused pass, which
+the live store never has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -25,12 +26,12 @@ from kbgym.actions import (
     Result,
     Unlink,
 )
-from kbgym.environment import Nearest, Step, apply
+from kbgym.environment import Environment, Nearest, Step, apply
 from kbgym.episode import Transcript, play
 from kbgym.policy import Agent, Backward, Forward
-from kbgym.serve.owner import Owner, ServedEnvironment, Snapshot, is_editing
-from kbgym.store import Store
-from kbgym.trace.events import Acted, Began, Ended, Event, Noted, Phase, RolledBack
+from kbgym.tools import is_editing
+from kbgym.trace.events import Acted, Began, Ended, Noted, Phase
+from kbgym.trace.live import LiveStore, Snapshot
 
 TRIES = 3  # how often a pass whose documents changed under it is played again
 
@@ -43,7 +44,7 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
 
     transcript: Transcript
     base: Snapshot
-    environment: ServedEnvironment
+    environment: Environment
     withheld: frozenset[str] = frozenset()
 
     @property
@@ -61,8 +62,7 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
     @property
     def touched(self) -> set[str]:
         """Every document the pass changed or made."""
-        named = [id for step in self.edits for id in (*changed_by(step.action), *_made(step.result))]
-        return set(named)
+        return {id for step in self.edits for id in (*changed_by(step.action), *_made(step.result))}
 
 
 def without(made: Trial, withheld: Collection[str]) -> Trial:
@@ -73,121 +73,94 @@ def without(made: Trial, withheld: Collection[str]) -> Trial:
     return Trial(made.transcript, made.base, made.environment, frozenset(withheld))
 
 
-async def forward(owner: Owner, reader: Agent, question: str, budget: int, memory: int) -> tuple[Transcript, Snapshot]:
+async def forward(
+    live: LiveStore, reader: Agent, question: str, budget: int, memory: int
+) -> tuple[Transcript, Snapshot]:
     """A reader's pass on the store as it is when the question comes."""
-    async with owner.turn:
-        base = owner.snapshot()
+    async with live.looking():
+        base = live.snapshot()
     return await play(reader(), base.environment(), "reader", Forward(question), budget, memory), base
 
 
-async def trial(owner: Owner, curator: Agent, task: Backward, budget: int, memory: int) -> Trial:
+async def trial(live: LiveStore, curator: Agent, task: Backward, budget: int, memory: int) -> Trial:
     """A curator's pass on a copy nobody else sees."""
-    async with owner.turn:
-        base, engine = owner.snapshot(), owner.engine.overlay()
-    environment = ServedEnvironment(base.store.copy(), engine, owner.environment.judge, base.ranking)
-    transcript = await play(curator(), environment, "curator", task, budget, memory)
-    return Trial(transcript, base, environment)
+    async with live.looking():
+        base, engine = live.snapshot(), live.overlay()
+    environment = Environment(base.store.copy(), engine, live.environment.judge, base.ranking, base.observations)
+    return Trial(await play(curator(), environment, "curator", task, budget, memory), base, environment)
 
 
-def record_forward(owner: Owner, began: Began, transcript: Transcript, base: Snapshot) -> Sequence[Event]:
-    """A finished forward pass as events true of the live store; the followers hear of each."""
-    events: list[Event] = [began]
-    owner.tell(began, owner.store)
-    for number, step in enumerate(transcript.steps, 1):
-        events.append(_repeated(owner.store, began.iteration, "forward", number, step, {}, base.iteration))
-        owner.tell(events[-1], owner.store)
-    events.append(Ended(began.iteration, "forward", transcript.outcome, transcript.failure))
-    owner.tell(events[-1], owner.store)
-    return events
-
-
-def unchanged(owner: Owner, made: Trial) -> bool:
+def unchanged(live: LiveStore, made: Trial) -> bool:
     """Whether every document the trial built on is still what it was when the trial began."""
-    then, now = made.base.store, owner.store
+    then, now = made.base.store, live.store
     if then.fingerprint == now.fingerprint:
         return True
     named = [id for step in made.edits for id in changed_by(step.action) if id in then]
     return all(id in now and (now[id].text, now[id].links) == (then[id].text, then[id].links) for id in named)
 
 
-async def prepare_landing(owner: Owner, made: Trial) -> None:
-    """Have every vector at hand, and every sentence judged, before the turn is taken."""
-    await owner.prepare([step.action for step in made.edits])
+# -- into the trace: the caller holds the turn and commits ------------------------------------------------------------
 
 
-async def land(owner: Owner, began: Began, made: Trial, notes: Sequence[Noted]) -> None:
-    """Do on the live store what the trial did on its copy; the caller holds the turn and has checked `unchanged`."""
-    events: list[Event] = [began]
-    owner.tell(began, owner.store)
+def record_forward(live: LiveStore, began: Began, transcript: Transcript, base: Snapshot) -> None:
+    """A finished forward pass."""
+    live.record(began)
+    for number, step in enumerate(transcript.steps, 1):
+        _repeat(live, began.iteration, "forward", number, step, {}, "stale", base.iteration)
+    live.record(Ended(began.iteration, "forward", transcript.outcome, transcript.failure, transcript.usage))
+
+
+async def land(live: LiveStore, iteration: int, phase: Phase, made: Trial) -> None:
+    """Do on the live store what the trial did on its copy; `unchanged` holds."""
     renamed: dict[str, str] = {}
     for number, step in enumerate(made.transcript.steps, 1):
-        event: Event
         if not made.withheld.isdisjoint(named_in(step)):
-            event = Noted(began.iteration, "withheld", msgspec.to_builtins({"step": number, "action": step.action}))
+            data = {"step": number, "action": step.action}
+            live.record(Noted(iteration, "withheld", msgspec.to_builtins(data)))
         elif is_editing(step.action) and not isinstance(step.result, Error):
-            done = await owner.environment.step(_rename(step.action, renamed), "curator")
+            done = await live.environment.carry_out(_rename(step.action, renamed))
             renamed.update(zip(_made(step.result), _made(done.result), strict=False))
-            event = Acted(began.iteration, began.phase, number, done.action, done.result, done.verdict)
+            live.record(Acted(iteration, phase, number, done.action, done.result, done.verdict), done.observation)
         else:
-            event = _repeated(owner.store, began.iteration, began.phase, number, step, renamed, made.base.iteration)
-        events.append(event)
-        owner.tell(event, owner.store)
-    ending: list[Event] = [
-        *notes,
-        Ended(began.iteration, began.phase, made.transcript.outcome, made.transcript.failure),
-    ]
-    for last in ending:
-        events.append(last)
-        owner.tell(last, owner.store)
-    owner.commit(events, told=True)
+            _repeat(live, iteration, phase, number, step, renamed, "stale", made.base.iteration)
 
 
-def quarantine(owner: Owner, began: Began, made: Trial, notes: Sequence[Noted], reason: str) -> None:
-    """Keep in the trace what a refused trial did, and that it was rolled back; the live store never has it.
-
-    Two transactions, handed to the disk together: the edits, then the return to the store before them.
-    """
-    before = owner.iteration
-    scratch = owner.store.copy()
-    events: list[Event] = [began]
-    owner.tell(began, scratch)
-    renamed: dict[str, str] = {}
+def refuse(live: LiveStore, iteration: int, phase: Phase, made: Trial) -> None:
+    """Keep what a refused trial did: what it looked up as it happened, its edits as notes."""
     for number, step in enumerate(made.transcript.steps, 1):
-        action = _rename(step.action, renamed)
-        if is_editing(action) and not isinstance(step.result, Error):
-            result = apply(scratch, action, step.verdict)
-            renamed.update(zip(_made(step.result), _made(result), strict=False))
-            event: Event = Acted(began.iteration, began.phase, number, action, result, step.verdict)
+        if is_editing(step.action) or isinstance(step.result, Error):
+            _note(live, iteration, phase, number, step, "refused", None)
         else:
-            event = _repeated(scratch, began.iteration, began.phase, number, step, renamed, made.base.iteration)
-        events.append(event)
-        owner.tell(event, scratch)
-    ending: list[Event] = [
-        *notes,
-        Ended(began.iteration, began.phase, made.transcript.outcome, made.transcript.failure),
-    ]
-    for last in ending:
-        events.append(last)
-        owner.tell(last, scratch)
-    owner.commit(events, scratch, told=True)
-    owner.store.never_reissue(scratch)
-    owner.commit([RolledBack(owner.iteration + 1, before, reason)])
+            _repeat(live, iteration, phase, number, step, {}, "refused", None)
 
 
-# -- steps ------------------------------------------------------------------------------------------------------------
-
-
-def _repeated(
-    store: Store, iteration: int, phase: Phase, number: int, step: Step, renamed: dict[str, str], at: int
-) -> Event:
+def _repeat(
+    live: LiveStore,
+    iteration: int,
+    phase: Phase,
+    number: int,
+    step: Step,
+    renamed: dict[str, str],
+    otherwise: str,
+    at: int | None,
+) -> None:
     """A step that changed nothing: as it was if it is still true of the store, else as a note."""
     action, result = _rename(step.action, renamed), _rename_result(step.result, renamed)
     advice = Nearest(result.ids) if isinstance(result, Found) else step.verdict
-    scratch = store if not is_editing(action) else store.copy()
+    scratch = live.store if not is_editing(action) else live.store.copy()
     if apply(scratch, action, advice) == result:
-        return Acted(iteration, phase, number, action, result, step.verdict)
-    data = {"phase": phase, "step": number, "at": at, "action": action, "result": step.result}
-    return Noted(iteration, "stale", msgspec.to_builtins(data))
+        acted = Acted(iteration, phase, number, action, result, step.verdict)
+        live.record(acted, live.environment.observed(result))
+    else:
+        _note(live, iteration, phase, number, Step(action, step.result, ""), otherwise, at)
+
+
+def _note(live: LiveStore, iteration: int, phase: Phase, number: int, step: Step, what: str, at: int | None) -> None:
+    data = {"phase": phase, "step": number, "action": step.action, "result": step.result}
+    live.record(Noted(iteration, what, msgspec.to_builtins(data if at is None else {**data, "at": at})))
+
+
+# -- steps ----------------------------------------------------------------------------------------------------------
 
 
 def changed_by(action: Action) -> tuple[str, ...]:

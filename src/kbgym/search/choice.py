@@ -1,6 +1,6 @@
-"""Which index a search runs on: the exact one up to a size, the approximate one above it, or the one that is forced.
+"""What a search runs on: vectors, words or both; for vectors the exact index up to a size, then the approximate.
 
-Below the size a run is the same bytes every time, and one pass over all vectors is cheap; above it the pass takes
+Below that size a run is the same bytes every time, and one pass over all vectors is cheap; above it the pass takes
 longer than everything else an action does. `KBGYM_INDEX=exact` or `=approximate` forces either. It knows ids and texts.
 """
 
@@ -12,10 +12,14 @@ from collections.abc import Iterable
 from typing import Literal
 
 from kbgym.errors import BadInput, Missing
+from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.engine import Engine
 from kbgym.search.graph import INSTALL, installed
-from kbgym.search.index import ExactIndex, KeptIndex
+from kbgym.search.hybrid import SEARCHES, SearchKind
+from kbgym.search.index import ExactIndex, KeptIndex, VectorIndex
+from kbgym.search.live import Embedding, LiveEngine
+from kbgym.search.ranking import Spread
 
 Kind = Literal["exact", "approximate"]
 
@@ -54,6 +58,55 @@ def index_of(items: Iterable[tuple[str, str]], embedder: CachedEmbedder, tick: T
     return open_index(ids, texts, embedder, tick)
 
 
-def engine_of(items: Iterable[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None = None) -> Engine:
+def engine_of(
+    items: Iterable[tuple[str, str]],
+    embedder: CachedEmbedder,
+    tick: Tick | None = None,
+    search: SearchKind = "vectors",
+    spread: Spread | None = None,
+) -> Engine:
     """An engine that holds every text, on the index that suits their number."""
-    return Engine(embedder, index_of(items, embedder, tick))
+    pairs = list(items)
+    return engine_on(_vectors(pairs, embedder, tick, search), pairs, embedder, search, spread)
+
+
+def engine_on(
+    index: VectorIndex,
+    items: Iterable[tuple[str, str]],
+    embedder: CachedEmbedder,
+    search: SearchKind = "vectors",
+    spread: Spread | None = None,
+) -> Engine:
+    """An engine on an index that holds the vectors of every text already."""
+    engine = Engine(embedder, index, search, spread)
+    if engine.words is not None:
+        engine.words.load(items)
+    return engine
+
+
+def live_engine(
+    items: Iterable[tuple[str, str]],
+    embedding: Embedding,
+    tick: Tick | None = None,
+    search: SearchKind = "vectors",
+    spread: Spread | None = None,
+) -> LiveEngine:
+    """The same for a process that serves many."""
+    pairs = list(items)
+    words = BM25Index()
+    if search != "vectors":
+        words.load(pairs)
+    return LiveEngine(_vectors(pairs, embedding.embedder, tick, search), embedding, search, words, spread)
+
+
+def _vectors(
+    pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None, search: SearchKind
+) -> KeptIndex:
+    return index_of(() if search_named(search) == "words" else pairs, embedder, tick)
+
+
+def search_named(name: object) -> SearchKind:
+    found = next((search for search in SEARCHES if search == name), None)
+    if found is None:
+        raise BadInput(f"there is no search by {name!r}; use {', '.join(SEARCHES[:-1])} or {SEARCHES[-1]}.")
+    return found

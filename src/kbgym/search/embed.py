@@ -175,6 +175,16 @@ class HashEmbedder:
         return self._features[word]
 
 
+class NoEmbedder:
+    """All texts are one: what a search by words alone is given, which never asks it."""
+
+    name = "none"
+    dimensions = 1
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return np.ones((len(texts), 1), dtype=np.float32)
+
+
 def default_embedder(cache: Path | None = None) -> CachedEmbedder:
     """all-MiniLM-L6-v2 with the disk cache in `cache`, or in the usual folder; `errors.Missing` where it is not."""
     folder = cache or cache_folder()

@@ -7,7 +7,7 @@ cosine. The order is (score, highest first, then id), the same whatever was put 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kbgym.errors import BadInput
 
 Hit = tuple[str, float]
+Fetch = Callable[[int, int], list[Hit]]  # a ranking: offset and limit in, hits out
 
 _GROUP = 64  # rows of which only the best counts when the few best of many are sought
 

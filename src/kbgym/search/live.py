@@ -1,8 +1,8 @@
 """Search for a process that serves many: embedding in a thread, and views of the past that cost nothing to take.
 
-`Embedding` works out vectors beside the event loop, what waits and is equally long in one batch. `LiveEngine` is the
-index of the store as it is now. `Overlay` is that index as it was when the overlay was made, with changes of its own on
-top: it keeps what the live index has changed since, and nothing else. None of them knows stores, clients or traces.
+`Embedding` works out vectors beside the event loop, what waits and is equally long in one batch. `LiveEngine` searches
+the store as it is now. `Overlay` searches it as it was when the overlay was made, with changes of its own on top: it
+keeps what the live engine has changed since, and nothing else. None of them knows stores, clients or traces.
 """
 
 from __future__ import annotations
@@ -13,20 +13,71 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
+from kbgym.search.hybrid import SearchKind, WordRanking, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
+from kbgym.search.ranking import Spread
+from kbgym.search.words import WordsBefore
 
 Vector = NDArray[np.float32]
 
 # A batch of eight short queries takes three to four times as long as one, and one of sixteen hardly less for each: a
 # query that comes in while a batch is under way should not wait for more.
 _AT_ONCE = 8
+_LONG = 2_000  # characters a batch may have together, unless a single text has more
 _THREADS = 2
 _LOOKED_AT = 64  # of the texts that wait, so many may be chosen from
+
+
+class _Waiting:
+    """Texts that wait, by who wants them. Whoever has had least so far comes first, each with the oldest it wants.
+
+    What an owner has had is counted in characters, as that is what a text costs; it is forgotten once nobody waits.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, dict[str, None]] = {}
+        self._had: dict[str, int] = {}
+
+    def add(self, text: str, owner: str) -> None:
+        if owner not in self._texts:
+            # Somebody who comes back has saved nothing up.
+            least = min((self._had[one] for one in self._texts), default=0)
+            self._had[owner] = max(self._had.get(owner, 0), least)
+        self._texts.setdefault(owner, {})[text] = None
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def first(self, most: int) -> list[str]:
+        """So many texts, in the order in which they should be had."""
+        queues = [iter(self._texts[owner]) for owner in sorted(self._texts, key=self._had.__getitem__)]
+        found: dict[str, None] = {}
+        while queues and len(found) < most:
+            left = []
+            for queue in queues:
+                if (text := next(queue, None)) is not None:
+                    found[text] = None
+                    left.append(queue)
+            queues = left
+        return list(found)[:most]
+
+    def take(self, texts: Iterable[str]) -> None:
+        """These are being worked out, at the cost of everybody who wants them."""
+        for text in texts:
+            for owner in [owner for owner, wanted in self._texts.items() if text in wanted]:
+                del self._texts[owner][text]
+                self._had[owner] += len(text) + 1
+                if not self._texts[owner]:
+                    del self._texts[owner]
+        if not self._texts:
+            self._had.clear()
 
 
 class Embedding:
@@ -37,14 +88,18 @@ class Embedding:
         self._remember = remember
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._wanted: dict[str, asyncio.Future[None]] = {}
+        self._waiting = _Waiting()
         self._taken: set[str] = set()
         self._choosing = asyncio.Lock()
         self._workers: set[asyncio.Task[None]] = set()
         self._most = min(_THREADS, os.cpu_count() or 1)
         self._threads = ThreadPoolExecutor(self._most, "embedding")
 
-    async def prepare(self, texts: Iterable[str]) -> None:
-        """Return once the vectors of these texts are at hand; the loop goes on in the meantime."""
+    async def prepare(self, texts: Iterable[str], owner: str = "") -> None:
+        """Return once the vectors of these texts are at hand; the loop goes on in the meantime.
+
+        Where texts must wait, each owner gets a share: one with many or long texts holds up nobody but itself.
+        """
         loop = asyncio.get_running_loop()
         waiting = []
         for text in texts:
@@ -53,6 +108,8 @@ class Embedding:
                 continue
             if text not in self._wanted:
                 self._wanted[text] = loop.create_future()
+            if text not in self._taken:
+                self._waiting.add(text, owner)
             waiting.append(self._wanted[text])
         if waiting:
             self._hire()
@@ -60,25 +117,28 @@ class Embedding:
 
     def _hire(self) -> None:
         """Another worker, where there is work for one."""
-        if len(self._workers) < self._most and len(self._wanted) > len(self._taken):
+        if len(self._workers) < self._most and self._waiting:
             worker = asyncio.get_running_loop().create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
 
     async def _work(self) -> None:
-        """What is known at once; then the oldest with those that share its batch, so that none is passed over."""
+        """What is known at once; then the one whose turn it is, with those that share its batch."""
         run = asyncio.get_running_loop().run_in_executor
         while True:
             async with self._choosing:
-                texts = [text for text in self._wanted if text not in self._taken][:_LOOKED_AT]
+                texts = self._waiting.first(_LOOKED_AT)
                 if not texts:
                     return
+                most = max(1, min(_AT_ONCE, _LONG // (len(texts[0]) + 1)))
                 try:
-                    places = await run(self._threads, self.embedder.choose, texts, _AT_ONCE)
+                    places = await run(self._threads, self.embedder.choose, texts, most)
                 except Exception as error:
+                    self._waiting.take(texts)
                     self._fail(texts, error)
                     continue
                 chosen = [texts[place] for place in places]
+                self._waiting.take(chosen)
                 self._taken.update(chosen)
             self._hire()
             try:
@@ -124,28 +184,79 @@ class Embedding:
         self.embedder.save()
 
 
-class LiveEngine:
-    """What the live environment searches with; it tells every overlay what it is about to change."""
+class ServedEngine:
+    """What `LiveEngine` and `Overlay` share: a page out of a ranking by vectors and one by words."""
 
-    def __init__(self, index: KeptIndex, embedding: Embedding) -> None:
-        self.index = index
-        self.embedding = embedding
-        self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
+    def __init__(self, embedding: Embedding, kind: SearchKind, spread: Spread | None) -> None:
+        self.embedding, self.kind, self.spread = embedding, kind, spread
+
+    async def prepare(self, texts: Iterable[str]) -> None:
+        """Have the vectors of these texts at hand; by words alone there is none."""
+        if self.kind != "words":
+            await self.embedding.prepare(texts)
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
-        return self.index.search(self.embedding(query), offset, limit) if offset < len(self.index) else []
+        ranking = partial(self._page, query)
+        return ranking(offset, limit) if self.spread is None else self.spread.page(ranking, offset, limit)
+
+    def _page(self, query: str, offset: int, limit: int) -> list[Hit]:
+        if self.kind == "vectors":
+            return self._near(query, offset, limit)
+        if self.kind == "words":
+            return self._words().search(query, offset, limit)
+        return blend(partial(self._near, query), self._words(), query, offset, limit)
 
     def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
-        return _nearest(self, text, limit, exclude)
+        """The nearest texts by cosine, whatever a search goes by."""
+        left_out = set(exclude)
+        return [hit for hit in self._near(text, 0, limit + len(left_out)) if hit[0] not in left_out][:limit]
+
+    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
+        raise NotImplementedError
+
+    def _words(self) -> WordRanking:
+        raise NotImplementedError
+
+
+class LiveEngine(ServedEngine):
+    """What the live environment searches with; it tells every overlay what it is about to change.
+
+    By words alone, nothing is in `index`; by vectors alone, nothing is in `words`.
+    """
+
+    def __init__(
+        self,
+        index: KeptIndex,
+        embedding: Embedding,
+        kind: SearchKind = "vectors",
+        words: BM25Index | None = None,
+        spread: Spread | None = None,
+    ) -> None:
+        super().__init__(embedding, kind, spread)
+        self.index = index
+        self.words = BM25Index() if words is None else words
+        self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
+
+    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
+        return self.index.search(self.embedding(text), offset, limit) if offset < len(self.index) else []
+
+    def _words(self) -> WordRanking:
+        return self.words
 
     def put(self, id: str, text: str) -> None:
-        vector = self.embedding(text)
+        vector = None if self.kind == "words" else self.embedding(text)
         self._tell(id)
-        self.index.put(id, vector)
+        if vector is not None:
+            self.index.put(id, vector)
+        if self.kind != "vectors":
+            self.words.put(id, text)
 
     def remove(self, id: str) -> None:
         self._tell(id)
-        self.index.remove(id)
+        if self.kind != "words":
+            self.index.remove(id)
+        if self.kind != "vectors":
+            self.words.remove(id)
 
     def overlay(self) -> Overlay:
         made = Overlay(self)
@@ -154,51 +265,52 @@ class LiveEngine:
 
     def _tell(self, id: str) -> None:
         if self._overlays:
-            was = self.index.vector(id) if id in self.index else None
+            vector = self.index.vector(id) if id in self.index else None
+            text = self.words.text(id) if id in self.words else None
             for overlay in self._overlays:
-                overlay.keep(id, was)
+                overlay.keep(id, vector, text)
 
 
-class Overlay:
-    """The live index as it was, and what was put or removed here since. The ids in `_apart` are looked up here."""
+class Overlay(ServedEngine):
+    """The live engine as it was, and what was put or removed here since. The ids in `_apart` are looked up here."""
 
     def __init__(self, live: LiveEngine) -> None:
+        super().__init__(live.embedding, live.kind, live.spread)
         self._live = live
         self._apart: set[str] = set()
         self._own = ExactIndex()
-        self.embedding = live.embedding
+        self._own_words = BM25Index()
 
-    def keep(self, id: str, was: Vector | None) -> None:
-        """The live index is about to change an id: keep what it was."""
+    def keep(self, id: str, vector: Vector | None, text: str | None) -> None:
+        """The live engine is about to change an id: keep what it was."""
         if id not in self._apart:
             self._apart.add(id)
-            if was is not None:
-                self._own.put(id, was)
+            if vector is not None:
+                self._own.put(id, vector)
+            if text is not None:
+                self._own_words.put(id, text)
 
     def put(self, id: str, text: str) -> None:
         self._apart.add(id)
-        self._own.put(id, self.embedding(text))
+        if self.kind != "words":
+            self._own.put(id, self.embedding(text))
+        if self.kind != "vectors":
+            self._own_words.put(id, text)
 
     def remove(self, id: str) -> None:
         self._apart.add(id)
-        if id in self._own:
-            self._own.remove(id)
+        for own in (self._own, self._own_words):
+            if id in own:
+                own.remove(id)
 
-    def search(self, query: str, offset: int, limit: int) -> list[Hit]:
+    def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         index, apart = self._live.index, self._apart
-        if not apart:
-            return self._live.search(query, offset, limit)
         hidden = sum(id in index for id in apart)
         if offset >= len(index) - hidden + len(self._own):
             return []
-        vector, end = self.embedding(query), offset + limit
+        vector, end = self.embedding(text), offset + limit
         hits = [hit for hit in index.search(vector, 0, end + hidden) if hit[0] not in apart] if len(index) else []
         return page_of([*hits[:end], *(self._own.search(vector, 0, end) if len(self._own) else ())], offset, limit)
 
-    def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
-        return _nearest(self, text, limit, exclude)
-
-
-def _nearest(engine: LiveEngine | Overlay, text: str, limit: int, exclude: Collection[str]) -> list[Hit]:
-    left_out = set(exclude)
-    return [hit for hit in engine.search(text, 0, limit + len(left_out)) if hit[0] not in left_out][:limit]
+    def _words(self) -> WordRanking:
+        return WordsBefore(self._live.words, self._apart, self._own_words)

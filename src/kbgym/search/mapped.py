@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.canonical import digest, encode
+from kbgym.canonical import decode, digest, encode
 from kbgym.search.cache import keys
 
 Rows = NDArray[np.float32]
@@ -186,7 +186,7 @@ def _sketch(names: Keys) -> tuple[str, ...]:
 def _about(place: Path) -> About | None:
     try:
         body, check, rest = place.read_bytes().split(b"\n")
-        return msgspec.json.decode(body, type=About) if digest(body).encode() == check and not rest else None
+        return decode(body, About) if digest(body).encode() == check and not rest else None
     except (OSError, ValueError, msgspec.MsgspecError):
         return None
 

@@ -1,16 +1,19 @@
 """Pages of a ranking in which some documents may not push others out.
 
-A page has its full number of plain documents, whatever else is ranked among them. Those set apart (indexes, say) come
-in addition, where they rank above the page's last plain document: a few a page, the others wait for the next. So every
-document stands on exactly one page, a plain one on the page it would have if nothing were set apart. It knows ids and
-their order; what is set apart, and why, it is told.
+Set apart: a page has its full number of plain documents, whatever else is ranked among them. Those set apart (indexes,
+say) come in addition, where they rank above the page's last plain document: a few a page, the others wait for the next.
+So every document stands on exactly one page, a plain one on the page it would have if nothing were set apart.
+Spread: a page has only a few documents of one source; the others wait for the next page, unless little else is left.
+It knows ids and their order; what is set apart and what a source is, it is told.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
+
+from kbgym.search.index import Fetch, Hit
 
 Rank = tuple[int, str]
 
@@ -40,9 +43,42 @@ def _page(plain: list[Rank], waiting: deque[Rank], most: int) -> list[str]:
     return [id for _, id in sorted(plain + added)]
 
 
-def whole_ranking(search: Callable[[int, int], list[tuple[str, float]]]) -> Iterator[str]:
-    """Every id of a ranking, fetched in stretches that double: few pages are asked for, so little is fetched."""
+def whole_ranking(search: Fetch) -> Iterator[str]:
+    """Every id of a ranking."""
+    return (id for id, _ in _hits(search))
+
+
+def _hits(search: Fetch) -> Iterator[Hit]:
+    """A whole ranking, fetched in stretches that double: few pages are asked for, so little is fetched."""
     offset, limit = 0, _FIRST
     while hits := search(offset, limit):
-        yield from (id for id, _ in hits)
+        yield from hits
         offset, limit = offset + len(hits), 2 * limit
+
+
+class Spread:
+    """At most `most` documents of one source on a page of `size`, where the next fifty have others to fill it with."""
+
+    def __init__(self, source_of: Callable[[str], str | None], most: int, size: int) -> None:
+        self._source_of, self._most, self._size = source_of, most, size
+
+    def page(self, search: Fetch, offset: int, limit: int) -> list[Hit]:
+        """A stretch of the ranking so spread; every document stands in it once."""
+        return list(islice(self._spread(_hits(search)), offset, offset + limit))
+
+    def _spread(self, hits: Iterator[Hit]) -> Iterator[Hit]:
+        ranked, waiting = enumerate(hits), list[tuple[int, Hit]]()
+        while True:
+            page, later, seen = list[tuple[int, Hit]](), list[tuple[int, Hit]](), Counter[str | None]()
+            candidates = chain(waiting, islice(ranked, _FIRST))
+            while len(page) < self._size and (found := next(candidates, None)) is not None:
+                source = self._source_of(found[1][0])
+                room = source is None or seen[source] < self._most
+                (page if room else later).append(found)
+                seen[source] += 1
+            later += [one for one in waiting if one not in page and one not in later]
+            missing = self._size - len(page)
+            page, waiting = page + later[:missing], sorted(later[missing:])
+            if not page:
+                return
+            yield from (hit for _, hit in sorted(page))

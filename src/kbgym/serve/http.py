@@ -1,7 +1,7 @@
 """A store over HTTP: JSON in, JSON out, MCP at /mcp, and an OpenAPI document that says what may be answered.
 
 An agent's mistake (an unknown id) is an answer like any other, with a result of kind error; a status other than 200
-says the request itself was wrong. What stands before a request is in `guarding.py`; the work is the owner's.
+says the request itself was wrong. What stands before a request is in `middleware.py`; the work is the live store's.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.actions import Invalid
+from kbgym.canonical import decode
 from kbgym.errors import Failed
-from kbgym.online.learning import Online, Refusal
-from kbgym.online.measures import rolling
-from kbgym.serve.mcp import Caller, make_server
+from kbgym.online.learning import Online
+from kbgym.online.open_questions import Refusal
+from kbgym.serve.acting import act
+from kbgym.serve.allowances import Allowance, McpSessions, Rates
+from kbgym.serve.mcp import Caller, make_server, unfinished
 from kbgym.serve.metrics import Metrics
 from kbgym.serve.middleware import BODY_SECONDS, MOST_BODY, Guard, refuse
 from kbgym.serve.openapi import ACTIONS, document
-from kbgym.serve.owner import Owner
 from kbgym.serve.sessions import Session, Sessions
 from kbgym.serve.tokens import Client, Tokens
 from kbgym.store import ledger
 from kbgym.tools import MOST_TEXT, ROLES, parse
+from kbgym.trace.live import LiveStore
 
 SESSION, QUESTION = "kbgym-session", "kbgym-question"
 _STATUS = {"missing": 404, "conflict": 409, "forbidden": 403, "invalid": 422}
@@ -53,14 +56,16 @@ class Gold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The routes. One object a process."""
 
-    def __init__(self, owner: Owner, online: Online, version: str, auth: bool) -> None:
-        self.owner, self.online, self.version = owner, online, version
-        self.sessions = Sessions()
+    def __init__(self, live: LiveStore, online: Online, version: str, auth: bool, allowance: Allowance) -> None:
+        self.live, self.online, self.version = live, online, version
+        self.allowance, self.rates = allowance, Rates(allowance.requests)
+        self.sessions = Sessions(allowance.sessions)
         self.metrics = Metrics()
         self._document = document(version, auth)
         self.mcp = StreamableHTTPSessionManager(
-            make_server(owner, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=1_000
+            make_server(live, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=None
         )
+        self.mcp_sessions = McpSessions(self.mcp.handle_request, allowance.sessions)
 
     def routes(self) -> list[BaseRoute]:
         found: list[BaseRoute] = [Route(f"/{name}", self._action(name), methods=["POST"]) for name in ACTIONS]
@@ -74,13 +79,13 @@ class Api:
             Route("/health", _answered(self.health), methods=["GET"]),
             Route("/metrics", self.metrics_text, methods=["GET"]),
             Route("/openapi.json", _answered(self.openapi), methods=["GET"]),
-            Route("/mcp", _Mcp(self.mcp), methods=["GET", "POST", "DELETE"]),
+            Route("/mcp", self.mcp_sessions, methods=["GET", "POST", "DELETE"]),
         ]
 
     # -- actions ------------------------------------------------------------------------------------------------------
 
     def _action(self, name: str) -> Callable[[Request], Awaitable[Response]]:
-        async def act(request: Request) -> Response:
+        async def handle(request: Request) -> Response:
             client = _client(request)
             if name not in ROLES[client.role]:
                 raise Refusal("forbidden", f"{name} needs a curator's token.")
@@ -88,15 +93,15 @@ class Api:
             if isinstance(action, Invalid):
                 raise Refusal("invalid", action.reason)
             if (question := request.headers.get(QUESTION)) is not None and name in ROLES["reader"]:
-                opened = self.online.opened(question, client.name)
-                step, version, conflict = await opened.act(action), opened.base.iteration, False
+                version, conflict = self.online.open_questions.find(question, client.name).base.iteration, False
+                step = await self.online.act(question, client.name, action)
             else:
-                reply = await self.owner.act(self._session(request), action, client.role)
+                reply = await act(self.live, self._session(request), action, client.role)
                 step, version, conflict = reply.step, reply.version, reply.conflict
             body = {"observation": step.observation, "result": step.result, "version": version}
             return _json(body, 409 if conflict else 200)
 
-        return _answered(act)
+        return _answered(handle)
 
     def _session(self, request: Request) -> Session:
         name = request.headers.get("mcp-session-id") or request.headers.get(SESSION) or ""
@@ -122,12 +127,13 @@ class Api:
         if asking.actions:
             raise Refusal("invalid", "actions without an answer; open the question with reader caller instead.")
         if asking.reader == "caller":
-            id, opened = await self.online.open(question, client.name)
-            return _json({"id": id, "question": opened.question, "state": "open", "agent": client.name})
+            opened = await self.online.open(question, client.name)
+            return _json({"id": opened.id, "question": opened.question, "state": "open", "agent": client.name})
         return _json(await self.online.ask(question, client.name))
 
     async def question(self, request: Request) -> Response:
-        return _json(self.online.find(request.path_params["id"]))
+        client = _client(request)
+        return _json(self.online.find(request.path_params["id"], None if client.role == "curator" else client.name))
 
     async def answer(self, request: Request) -> Response:
         action = parse("answer", await _object(request), "reader")
@@ -142,7 +148,7 @@ class Api:
         if (gold.answers is None) == (gold.right is None):
             raise Refusal("invalid", "give either answers or right.")
         if gold.right is not None:
-            return _json(await self.online.verdict(id, gold.right, client.name))
+            return _json(await self.online.verdict(id, gold.right, client.name, client.role == "curator"))
         if client.role != "curator":
             raise Refusal("forbidden", "the store learns from a gold, so giving one needs a curator's token.")
         answers = tuple(_line(answer, "answers") for answer in gold.answers or ())
@@ -153,49 +159,55 @@ class Api:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def stats(self, request: Request) -> Response:
-        owner, rows = self.owner, self.online.questions.rows
-        counts = msgspec.to_builtins(ledger(owner.store))
-        measures = {"asked": len(self.online.questions.asked), "graded": len(rows), "rolling": rolling(rows)}
-        return _json({**counts, "version": owner.iteration, "hash": owner.store.fingerprint, "questions": measures})
+        live, questions = self.live, self.online.questions
+        counts = msgspec.to_builtins(ledger(live.store))
+        measures = {"asked": questions.total, "graded": questions.graded, "rolling": questions.rolling()}
+        return _json({**counts, "version": live.iteration, "hash": live.store.fingerprint, "questions": measures})
 
     async def health(self, request: Request) -> Response:
-        return _json({"status": "ok", "version": self.version})
+        learning, questions = self.online.worker.state, self.online.questions
+        waiting = {"waiting": len(questions.to_learn), "set_aside": questions.set_aside}
+        status = "ok" if not learning.failures else "degraded"
+        shown = {"running": learning.running, "failures": learning.failures, **waiting}
+        return _json({"status": status, "version": self.version, "learning": shown})
 
     async def openapi(self, request: Request) -> Response:
         return _json(self._document)
 
     async def metrics_text(self, request: Request) -> Response:
-        owner, online = self.owner, self.online
+        live, online = self.live, self.online
         gauges = {
-            "documents": ("gauge", "Documents in the store.", float(len(owner.store))),
-            "links": ("gauge", "Links in the store.", float(owner.store.links)),
-            "iteration": ("gauge", "The store's iteration.", float(owner.iteration)),
-            "commits_total": ("counter", "Transactions written.", float(owner.commits)),
-            "flushes_total": ("counter", "Times the disk was flushed.", float(owner.flushes)),
-            "questions_total": ("counter", "Questions asked.", float(len(online.questions.asked))),
+            "documents": ("gauge", "Documents in the store.", float(len(live.store))),
+            "links": ("gauge", "Links in the store.", float(live.store.links)),
+            "iteration": ("gauge", "The store's iteration.", float(live.iteration)),
+            "commits_total": ("counter", "Transactions written.", float(live.commits)),
+            "flushes_total": ("counter", "Times the disk was flushed.", float(live.flushes)),
+            "questions_total": ("counter", "Questions asked.", float(online.questions.total)),
             "learning_queue": ("gauge", "Questions still to learn from.", float(len(online.questions.to_learn))),
+            "learning_failures": ("gauge", "Failures of learning in a row.", float(online.worker.state.failures)),
+            "set_aside_total": ("counter", "Lessons set aside.", float(online.questions.set_aside)),
+            "open_questions": ("gauge", "Questions being answered.", float(len(online.open_questions))),
             "admitted_total": ("counter", "Backward passes whose edits were admitted.", float(online.admitted)),
             "rolled_back_total": ("counter", "Backward passes whose edits were refused.", float(online.refused)),
             "withdrawn_total": ("counter", "Admitted documents withdrawn since.", float(online.withdrawn)),
+            "sessions": ("gauge", "Sessions of clients that are remembered.", float(len(self.sessions))),
+            "mcp_sessions": ("gauge", "MCP sessions that are open.", float(len(self.mcp_sessions))),
+            "limited_total": (
+                "counter",
+                "Requests of tokens that asked too often.",
+                float(self.rates.refused),
+            ),
+            "allowed_requests": ("gauge", "Requests a second each token may make.", self.allowance.requests),
+            "allowed_sessions": ("gauge", "Sessions of each kind a token may have.", float(self.allowance.sessions)),
         }
-        if (recent := rolling(online.questions.rows)) is not None:
+        if (recent := online.questions.rolling()) is not None:
             gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
             gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with a gold.", recent.f1 or 0.0)
         return PlainTextResponse(self.metrics.text(gauges))
 
 
-class _Mcp:
-    """The MCP transport as an endpoint of its own."""
-
-    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
-        self._manager = manager
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._manager.handle_request(scope, receive, send)
-
-
 def make_app(
-    owner: Owner,
+    live: LiveStore,
     online: Online,
     tokens: Tokens | None,
     version: str,
@@ -203,9 +215,10 @@ def make_app(
     hosts: frozenset[str] | None,
     view: ASGIApp | None = None,
     body_seconds: float = BODY_SECONDS,
+    allowance: Allowance | None = None,
 ) -> ASGIApp:
     """The whole application, with learning in the background while it runs; `view` is shown below /view/."""
-    api = Api(owner, online, version, tokens is not None)
+    api = Api(live, online, version, tokens is not None, allowance or Allowance())
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -215,7 +228,7 @@ def make_app(
                 yield
         finally:
             await online.stop()
-            await owner.close()
+            await live.close()
 
     async def said(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -226,7 +239,7 @@ def make_app(
         routes += [Route("/view", lambda request: RedirectResponse("view/"), methods=["GET"]), Mount("/view", view)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: said})
     app.router.redirect_slashes = False
-    return _Measured(Guard(app, tokens, anybody, hosts, body_seconds), api.metrics, routes)
+    return _Measured(Guard(app, tokens, anybody, hosts, body_seconds, api.rates), api.metrics, routes)
 
 
 class _Measured:
@@ -266,7 +279,7 @@ def _answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Req
         except Refusal as refusal:
             return refuse(_STATUS[refusal.kind], str(refusal))
         except Failed as failure:
-            return refuse(503, str(failure))
+            return refuse(503, unfinished(failure))
 
     return handled
 
@@ -281,8 +294,8 @@ async def _object(request: Request) -> dict[str, Any]:
     if kind != "application/json":
         raise HTTPException(415, "send application/json.")
     try:
-        body = msgspec.json.decode(await request.body())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        body = decode(await request.body())
+    except msgspec.DecodeError:
         raise HTTPException(400, "the body is not JSON.") from None
     if not isinstance(body, dict):
         raise Refusal("invalid", "the body is a JSON object.")

@@ -6,6 +6,7 @@ session that was asked a question has the tool `answer` too, and sees the store 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +16,14 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from kbgym.actions import Error, Invalid
+from kbgym.characters import safe_text
 from kbgym.errors import Failed
-from kbgym.online.learning import Online, Open, Refusal
-from kbgym.serve.owner import Owner
+from kbgym.online.learning import Online
+from kbgym.online.open_questions import Refusal
+from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session
 from kbgym.tools import Role, Tool, parse, tools_of
+from kbgym.trace.live import LiveStore
 
 Context = ServerRequestContext[Any, Any]
 
@@ -39,7 +43,7 @@ def tools_for(caller: Caller) -> tuple[Tool, ...]:
 
 
 def make_server(
-    owner: Owner, online: Online | None, caller_of: Callable[[Context], Caller], version: str
+    live: LiveStore, online: Online | None, caller_of: Callable[[Context], Caller], version: str
 ) -> Server[Any]:
     """A server for one process; every request is answered for the caller it came from. Questions need `online`."""
 
@@ -71,15 +75,16 @@ def make_server(
             return _text(f"Error: {action.reason}", True)
         try:
             if online is not None and caller.question is not None:
-                opened: Open = online.opened(caller.question, caller.session.client)
                 if name == "answer":
                     await online.close(caller.question, caller.session.client, str(arguments["text"]))
                     return _text("Answer submitted.")
-                step = await opened.act(action)
+                step = await online.act(caller.question, caller.session.client, action)
                 return _text(step.observation, isinstance(step.result, Error))
-            reply = await owner.act(caller.session, action, caller.role)
-        except (Refusal, Failed) as refusal:
+            reply = await act(live, caller.session, action, caller.role)
+        except Refusal as refusal:
             return _text(f"Error: {refusal}", True)
+        except Failed as failure:
+            return _text(f"Error: {unfinished(failure)}", True)
         return _text(reply.step.observation, isinstance(reply.step.result, Error))
 
     return Server(
@@ -92,6 +97,12 @@ def make_server(
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def unfinished(failure: Failed) -> str:
+    """What a client is told of a failure; the reason names files and machines, and goes to the log."""
+    logging.getLogger("kbgym").error("%s", safe_text(str(failure)))
+    return "this could not be finished and nothing was changed; the server's log says why."
 
 
 def _text(text: str, error: bool = False) -> types.CallToolResult:

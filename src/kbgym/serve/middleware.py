@@ -7,6 +7,8 @@ site can read an answer. The body is read whole, within a limit and a time, befo
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -14,12 +16,11 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kbgym.serve.allowances import Rates
 from kbgym.serve.tokens import Client, Tokens
 
 MOST_BODY = 1 << 20
 BODY_SECONDS = 10.0
-HEAD_SECONDS = 10.0
-MOST_CONNECTIONS = 2_000
 OPEN = ("/health", "/openapi.json")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
@@ -38,9 +39,10 @@ class Guard:
         anybody: Client,
         hosts: frozenset[str] | None,
         body_seconds: float = BODY_SECONDS,
+        rates: Rates | None = None,
     ) -> None:
         self.app, self.tokens, self.anybody, self.hosts = app, tokens, anybody, hosts
-        self.body_seconds = body_seconds
+        self.body_seconds, self.rates = body_seconds, rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -48,9 +50,11 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._check_place(headers) or self._check_token(scope, headers)
+        refusal = self._check_place(headers) or self._check_token(scope, headers) or self._check_rate(scope)
         if refusal is None:
-            body = await self._body(headers, receive)
+            # Without a token nobody is waited for.
+            known = self.tokens is None or scope["path"] not in OPEN
+            body = await self._body(headers, receive) if known else b""
             if isinstance(body, Response):
                 refusal = body
             else:
@@ -81,6 +85,15 @@ class Guard:
             scope["user"] = _user(client)
         return None
 
+    def _check_rate(self, scope: Scope) -> Response | None:
+        """What is open to everybody is not counted: it costs next to nothing, and nobody is known by name there."""
+        if self.rates is None or self.tokens is None or scope["path"] in OPEN:
+            return None
+        wait = self.rates.wait(scope["kbgym.client"].name)
+        if not wait:
+            return None
+        return refuse(429, "this token asks too often; wait and ask again.", {"Retry-After": str(math.ceil(wait))})
+
     async def _body(self, headers: Headers, receive: Receive) -> bytes | Response:
         close = {"Connection": "close"}
         length = headers.get("content-length", "0")
@@ -103,9 +116,13 @@ class Guard:
             return refuse(408, f"the body did not arrive within {self.body_seconds:g} seconds.", close)
 
 
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::[0-9]{1,5})?")
+
+
 def _name(host: str) -> str:
-    """A Host header without its port."""
-    return host.rpartition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].lower()
+    """A Host header without its port; empty where it is none."""
+    found = _HOST.fullmatch(host)
+    return found[1].lower() if found else ""
 
 
 def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
@@ -127,34 +144,3 @@ def _user(client: Client) -> Any:
     from mcp.server.auth.provider import AccessToken
 
     return AuthenticatedUser(AccessToken(token="", client_id=client.name, scopes=[client.role]))
-
-
-def patient(seconds: float = HEAD_SECONDS) -> type[asyncio.Protocol]:
-    """uvicorn's HTTP protocol, with a limit on how long a request's head may take and on how many may be connected."""
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
-    class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        _late: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > MOST_CONNECTIONS:
-                transport.close()
-                return
-            self._late = self.loop.call_later(seconds, transport.close)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            busy = self.cycle is not None and not self.cycle.response_complete
-            if busy and self._late is not None:
-                self._late.cancel()
-                self._late = None
-            elif not busy and self._late is None:
-                self._late = self.loop.call_later(seconds, self.transport.close)
-
-        def connection_lost(self, error: Exception | None) -> None:
-            if self._late is not None:
-                self._late.cancel()
-            super().connection_lost(error)
-
-    return Patient

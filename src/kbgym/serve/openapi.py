@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kbgym.tools import MOST_TEXT, ROLES, TOOLS
@@ -18,40 +19,51 @@ _ERRORS = {
     "413": "The body is too large.",
     "415": "The body is not application/json.",
     "422": "The arguments are not what the action takes.",
+    "429": "This token asks too often; Retry-After says for how many seconds it may not.",
+    "431": "The head of the request is too long.",
     "503": "The disk refused the edit, and nothing was changed; or the server is closing.",
 }
-_ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
-_REPLY = {
-    "type": "object",
-    "properties": {
+_TEXT = {"type": "string"}
+_LINE = {"type": "string", "minLength": 1, "maxLength": MOST_TEXT}
+
+
+def _object(properties: dict[str, Any], required: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    needed = {"required": required} if required else {}
+    return {"type": "object", "properties": properties, **needed, **more}
+
+
+def _list_of(item: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": item, **more}
+
+
+_ERROR = _object({"error": _TEXT}, ["error"])
+_REPLY = _object(
+    {
         "observation": {"type": "string", "description": "What an agent reads."},
         "result": {"type": "object", "description": "What happened, by id; its `result` names the kind."},
         "version": {"type": "integer", "description": "The iteration of the store this is true of."},
     },
-    "required": ["observation", "result", "version"],
-}
-_ASKED = {
-    "type": "object",
-    "properties": {
-        "id": {"type": "string"},
-        "question": {"type": "string"},
-        "agent": {"type": "string"},
-        "outcome": {"type": "string"},
+    ["observation", "result", "version"],
+)
+_ASKED = _object(
+    {
+        "id": _TEXT,
+        "question": _TEXT,
+        "agent": _TEXT,
+        "outcome": _TEXT,
         "answer": {"type": ["string", "null"]},
         "actions": {"type": "integer"},
         "state": {"enum": ["open", "answered", "graded", "learnt", "refused"]},
-        "golds": {"type": "array", "items": {"type": "string"}},
+        "golds": _list_of(_TEXT),
         "f1": {"type": ["number", "null"]},
         "em": {"type": ["number", "null"]},
         "right": {"type": ["boolean", "null"]},
-        "note": {"type": "string"},
+        "note": _TEXT,
     },
-    "required": ["id", "question", "state"],
-}
-_LINE = {"type": "string", "minLength": 1, "maxLength": MOST_TEXT}
-_ASK = {
-    "type": "object",
-    "properties": {
+    ["id", "question", "state"],
+)
+_ASK = _object(
+    {
         "question": _LINE,
         "reader": {
             "enum": ["serving", "caller"],
@@ -66,20 +78,20 @@ _ASK = {
             "description": 'Its searches and reads, as {"tool": "search", "query": ...}; they are done again here.',
         },
     },
-    "required": ["question"],
-    "additionalProperties": False,
-}
-_GOLD = {
-    "type": "object",
-    "properties": {
-        "answers": {"type": "array", "items": _LINE, "minItems": 1, "maxItems": 100},
+    ["question"],
+    additionalProperties=False,
+)
+_GOLD = _object(
+    {
+        "answers": _list_of(_LINE, minItems=1, maxItems=100),
         "right": {"type": "boolean", "description": "Only whether it was right: counted, never learnt from."},
     },
-    "minProperties": 1,
-    "maxProperties": 1,
-    "additionalProperties": False,
-}
+    minProperties=1,
+    maxProperties=1,
+    additionalProperties=False,
+)
 _STATS = {"type": "object", "additionalProperties": True}
+_GOLD_SUMMARY = "The right answer (needs a curator's token, because the store learns from it), or only right or wrong."
 
 
 def document(version: str, auth: bool) -> dict[str, Any]:
@@ -89,26 +101,17 @@ def document(version: str, auth: bool) -> dict[str, Any]:
         role = "" if name in ROLES["reader"] else " Needs a curator's token."
         paths[f"/{name}"] = {"post": _operation(name, tool.description + role, tool.schema, _REPLY, conflict=True)}
     paths["/questions"] = {"post": _operation("ask", "Ask a question, or open or report one.", _ASK, _ASKED)}
-    question = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
-    paths["/questions/{id}"] = {
-        "parameters": question,
-        "get": _operation("question", "A question and what became of it.", None, _ASKED),
+    answer = TOOLS["answer"].schema
+    of_question = {
+        "": ("get", _operation("question", "A question and what became of it.", None, _ASKED)),
+        "/answer": ("post", _operation("answer", "The caller's agent answers an open question.", answer, _ASKED)),
+        "/gold": ("post", _operation("gold", _GOLD_SUMMARY, _GOLD, _ASKED)),
     }
-    paths["/questions/{id}/answer"] = {
-        "parameters": question,
-        "post": _operation("answer", "The caller's agent answers an open question.", TOOLS["answer"].schema, _ASKED),
-    }
-    paths["/questions/{id}/gold"] = {
-        "parameters": question,
-        "post": _operation(
-            "gold",
-            "The right answer (needs a curator's token, because the store learns from it), or only right or wrong.",
-            _GOLD,
-            _ASKED,
-        ),
-    }
+    named = [{"name": "id", "in": "path", "required": True, "schema": _TEXT}]
+    for path, (method, operation) in of_question.items():
+        paths[f"/questions/{{id}}{path}"] = {"parameters": named, method: operation}
     paths["/store/stats"] = {"get": _operation("stats", "Exact counts, and the rolling measures.", None, _STATS)}
-    plain = {"200": {"description": "Plain text.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
+    plain = {"200": {"description": "Plain text.", "content": {"text/plain": {"schema": _TEXT}}}}
     paths["/metrics"] = {
         "get": {"operationId": "metrics", "summary": "Counters, as Prometheus text.", "responses": plain | _errors()}
     }

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import socket
 
+import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
 from kbgym.errors import BadInput
-from kbgym.serve.middleware import patient
+from kbgym.serve.connections import Limits, bounded
+
+SPARE = 100  # files a process has open besides its connections
+
+
+def _files() -> int:
+    """How many files may be open at once, after asking for as many as there may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20
 
 
 def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
@@ -26,11 +41,13 @@ def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
 
 def serve(app: ASGIApp, listening: socket.socket, keep_alive: int = 5, patience: int = 1) -> None:
     """Answer until somebody ends it; idle connections are kept, and the last requests waited for, so many seconds."""
+    limits = Limits()
+    limits = msgspec.structs.replace(limits, connections=min(limits.connections, _files() - SPARE))
     config = uvicorn.Config(
         app,
-        http=patient(),
+        http=bounded(limits),
         ws="none",
-        log_level="warning",
+        log_level="error",  # a stranger can have any number of warnings written
         access_log=False,
         server_header=False,
         proxy_headers=False,

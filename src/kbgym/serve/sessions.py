@@ -11,25 +11,31 @@ from collections import OrderedDict
 from kbgym.actions import Action, Added, Delete, Edit, Found, Link, LinkMany, Merged, Opened, Result, Unlink
 from kbgym.store import Record, Store
 
-MOST_SESSIONS = 1_000
-MOST_DOCUMENTS = 10_000
+MOST_SESSIONS = 64  # of one client
+MOST_DOCUMENTS = 10_000  # remembered of one client, and at most of one session
 
 # Text, and the links where the client was shown them.
 Seen = tuple[str, tuple[str, ...] | None]
 
 
 class Session:
-    """One client's view of the store."""
+    """One client's view of the store. Where some of it was `forgotten`, what it does not know may have changed."""
 
-    def __init__(self, client: str) -> None:
-        self.client = client
+    def __init__(self, client: str, forgotten: bool = False) -> None:
+        self.client, self.forgotten = client, forgotten
         self._seen: OrderedDict[str, Seen] = OrderedDict()
+
+    @property
+    def documents(self) -> int:
+        """How many documents it remembers."""
+        return len(self._seen)
 
     def stale(self, action: Action, store: Store) -> str | None:
         """The document an edit names that is no longer what this client saw, if there is one."""
         match action:
             case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
-                if id in self._seen and id in store and not _same(self._seen[id], store[id]):
+                same = _same(self._seen[id], store[id]) if id in self._seen and id in store else not self.forgotten
+                if id in store and not same:
                     return id
         return None
 
@@ -69,6 +75,7 @@ class Session:
         self._seen.move_to_end(id)
         if len(self._seen) > MOST_DOCUMENTS:
             self._seen.popitem(last=False)
+            self.forgotten = True
 
 
 def _same(seen: Seen, record: Record) -> bool:
@@ -76,15 +83,27 @@ def _same(seen: Seen, record: Record) -> bool:
 
 
 class Sessions:
-    """Sessions by client and session name, the least recently used forgotten first."""
+    """Sessions by client and session name.
 
-    def __init__(self) -> None:
-        self._sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
+    A client that has too many has its own least recently used forgotten; from then on its new sessions are shown a
+    document before they change it, since they may be old ones.
+    """
+
+    def __init__(self, most: int = MOST_SESSIONS) -> None:
+        self._most = most
+        self._sessions: dict[str, OrderedDict[str, Session]] = {}
+        self._forgotten: set[str] = set()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._sessions.values()))
 
     def of(self, client: str, name: str = "") -> Session:
-        key = (client, name[:200])
-        session = self._sessions.setdefault(key, Session(client))
-        self._sessions.move_to_end(key)
-        if len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+        mine = self._sessions.setdefault(client, OrderedDict())
+        session = mine.setdefault(name[:200], Session(client, client in self._forgotten))
+        mine.move_to_end(name[:200])
+        remembered = sum(one.documents for one in mine.values())
+        while len(mine) > 1 and (len(mine) > self._most or remembered > MOST_DOCUMENTS):
+            _, oldest = mine.popitem(last=False)
+            remembered -= oldest.documents
+            self._forgotten.add(client)
         return session

@@ -6,16 +6,15 @@ What is exported is what a store knows; nothing here knows where a store comes f
 from __future__ import annotations
 
 import csv
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
-from kbgym.canonical import encode, whole_folder
+from kbgym.canonical import encode, whole_folder, write_whole
+from kbgym.characters import safe_cell
 from kbgym.errors import BadInput
 from kbgym.store.record import Record
 from kbgym.store.store import Store
@@ -25,20 +24,23 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _FIELDS = ("text", "origin", "flag", "absorbed")
 
 
-def export(store: Store, format: str, out: Path) -> None:
-    """Write a store to `out`: a file, or for CSV a folder with documents.csv and links.csv."""
+def export(store: Store, format: str, out: Path, formulas: bool = False) -> None:
+    """Write a store to `out`: a file, or for CSV a folder with documents.csv and links.csv.
+
+    Unless `formulas`, what a spreadsheet would take for one gets a quote before it in CSV.
+    """
     if format not in FORMATS:
         raise BadInput(f"there is no export format {format!r}; there are {', '.join(FORMATS)}.")
-    FORMATS[format](store, out)
+    FORMATS[format](store, out, formulas)
 
 
-def _jsonl(store: Store, out: Path) -> None:
+def _jsonl(store: Store, out: Path, _: bool) -> None:
     with _whole_file(out) as file:
         for record in store:
             file.write(encode(record).decode() + "\n")
 
 
-def _graphml(store: Store, out: Path) -> None:
+def _graphml(store: Store, out: Path, _: bool) -> None:
     with _whole_file(out) as file:
         file.write('<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
         for field in _FIELDS:
@@ -54,19 +56,22 @@ def _graphml(store: Store, out: Path) -> None:
         file.write("</graph>\n</graphml>\n")
 
 
-def _csv(store: Store, out: Path) -> None:
+def _csv(store: Store, out: Path, formulas: bool) -> None:
+    cell: Callable[[str], str] = str if formulas else safe_cell
     with whole_folder(out) as folder:
         with (folder / "documents.csv").open("w", encoding="utf-8", newline="") as file:
             documents = csv.writer(file, lineterminator="\n")
             documents.writerow(("id", *_FIELDS))
-            documents.writerows((record.id, *_values(record)) for record in store)
+            documents.writerows(map(cell, (record.id, *_values(record))) for record in store)
         with (folder / "links.csv").open("w", encoding="utf-8", newline="") as file:
             links = csv.writer(file, lineterminator="\n")
             links.writerow(("source", "position", "target"))
-            links.writerows((r.id, place, target) for r in store for place, target in enumerate(r.links, 1))
+            for record in store:
+                targets = enumerate(record.links, 1)
+                links.writerows((cell(record.id), place, cell(target)) for place, target in targets)
 
 
-FORMATS: dict[str, Callable[[Store, Path], None]] = {"jsonl": _jsonl, "graphml": _graphml, "csv": _csv}
+FORMATS: dict[str, Callable[[Store, Path, bool], None]] = {"jsonl": _jsonl, "graphml": _graphml, "csv": _csv}
 
 
 def _values(record: Record) -> tuple[str, str, str, str]:
@@ -83,16 +88,10 @@ def _whole_file(out: Path) -> Iterator[IO[str]]:
     if out.is_dir():
         raise BadInput(f"{out} is a folder; choose another --out.")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(prefix=f".{out.name}-", dir=out.parent)
+        with write_whole(out) as scratch:
+            with scratch.open("w", encoding="utf-8", newline="\n") as file:
+                yield file
+            if out.exists() and out.read_bytes() != scratch.read_bytes():
+                raise BadInput(f"{out} exists with other content; remove it or choose another --out.")
     except OSError as error:
         raise BadInput(f"cannot write beside {out}: {error.strerror}") from error
-    try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        if out.exists() and out.read_bytes() != Path(scratch).read_bytes():
-            raise BadInput(f"{out} exists with other content; remove it or choose another --out.")
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, out)
-    finally:
-        Path(scratch).unlink(missing_ok=True)

@@ -85,6 +85,11 @@ class Store:
     def __getitem__(self, id: str) -> Record:
         return self._records[id]
 
+    def look(self, id: str) -> tuple[str, tuple[str, ...]]:
+        """What an agent may see of a document: its text and its links."""
+        record = self[id]
+        return record.text, record.links
+
     def get(self, id: str) -> Record:
         """The document, or a refusal an agent can read."""
         try:
@@ -120,6 +125,10 @@ class Store:
         twin._issued, twin._sum = self._issued, self._sum
         twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
         return twin
+
+    def as_frozen(self) -> Store:
+        """The same content, which nobody can change; this store stays as it is."""
+        return self if self.frozen else self.copy().freeze()
 
     # -- changing -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ A store folder has `records.jsonl` (documents with links and provenance), a worl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from kbgym.canonical import decode, read_lines, whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
-from kbgym.trace.log import Reading, Writer, has_begun, read_trace
-from kbgym.trace.replay import Watcher, effective, replay, rolled_back
-from kbgym.worlds.world import Document, Source
+from kbgym.trace.log import Reading, TraceWriter, has_begun, read_trace
+from kbgym.trace.replay import Watcher, committed, effective, replay, rolled_back
+from kbgym.worlds.world import Document
 
 RECORDS = "records.jsonl"
 TRACE = "trace.jsonl"
@@ -60,23 +60,21 @@ class StoreFolder:
 
     @property
     def arm(self) -> str:
-        """A baseline's store says which arm it is, and with that how it is searched."""
-        file = self.folder / ARM
-        return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else "flat"
+        return arm_of(self.folder)
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
         """The store after an iteration: the one asked for, else the one named in `FOLDER@N`, else the last."""
         return replay(self.initial.copy, self.events, self.at if at is None else at, watch)
 
-    def start(self, embedder: str, settings: dict[str, Any]) -> Writer:
+    def start(self, embedder: str, settings: dict[str, Any]) -> TraceWriter:
         """Begin a trace over the initial documents."""
-        writer = Writer(self.trace, None)
+        writer = TraceWriter(self.trace, None)
         writer.commit([Genesis(SCHEMA, len(self.initial), self.initial.fingerprint, embedder, settings)])
         return writer
 
-    def resume(self) -> Writer:
+    def resume(self) -> TraceWriter:
         """Go on with the trace that is there."""
-        return Writer(self.trace, self.reading)
+        return TraceWriter(self.trace, self.reading)
 
     def rollback(self, to: int, reason: str = "") -> Store:
         """Return to an earlier iteration by adding to the history."""
@@ -95,9 +93,6 @@ class StoreFolder:
     def originals(self) -> dict[str, Document]:
         return originals(self.folder, self.events)
 
-    def sources(self, origins: Collection[str]) -> dict[str, Source]:
-        return sources(self.folder, origins)
-
 
 def returning(
     name: str, initial: Store, events: tuple[Event, ...], to: int, reason: str
@@ -109,24 +104,34 @@ def returning(
     store = rolled_back(replay(initial.copy, events), replay(initial.copy, events, to).copy())
     iteration = last.iteration + 1
     position = next((e.position for e in events if isinstance(e, Committed) and e.iteration == to), 0)
-    commit = Committed(iteration, position, store.fingerprint, len(store), store.links)
+    commit = committed(iteration, position, store)
     return store, (RolledBack(iteration, to, reason), commit)
+
+
+def arm_of(folder: Path) -> str:
+    """A baseline's store says which arm it is, and with that how it is searched; empty where nothing says so."""
+    file = folder / ARM
+    return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else ""
 
 
 def open_folder(place: str | Path) -> StoreFolder:
     """A store, run or world folder, optionally at an iteration: `FOLDER` or `FOLDER@N`."""
-    text = str(place)
-    match = re.fullmatch(r"(.+)@(\d+)", text)
-    if match and not Path(text).exists():
-        return StoreFolder(Path(match[1]), int(match[2]))
-    return StoreFolder(Path(text))
+    return StoreFolder(*folder_and_iteration(place))
+
+
+def folder_and_iteration(place: str | Path) -> tuple[Path, int | None]:
+    """`FOLDER@57` in its two parts; a folder that is called so itself is that folder."""
+    match = re.fullmatch(r"(.+)@(\d+)", str(place))
+    if match and not Path(place).exists():
+        return Path(match[1]), int(match[2])
+    return Path(place), None
 
 
 def read_records(folder: Path) -> Iterable[Record]:
     file = initial_file(folder)
     if file.name == RECORDS:
         return read_lines(file, Record)
-    return (d.record for d in read_lines(file, Sentence))
+    return (d.record for d in read_lines(file, InitialDocument))
 
 
 def initial_file(folder: Path) -> Path:
@@ -143,7 +148,7 @@ def world_documents(folder: Path) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-class Sentence(msgspec.Struct):
+class InitialDocument(msgspec.Struct):
     """What of a world's document an initial store keeps."""
 
     id: str
@@ -153,13 +158,6 @@ class Sentence(msgspec.Struct):
     @property
     def record(self) -> Record:
         return Record(self.id, self.text, self.links, origin=self.id)
-
-
-def sources(folder: Path, origins: Collection[str]) -> dict[str, Source]:
-    """Where in the user's files the given original documents stand, as far as the world and later imports know."""
-    if not origins:
-        return {}
-    return {id: d.source for id, d in originals(folder).items() if id in origins and d.source is not None}
 
 
 def originals(folder: Path, events: Iterable[Event] | None = None) -> dict[str, Document]:

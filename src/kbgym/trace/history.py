@@ -5,12 +5,12 @@ All three are folds over events or comparisons of stores; none keeps state of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
+from kbgym.actions import EDITS, Edited, Error, Linked, Merged
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import (
@@ -91,14 +91,9 @@ def blame(initial: Callable[[], Store], events: Sequence[Event], id: str, at: in
         match event:
             case Began(iteration, phase):
                 began[iteration, phase] = event
-            case Acted():
+            case Acted() | Imported():
                 record = _record(store, id)
-                if change := _change(event, id, seen, record, began.get((event.iteration, event.phase))):
-                    changes = (*changes, change)
-                seen = record
-            case Imported(iteration):
-                record = _record(store, id)
-                if change := _imported(began.get((iteration, "idle")), iteration, seen, record):
+                if change := _change(event, id, seen, record, began):
                     changes = (*changes, change)
                 seen = record
             case Committed(iteration):
@@ -118,30 +113,22 @@ def _record(store: Store, id: str) -> Record | None:
     return store[id] if id in store else None  # noqa: SIM401 - a store's get refuses what is not there
 
 
-def _imported(pass_: Began | None, iteration: int, before: Record | None, after: Record | None) -> Change | None:
-    """What an import of the user's files did to one document."""
-    if before is after:
-        return None
-    by = Author(iteration, "idle", 0, pass_.agent if pass_ else "")
-    if after is None:
-        return Change("deleted", by)
-    if before is None:
-        return Change("written", by, text=after.text)
-    if before.text != after.text:
-        return Change("edited", by, text=after.text)
-    removed = tuple(target for target in before.links if target not in after.links)
-    return Change("linked", by, removed=removed) if removed else None
-
-
-def _change(event: Acted, id: str, before: Record | None, after: Record | None, pass_: Began | None) -> Change | None:
-    """What one action did to one document, read off its record and the result."""
-    result = event.result
+def _change(
+    event: Acted | Imported,
+    id: str,
+    before: Record | None,
+    after: Record | None,
+    began: Mapping[tuple[int, str], Began],
+) -> Change | None:
+    """What one action, or an import of the user's files, did to one document, read off its record and the result."""
+    phase: Phase = event.phase if isinstance(event, Acted) else "idle"
+    step, result = (event.step, event.result) if isinstance(event, Acted) else (0, None)
     merged_here = isinstance(result, Merged) and result.into == id
     if before is after and not merged_here:
         return None
-    by = Author(event.iteration, event.phase, event.step)
-    if pass_ is not None:
-        by = Author(event.iteration, event.phase, event.step, pass_.agent, pass_.question, pass_.text)
+    by = Author(event.iteration, phase, step)
+    if (pass_ := began.get((event.iteration, phase))) is not None:
+        by = Author(event.iteration, phase, step, pass_.agent, pass_.question, pass_.text)
     if after is None:
         into = result.into if isinstance(result, Merged) else None
         return Change("folded" if into else "deleted", by, other=into)
@@ -149,11 +136,13 @@ def _change(event: Acted, id: str, before: Record | None, after: Record | None, 
         return Change("written", by, text=after.text)
     added = tuple(target for target in after.links if target not in before.links)
     removed = tuple(target for target in before.links if target not in after.links)
-    if isinstance(result, Merged) and merged_here:
+    if isinstance(event, Acted) and isinstance(result, Merged) and merged_here:
         said = getattr(event.action, "text", None)
         return Change("merged", by, text=said, other=result.gone, added=added, removed=removed)
     if before.text != after.text or isinstance(result, Edited):
         return Change("edited", by, text=after.text)
+    if result is None and not removed:
+        return None  # an import changed what the document stands for, and nothing an agent sees
     return Change("linked", by, added=added, removed=removed)
 
 
@@ -227,7 +216,7 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
     found: dict[str, object] = {}
     agents: dict[str, str] = {}
     notes: list[str] = []
-    edits = dict.fromkeys(("adds", "edits", "merges", "deletes", "links", "unlinks"), 0)
+    edits = dict.fromkeys(EDITS.values(), 0)
     errors = 0
     for event in events:
         match event:
@@ -236,9 +225,8 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 found |= {"question": question, "text": text, "epoch": epoch}
             case Acted(_, _, _, _, Error()):
                 errors += 1
-            case Acted():
-                for name, amount in _edits(event).items():
-                    edits[name] += amount
+            case Acted(_, _, _, _, result) if edit := EDITS.get(type(result)):
+                edits[edit] += len(result.linked) if isinstance(result, Linked) else 1
             case Ended(_, phase, outcome) if phase != "backward" or "outcome" not in found:
                 found["outcome"] = outcome
             case Graded(_, _, _, f1, em, answer):
@@ -247,28 +235,12 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 found |= {"rollback_to": to, "reason": reason}
             case Noted(_, "admission", data):
                 notes.append(str(data.get("verdict")))
-            case Noted(_, kind):
+                found |= {"reason": str(data.get("reason", ""))}
+            case Noted(_, kind) if kind not in ("asked", "refused"):  # a verdict says it for the whole pass
                 notes.append(kind)
     base = Entry(iteration, commit.iteration, commit.position, commit.documents, commit.links, undone=undone)
-    done = {name: count for name, count in edits.items() if count}
+    done = {f"{name}s": count for name, count in edits.items() if count}
     return msgspec.structs.replace(base, **found, agents=agents, edits=done, errors=errors, notes=tuple(notes))
-
-
-def _edits(event: Acted) -> dict[str, int]:
-    match event.result:
-        case Added():
-            return {"adds": 1}
-        case Edited():
-            return {"edits": 1}
-        case Merged():
-            return {"merges": 1}
-        case Deleted():
-            return {"deletes": 1}
-        case Linked(_, linked):
-            return {"links": len(linked)}
-        case Unlinked():
-            return {"unlinks": 1}
-    return {}
 
 
 # -- diff -------------------------------------------------------------------------------------------------------------
@@ -288,7 +260,7 @@ class LinkChange(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """From one store to another. It is empty exactly when the two stores hold the same records.
+    """From one store to another. It is `Difference()` exactly when the two stores hold the same records.
 
     `reordered`: documents with the same links in another order. `provenance`: documents that agents cannot tell apart,
     but whose origin, flag or absorbed origins differ.
@@ -301,9 +273,6 @@ class Difference(msgspec.Struct, frozen=True):
     links_removed: tuple[LinkChange, ...] = ()
     reordered: tuple[str, ...] = ()
     provenance: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return any(getattr(self, name) for name in self.__struct_fields__)
 
 
 def diff(before: Store, after: Store) -> Difference:

@@ -1,8 +1,8 @@
-"""A judge that has made up its mind beforehand, so that nobody's turn is held up while a model thinks.
+"""A cache of a judge's verdicts, so that no turn is held up while a model thinks.
 
-What it decides depends on two sentences and nothing else, so a decision may be made before the turn is taken and used
-in it. Neighbours that turned up in between were not considered: then whoever asks considers again, a few times, and at
-last inside the turn. It remembers the latest decisions; the trace keeps those that counted.
+What a judge decides depends on two sentences and nothing else, so it may be asked before the turn is taken and its
+verdict used in it. Neighbours that turned up in between were not asked about: then the caller asks again, a few times,
+and at last inside the turn. The latest verdicts are kept here; the trace keeps those that counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TRIES = 3
 _MOST = 1_000
 
 
-class Considered:
+class JudgeCache:
     """A judge in front of a slow one."""
 
     def __init__(self, judge: Judge) -> None:

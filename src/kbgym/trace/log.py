@@ -4,7 +4,8 @@
 
 A transaction is written in one piece and flushed to the disk before it counts. Reading drops a torn last line and an
 unfinished transaction, and says so; any other damage is named by its line. A file whose very first line was never
-finished is no trace yet: nothing was acknowledged, and a new trace may begin there.
+finished is no trace yet: nothing was acknowledged, and a new trace may begin there. What was committed is known apart
+from it (`head.py`), so that a file that lost it is not taken for a shorter trace, or for none.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import encode
+from kbgym.canonical import Decoder, encode, open_file, read_file, refuse_links
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
+from kbgym.trace.head import HeadFile, Reached, read_head
 
 _LINK = b',"chain":"'
 _TAIL = len(_LINK) + 64 + len(b'"}')
-_decoder = msgspec.json.Decoder(Event)
+_decoder: Decoder[Event] = Decoder(Event)
 START = "0" * 64
 _BEGINNING = b'{"documents":'
 
@@ -54,9 +56,11 @@ def chained(body: bytes, chain: str) -> tuple[bytes, str]:
 
 
 def has_begun(path: Path) -> bool:
-    """Whether there is a trace: a file left by a start that was cut short in its first line is none."""
+    """Whether there is a trace, or was one: a file left by a start that was cut short in its first line is none."""
+    if read_head(path) is not None:
+        return True
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             first = file.readline()
     except FileNotFoundError:
         return False
@@ -67,11 +71,7 @@ def has_begun(path: Path) -> bool:
 
 def read_trace(path: Path) -> Reading:
     """Every committed event, verified."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
-    return reading_of(data, path)
+    return reading_of(read_file(path), path)
 
 
 def reading_of(data: bytes, path: Path | str) -> Reading:
@@ -126,7 +126,7 @@ def _check_genesis(path: Path | str, event: Event) -> None:
         raise BadInput(f"{path} has schema {event.schema}; this version reads {SCHEMA}.")
 
 
-class Writer:
+class TraceWriter:
     """Appends whole transactions. One writer a trace: a second process is refused. It fits `place.Appender`."""
 
     shared = False
@@ -134,18 +134,23 @@ class Writer:
     def __init__(self, path: Path, reading: Reading | None) -> None:
         """Go on after what was read, cutting off whatever was never committed; with no reading, start a new file."""
         self._path = path
+        refuse_links(path.parent)
         if reading is None and has_begun(path):
             raise BadInput(f"{path} exists; a trace is never written over.")
+        flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if reading is None else 0)
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if reading is None else 0), 0o644)
+            self._file = os.open(path, flags, 0o644)
         except OSError as error:
             raise BadInput(f"cannot write {path}: {error.strerror}.") from error
         self._chain, self._length = (reading.chain, reading.length) if reading else (START, 0)
+        self._head = HeadFile(path)
         try:
             self._claim(reading)
         except BaseException:
             os.close(self._file)
             raise
+        if reading is not None:
+            self._head.write(Reached(reading.iteration, reading.length, reading.chain))
 
     def _claim(self, reading: Reading | None) -> None:
         """Lock the file, see that it is what was read, and cut it there."""
@@ -165,6 +170,7 @@ class Writer:
         """Write a transaction and return once it is on the disk."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
+        self._check()
         block, chain = bytearray(), self._chain
         for event in events:
             line, chain = chained(encode(event), chain)
@@ -175,9 +181,30 @@ class Writer:
                 view = view[os.write(self._file, view) :]
             os.fsync(self._file)
         except OSError as error:
-            os.ftruncate(self._file, self._length)
+            with suppress(OSError):  # where even that fails, the next commit finds the file changed
+                os.ftruncate(self._file, self._length)
             raise Failed(f"cannot write {self._path}: {error.strerror}; what was committed before is kept.") from error
         self._chain, self._length = chain, self._length + len(block)
+        self._check()
+        last = events[-1]
+        self._head.write(Reached(last.iteration if isinstance(last, Committed) else 0, self._length, chain))
+
+    def _check(self) -> None:
+        """See that the file under this name is still the one being written, and as long as it was left.
+
+        It is asked before a transaction is written and before it is acknowledged. What was written to another file is
+        not acknowledged: the head does not know of it.
+        """
+        own = os.fstat(self._file)
+        try:
+            there = os.stat(self._path, follow_symlinks=False)
+        except OSError:
+            there = None
+        if there is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._length:
+            raise Failed(
+                f"{self._path} was replaced, removed or changed by somebody else while it was written; nothing more is "
+                "committed to it: stop this process and look at the file."
+            )
 
     def news(self) -> tuple[Event, ...]:
         """What others committed: nothing, there are no others."""
@@ -199,9 +226,10 @@ class Writer:
         """Give a claim back."""
 
     def close(self) -> None:
+        self._head.close()
         os.close(self._file)
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> TraceWriter:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -14,7 +14,7 @@ In a folder there is one writer and no news, and the same lines work. It knows n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from kbgym.trace.events import Event, Genesis
 from kbgym.trace.folder import open_folder
 from kbgym.trace.log import Reading
 from kbgym.trace.replay import Watcher
-from kbgym.worlds.world import Document, Source
+from kbgym.worlds.world import Document
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -85,7 +85,7 @@ class Place(Protocol):
 
     @property
     def arm(self) -> str:
-        """Which arm made it; `flat` where nothing says so."""
+        """Which arm made it; empty where nothing says so."""
 
     @property
     def initial(self) -> Store: ...
@@ -120,9 +120,6 @@ class Place(Protocol):
 
     def originals(self) -> dict[str, Document]:
         """The user's sentences it stands for, as later imports changed them."""
-
-    def sources(self, origins: Collection[str]) -> dict[str, Source]:
-        """Where in the user's files the given originals stand."""
 
     def close(self) -> None:
         """Let go of connections; appenders stay."""

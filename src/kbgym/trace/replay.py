@@ -94,6 +94,11 @@ def redo(store: Store, event: Event, number: int) -> None:
                 raise Damaged(f"trace line {number}: the store after iteration {iteration} is not the one recorded.")
 
 
+def committed(iteration: int, position: int, store: Store) -> Committed:
+    """The event that ends a transaction and says what the store is after it."""
+    return Committed(iteration, position, store.fingerprint, len(store), store.links)
+
+
 def _check_committed(events: Sequence[Event], at: int) -> None:
     commits = [0, *(event.iteration for event in events if isinstance(event, Committed))]
     if not 0 <= at <= commits[-1]:

@@ -1,1 +1,10 @@
 """The viewer: runs, experiments and stores as a local page. It reads; no route of it changes a store or a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def picked(value: object, *names: str) -> dict[str, Any]:
+    """Some fields of a value, by their names."""
+    return {name: getattr(value, name) for name in names}

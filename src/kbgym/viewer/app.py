@@ -27,7 +27,7 @@ from kbgym.viewer.assets import assets
 from kbgym.viewer.live import Live
 from kbgym.viewer.maps import Map
 from kbgym.viewer.opened_store import Shelf
-from kbgym.viewer.places import Place, Places
+from kbgym.viewer.places import Places, ViewedPlace
 
 PAGES = ("", "store", "map", "questions", "compare", "live")
 POLICY = (
@@ -83,10 +83,10 @@ class Viewer:
 
     # -- what a request names -----------------------------------------------------------------------------------------
 
-    def _place(self, request: Request, which: str = "run") -> Place:
+    def _place(self, request: Request, which: str = "run") -> ViewedPlace:
         return self.places.get(request.query_params.get(which))
 
-    def _seeded(self, request: Request) -> tuple[Place, int]:
+    def _seeded(self, request: Request) -> tuple[ViewedPlace, int]:
         place = self._place(request)
         return place, place.seed(request.query_params.get("seed"))
 
@@ -132,7 +132,7 @@ class Viewer:
     def map(self, request: Request) -> Response:
         shelf = self._shelf(request)
         place, seed = self._seeded(request)
-        drawn = place.keep(("map", seed, shelf.arm, shelf.at), lambda: Map(shelf))
+        drawn = place.keep(("map", seed, shelf.name, shelf.at), lambda: Map(shelf))
         packed = drawn.packed(LAYOUT_WAIT)
         if packed is not None:
             return Response(packed, media_type="application/octet-stream")

@@ -16,17 +16,19 @@ from kbgym.analysis.results import LABELS
 from kbgym.protocol.exam import Row
 from kbgym.store import Store, ledger
 from kbgym.trace.history import Difference, diff
+from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
 
 MOST = 10_000  # of each kind of difference listed; the counts are whole
 ALL = "all sets together"
+COUNTED = ("added", "removed", "edited", "links_added", "links_removed")
 
 
 class Side:
     """One of the two: a place, a seed, an arm."""
 
-    def __init__(self, place: Place, seed: int, arm: str | None) -> None:
+    def __init__(self, place: ViewedPlace, seed: int, arm: str | None) -> None:
         self.place, self.seed = place, seed
         self.arm = arm or next(iter(place.arms(seed)))
 
@@ -43,12 +45,7 @@ class Side:
         return found
 
     def values(self) -> dict[str, Any]:
-        return {
-            "run": self.place.name,
-            "seed": self.seed,
-            "arm": self.arm,
-            "label": self.place.label(self.seed, self.arm),
-        }
+        return {**picked(self, "seed", "arm"), "run": self.place.name, "label": self.place.label(self.seed, self.arm)}
 
 
 def stores(left: Side, right: Side) -> dict[str, Any]:
@@ -63,14 +60,7 @@ def stores(left: Side, right: Side) -> dict[str, Any]:
         "left": left.values(),
         "right": right.values(),
         "numbers": [[name, *pair] for name, pair in _numbers(one.store, other.store)],
-        "counts": {
-            "added": len(found.added),
-            "removed": len(found.removed),
-            "edited": len(found.edited),
-            "relinked": len(relinked),
-            "links_added": len(found.links_added),
-            "links_removed": len(found.links_removed),
-        },
+        "counts": {"relinked": len(relinked), **{name: len(getattr(found, name)) for name in COUNTED}},
         "added": [_line(other, record.id) for record in found.added[:MOST]],
         "removed": [_line(one, record.id) for record in found.removed[:MOST]],
         "edited": [msgspec.to_builtins(change) for change in found.edited[:MOST]],
@@ -101,7 +91,7 @@ def _relinked(found: Difference, one: Store, other: Store) -> list[dict[str, Any
 
 
 def _line(shelf: Shelf, id: str) -> dict[str, Any]:
-    return {"id": id, "text": shelf.text(id), "kind": shelf.kind(id), "links": len(shelf.store[id].links)}
+    return {"id": id, "text": shelf.text(id), "kind": shelf.kind_of(id), "links": len(shelf.store[id].links)}
 
 
 def exams(left: Side, right: Side) -> dict[str, Any]:
@@ -134,24 +124,15 @@ def _pooled(before: Sequence[Row], after: Sequence[Row]) -> Comparison:
 
 def _compared(found: Comparison) -> dict[str, Any]:
     return {
-        "n": found.n,
+        **picked(found, "n", "failed"),
         "rho": msgspec.to_builtins(found.rho),
         "difference": msgspec.to_builtins(found.f1_difference),
         "f1": [found.f1_flat, found.f1_arm],
         "actions": [found.actions_flat, found.actions_arm],
         "characters": [found.characters_flat, found.characters_arm],
-        "failed": found.failed,
     }
 
 
 def _pair(name: str, before: Row, after: Row) -> dict[str, Any]:
-    return {
-        "set": name,
-        "id": before.id,
-        "class": before.class_,
-        "text": before.question,
-        "f1": [before.f1, after.f1],
-        "actions": [before.actions, after.actions],
-        "outcome": [before.outcome, after.outcome],
-        "answer": [before.answer, after.answer],
-    }
+    both = {field: [getattr(before, field), getattr(after, field)] for field in ("f1", "actions", "outcome", "answer")}
+    return {"set": name, "id": before.id, "class": before.class_, "text": before.question, **both}

@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Added, Deleted, Edited, Error, Linked, Merged, Unlinked
+from kbgym.canonical import Decoder, open_file
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
 
 RECENT = 30
-_decoder = msgspec.json.Decoder(Event)
+_decoder: Decoder[Event] = Decoder(Event)
 _EDITS = (Added, Edited, Merged, Deleted, Linked, Unlinked)
 
 
@@ -45,14 +46,14 @@ class Follower:
                 self._restart()
             if size == self._offset:
                 return
-            with self.trace.open("rb") as file:
+            with open_file(self.trace) as file:
                 file.seek(self._offset)
                 data = file.read(size - self._offset)
             whole = data[: data.rfind(b"\n") + 1]
             for line in whole.splitlines():
                 try:
                     event = _decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except msgspec.DecodeError:
                     continue  # damage is `kbgym replay`'s to name
                 self._open.append(event)
                 if isinstance(event, Committed):
@@ -114,11 +115,11 @@ class Live:
         self._followers: dict[Path, Follower] = {}
         self._lock = threading.Lock()
 
-    def look(self, place: Place, seed: int) -> dict[str, Any]:
+    def look(self, place: ViewedPlace, seed: int) -> dict[str, Any]:
         found = []
         for arm, trained in place.trained(seed).items():
-            settings = trained.run.settings
-            found.append(self._one(arm, trained.label, trained.folder, settings.questions * settings.epochs))
+            settings = trained.settings
+            found.append(self._one(arm, trained.label, Path(trained.where), settings.questions * settings.epochs))
         if place.kind == "store" and (place.folder / "trace.jsonl").exists():
             found.append(self._one("store", place.name, place.folder, 0))
         exams = [

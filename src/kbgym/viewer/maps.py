@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from kbgym.artefact.parts import embedder_named
 from kbgym.store import Record, Store
 from kbgym.trace.events import Committed, Event, Graded
 from kbgym.trace.history import log
 from kbgym.viewer.layout import places
-from kbgym.viewer.opened_store import Shelf, embedder
+from kbgym.viewer.opened_store import Shelf
 
 ALWAYS = 2**31 - 1
 MOST_FRAMES = 2_000
@@ -36,14 +37,13 @@ class Growth:
         self._open_links: dict[tuple[str, str], int] = {}
         self._records: dict[str, Record] = {}
         self._seen = ""
-        folder = shelf.folder
-        if folder is None or not shelf.events:
+        if not shelf.events:
             self._take(shelf.store, 0)
         else:
             commits = [event.iteration for event in shelf.events if isinstance(event, Committed)]
             every = max(1, -(-len(commits) // MOST_FRAMES))
             wanted = {*commits[::every], *commits[-1:]}
-            self._take(folder.initial, 0)
+            self._take(shelf.place.initial, 0)
 
             def watch(event: Event, store: Store) -> None:
                 if isinstance(event, Committed) and event.iteration in wanted:
@@ -52,7 +52,7 @@ class Growth:
                         self._seen = event.store
                     self.frames.append([event.iteration, event.documents, event.links])
 
-            folder.store(shelf.at, watch)
+            shelf.place.store(shelf.at, watch)
         for id, born in self.nodes.items():
             self.node_spans.append((id, born, ALWAYS))
         for (source, target), born in self._open_links.items():
@@ -100,7 +100,7 @@ class Map:
 
     def _lay_out(self) -> None:
         try:
-            self._places = places(list(self.growth.texts.values()), embedder(self._shelf.embedder))
+            self._places = places(list(self.growth.texts.values()), embedder_named(self._shelf.settings.embedder))
         except Exception as error:  # a thread has nobody to raise to; the page says what it was
             self.failure = str(error) or type(error).__name__
 
@@ -155,5 +155,5 @@ def pack(shelf: Shelf, growth: Growth, spots: Any) -> bytes:
 
 def _kind(shelf: Shelf, growth: Growth, id: str) -> str:
     """What a document is now; a document that is gone is what it was."""
-    kind = shelf.kind(id)
+    kind = shelf.kind_of(id)
     return ("index" if id in growth.authored else "source") if kind == "gone" else kind

@@ -6,70 +6,36 @@ to the store or its folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 
 from kbgym import environment
 from kbgym.actions import Opened
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import Health, health
-from kbgym.baselines.registry import ARMS, engine_for_arm
-from kbgym.protocol.session import embedder_named
-from kbgym.search.embed import CachedEmbedder
+from kbgym.artefact import Artefact
+from kbgym.artefact.parts import embedder_named
+from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.engine import Engine
-from kbgym.store import Store
-from kbgym.trace.events import Acted, Event
-from kbgym.trace.folder import StoreFolder, originals
+from kbgym.trace.events import Acted
 from kbgym.trace.history import Blame, blame
-from kbgym.worlds.world import Document, World
+from kbgym.worlds.world import Document
 
 
-@cache
-def embedder(name: str) -> CachedEmbedder:
-    """One embedder of a name for the whole process: a model is loaded once."""
-    return embedder_named(name)
+class Shelf(Artefact):
+    """`name` is what requests call it (`trained-paper`, `flat`), `label` what a person reads."""
 
+    label = ""
 
-class Shelf:
-    """`folder` is where the store's history stands; an arm that was built in memory has none."""
-
-    def __init__(
-        self,
-        arm: str,
-        label: str,
-        store: Store,
-        folder: StoreFolder | None = None,
-        world: Callable[[], World | None] = lambda: None,
-        embedder: str = "",
-        at: int | None = None,
-        built: str = "",
-    ) -> None:
-        self.arm, self.label, self.store = arm, label, store
-        self.folder, self.at = folder, at
-        self.embedder = embedder
-        self._built = built or arm  # the baseline it is, if it is one: that decides how it is searched
-        self._world = world
-
-    @cached_property
-    def world(self) -> World | None:
-        return self._world()
-
-    @property
-    def events(self) -> Sequence[Event]:
-        return self.folder.events if self.folder else ()
-
-    @cached_property
-    def engine(self) -> environment.Engine:
+    def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
         """What agents search with. What somebody types is embedded in memory only: the disk cache is for documents."""
-        named = embedder(self.embedder)
-        engine = engine_for_arm(self._built if self._built in ARMS else "flat", self.store, named)
-        if isinstance(engine, Engine):
-            engine.embedder = CachedEmbedder(named.embedder, remember=4_096)
+        engine = super().embedded(tick)
+        if isinstance(engine, Engine) and engine.embedder is embedder_named(self.settings.embedder):
+            engine.embedder = CachedEmbedder(engine.embedder.embedder, remember=4_096)
         return engine
 
     @cached_property
     def health(self) -> Health:
-        began = self.folder.initial if self.folder else self.store
+        began = self.place.initial if self.events else self.store
         return health(self.store, self.world, tuple(origin for record in began for origin in record.origins))
 
     @cached_property
@@ -84,12 +50,10 @@ class Shelf:
     @cached_property
     def originals(self) -> dict[str, Document]:
         """The user's sentences by id, with where they stand in their files."""
-        if self.folder is None:
-            return {document.id: document for document in self.world.documents} if self.world else {}
-        known = originals(self.folder.folder, self.events)
+        known = self.place.originals()
         return known or ({document.id: document for document in self.world.documents} if self.world else {})
 
-    def kind(self, id: str) -> str:
+    def kind_of(self, id: str) -> str:
         """What a document is, in one word: source, edited, index or stub."""
         if id not in self.store:
             return "gone"
@@ -103,9 +67,7 @@ class Shelf:
 
     def blame(self, id: str) -> Blame | None:
         """The whole life of a document; None where there is no history."""
-        if self.folder is None or not self.events:
-            return None
-        return blame(self.folder.initial.copy, self.events, id, self.at)
+        return blame(self.place.initial.copy, self.events, id, self.at) if self.events else None
 
     @cached_property
     def readings(self) -> dict[str, list[int]]:

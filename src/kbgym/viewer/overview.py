@@ -15,19 +15,22 @@ import msgspec
 from kbgym.analysis.cells import Cell, Table
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.curves import curve, examined
-from kbgym.analysis.results import LABELS, POOLED, Results, Trained
+from kbgym.analysis.results import LABELS, POOLED, Trained, is_reference, played_by
 from kbgym.analysis.retention import forward_passes, retention
 from kbgym.analysis.tables import arms, stores, training
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import Row
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
-from kbgym.viewer.places import Place
+from kbgym.viewer import picked
+from kbgym.viewer.places import ViewedPlace
+from kbgym.worlds.kinds import kind_of
 
+INTERVAL = ("value", "low", "high", "text")
 MOST_POINTS = 400  # of a line: more cannot be told apart
 
 
-def about(place: Place) -> dict[str, Any]:
+def about(place: ViewedPlace) -> dict[str, Any]:
     """What ran: for the head of the page, and what the pickers offer."""
     seeds = place.seeds
     seed = seeds[0] if seeds else 0
@@ -40,7 +43,7 @@ def about(place: Place) -> dict[str, Any]:
         "arms": [{"arm": arm, "label": label} for arm, label in place.arms(seed).items()] if seeds else [],
         "trained": list(place.trained(seed)) if seeds else [],
         "examined": results is not None,
-        "agent": agent(place, results),
+        "agent": results.agent if results else played_by(place.settings) if place.settings else "",
         "reference": _reference(place),
         "facts": facts(place, seed) if seeds else [],
     }
@@ -49,29 +52,16 @@ def about(place: Place) -> dict[str, Any]:
     return found
 
 
-def agent(place: Place, results: Results | None) -> str:
-    """Who produced the numbers, in words that cannot be mistaken for a model's."""
-    if results is not None:
-        return results.agent
-    settings = place.settings
-    if settings is None:
-        return ""
-    if _reference(place):
-        return "the reference agents (deterministic rules, no language model)"
-    return f"reader {settings.reader}, curator {settings.curator}"
+def _reference(place: ViewedPlace) -> bool:
+    return place.settings is not None and is_reference(place.settings)
 
 
-def _reference(place: Place) -> bool:
-    settings = place.settings
-    return settings is not None and settings.reader == settings.curator == "reference"
-
-
-def facts(place: Place, seed: int) -> list[dict[str, str]]:
+def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
     """The run in a few numbers, a label and a value each."""
     rows: list[tuple[str, str, str]] = []
     world, settings = place.world(seed), place.settings
     if world is not None:
-        kind = str(world.facts.get("kind", "your documents"))
+        kind = kind_of(world).name or "your documents"
         rows.append(("World", kind, f"{len(world.documents):,} documents, {len(world.questions):,} questions"))
     if settings is not None:
         seeds = ", ".join(str(one) for one in place.seeds)
@@ -108,21 +98,17 @@ def _money(cost: float | None) -> str:
 def spend(trained: Trained, rows: Sequence[Row]) -> dict[str, Any]:
     """What the training's passes, and these exam rows, cost; `cost` in dollars, None where a price is unknown."""
     last = trained.spent[max(trained.spent)]
-    used = [event.usage for event in trained.place.events if isinstance(event, Ended) and event.usage]
+    used = [event.usage for event in trained.events if isinstance(event, Ended) and event.usage]
     used += [row.usage for row in rows if row.usage]
     costs = [usage.get("cost", 0.0) for usage in used]
-    return {
-        "actions": last.actions,
-        "characters": last.characters,
-        "tokens": last.tokens,
-        "cost": None if any(cost is None for cost in costs) else math.fsum(costs),
-    }
+    cost = None if any(cost is None for cost in costs) else math.fsum(costs)
+    return {**picked(last, "actions", "characters", "tokens"), "cost": cost}
 
 
 # -- tables of the report ---------------------------------------------------------------------------------------------
 
 
-def report_table(place: Place, name: str) -> Table:
+def report_table(place: ViewedPlace, name: str) -> Table:
     """A table of the report by its name."""
     results = place.results
     if results is None:
@@ -160,23 +146,13 @@ def table_values(table: Table) -> dict[str, Any]:
     """A table for the page; where each number came from stays with the report."""
 
     def cell(one: Cell | None) -> dict[str, Any] | None:
-        if one is None:
-            return None
-        return {
-            "id": one.id,
-            "text": one.text,
-            "value": one.value,
-            "low": one.low,
-            "high": one.high,
-            "formula": one.formula,
-        }
+        return None if one is None else picked(one, "id", "text", "value", "low", "high", "formula")
 
-    lines = [{"head": ln.head, "paper": ln.paper, "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
-    plain = {name: getattr(table, name) for name in ("name", "title", "columns", "caption", "sentence", "head")}
-    return {**plain, "lines": lines}
+    lines = [{**picked(ln, "head", "paper"), "cells": [cell(one) for one in ln.cells]} for ln in table.lines]
+    return {**picked(table, "name", "title", "columns", "caption", "sentence", "head"), "lines": lines}
 
 
-def gradient(place: Place) -> dict[str, Any]:
+def gradient(place: ViewedPlace) -> dict[str, Any]:
     """The main result: a point and an interval for every arm and group, and the whole table."""
     results = place.results
     table = report_table(place, "gradient")
@@ -191,8 +167,8 @@ def gradient(place: Place) -> dict[str, Any]:
             at = f"gradient/{arm}/{group}"
             flat = f"gradient/flat/{group}"
             groups[group] = {
-                "rho": _interval(cells[f"{at}/rho"]),
-                "difference": _interval(cells[f"{at}/difference"]),
+                "rho": picked(cells[f"{at}/rho"], *INTERVAL),
+                "difference": picked(cells[f"{at}/difference"], *INTERVAL),
                 "f1": [cells[f"{flat}/f1"].value, cells[f"{at}/f1"].value],
                 "actions": [cells[f"{flat}/actions"].value, cells[f"{at}/actions"].value],
                 "n": sum(len(pairs) for pairs in results.pairs(arm, group)),
@@ -200,10 +176,6 @@ def gradient(place: Place) -> dict[str, Any]:
         arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
     groups_named = [{"group": group, "label": LABELS.get(group, group)} for group in (*results.groups, POOLED)]
     return {"groups": groups_named, "arms": arms, "table": table_values(table), "headline": _headline(arms)}
-
-
-def _interval(cell: Cell) -> dict[str, Any]:
-    return {"value": cell.value, "low": cell.low, "high": cell.high, "text": cell.text}
 
 
 def _headline(arms: Sequence[dict[str, Any]]) -> str:
@@ -225,7 +197,7 @@ def _headline(arms: Sequence[dict[str, Any]]) -> str:
 # -- learning ---------------------------------------------------------------------------------------------------------
 
 
-def learning(place: Place, seed: int) -> dict[str, Any]:
+def learning(place: ViewedPlace, seed: int) -> dict[str, Any]:
     """Growth of the store and forward scores along every training; exams of stores on the way, where there are any."""
     results = place.results
     found = []
@@ -248,8 +220,8 @@ def learning(place: Place, seed: int) -> dict[str, Any]:
 
 def epoch_ends(trained: Trained) -> list[int]:
     """The iterations at which an epoch ended, but the last."""
-    size = trained.run.settings.questions
-    ends = {event.position: event.iteration for event in trained.place.events if isinstance(event, Committed)}
+    size = trained.settings.questions
+    ends = {event.position: event.iteration for event in trained.events if isinstance(event, Committed)}
     return [ends[position] for position in range(size, max(ends, default=0), size) if position in ends]
 
 

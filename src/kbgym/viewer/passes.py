@@ -34,7 +34,7 @@ from kbgym.actions import (
     Unlinked,
 )
 from kbgym.canonical import encode
-from kbgym.tools import render
+from kbgym.observations import render
 
 TextOf = Callable[[str], str]
 

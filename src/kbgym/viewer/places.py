@@ -15,17 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kbgym.analysis.results import ORDER, Results, Trained, open_results
+from kbgym.analysis.results import ORDER, Results, Seed, Trained, open_seeds
+from kbgym.artefact import Artefact
+from kbgym.artefact.parts import embedder_named
 from kbgym.baselines.registry import ARMS, build_arm
-from kbgym.canonical import decode
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, Plan, read_plan, seed_folder
 from kbgym.protocol.exam import Row
-from kbgym.protocol.run import Run, Settings
-from kbgym.trace.events import Genesis
-from kbgym.trace.folder import StoreFolder
-from kbgym.viewer.exams import read_exam
-from kbgym.viewer.opened_store import Shelf, embedder
+from kbgym.protocol.run import Settings
+from kbgym.trace.folder import arm_of
+from kbgym.viewer.opened_store import Shelf
 from kbgym.worlds.world import World
 
 T = TypeVar("T")
@@ -33,14 +32,17 @@ KEPT = 60
 LOOK_SECONDS = 1.0
 
 
-class Place:
+class ViewedPlace:
     """One RUN of the command line."""
 
     def __init__(self, name: str, folder: Path, world: Path | None = None) -> None:
         self.name, self.folder, self.given_world = name, folder, world
-        self.kind = "experiment" if (folder / FILE).exists() else "run" if (folder / "run.json").exists() else "store"
-        if self.kind == "store":
-            StoreFolder(folder)  # refuses what is no store, before anything is served
+        self.kind = "experiment"
+        if not (folder / FILE).exists():
+            opened = Artefact(folder)
+            self.kind = "run" if opened.kind == "run" else "store"
+            if self.kind == "store":
+                _ = opened.place  # refuses what is no store, before anything is served
         self._kept: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.RLock()
         self._seen: tuple[Any, ...] = ()
@@ -103,7 +105,7 @@ class Place:
     @property
     def settings(self) -> Settings | None:
         if self.kind == "run":
-            return Run(self.folder).settings
+            return Artefact(self.folder).settings
         return self.plan.trainings[0].settings if self.kind == "experiment" else None
 
     def seed(self, asked: str | None) -> int:
@@ -112,7 +114,7 @@ class Place:
             raise BadInput(f"{self.name} has not begun yet.")
         if not asked:
             return self.seeds[0]
-        if not asked.isdecimal() or int(asked) not in self.seeds:
+        if not asked.isdecimal() or len(asked) > 18 or int(asked) not in self.seeds:
             raise BadInput(f"{self.name} has no seed {asked[:20]}; it has {', '.join(map(str, self.seeds))}.")
         return int(asked)
 
@@ -122,26 +124,18 @@ class Place:
 
     def trained(self, seed: int) -> dict[str, Trained]:
         """The trainings of a seed that have begun, by arm."""
+        return {} if self.kind == "store" else {one.number: one.trained for one in self._opened[1]}[seed]
 
-        def made() -> dict[str, Trained]:
-            if self.kind == "store":
-                return {}
-            if self.results is not None and (opened := [one for one in self.results.seeds if one.number == seed]):
-                return dict(opened[0].trained)
-            if self.kind == "run":
-                name, label = f"trained-{self.settings.strategy}", f"Trained ({self.settings.strategy})"  # type: ignore[union-attr]
-                return {name: Trained(self.folder, self.folder, name, label)}
-            base = self.base(seed)
-            begun = [one for one in self.plan.trainings if (base / one.name / "run.json").exists()]
-            return {one.name: Trained(base / one.name, self.folder, one.name, one.label) for one in begun}
-
-        return self.keep(("trained", seed), made)
+    @property
+    def _opened(self) -> tuple[Plan | None, list[Seed]]:
+        return self.keep("opened", lambda: open_seeds(self.folder))
 
     def arms(self, seed: int) -> dict[str, str]:
         """Every store that can be looked at, by arm, with what it is called; trained ones first."""
-        found = {name: trained.label for name, trained in self.trained(seed).items()}
         if self.kind == "store":
-            return {"store": self.about().get("label", "the store")}
+            arm = arm_of(self.folder)
+            return {"store": ARMS[arm].label if arm in ARMS else "the store"}
+        found = {name: trained.label for name, trained in self.trained(seed).items()}
         found["flat"] = "Flat (before training)"
         if self.kind == "experiment":
             found |= {arm: ARMS[arm].label for arm in self.plan.arms if arm in ARMS and arm != "flat"}
@@ -152,22 +146,8 @@ class Place:
         label = self.arms(seed).get(name, name)
         return label if at is None else f"{label}, after iteration {at}"
 
-    def about(self) -> dict[str, Any]:
-        """What a plain store says of itself."""
-        file = self.folder / "arm.json"
-        if not file.is_file():
-            return {}
-        found = decode(file.read_bytes(), dict[str, Any])
-        return {**found, "label": ARMS[found["arm"]].label} if found.get("arm") in ARMS else found
-
     def world(self, seed: int) -> World | None:
-        def made() -> World | None:
-            places = [self.given_world] if self.given_world else [self.base(seed) / "world", self.base(seed)]
-            here = (place for place in places if place and (place / "documents.jsonl").is_file())
-            place = next(here, None)
-            return World.load(place) if place else None
-
-        return self.keep(("world", seed), made)
+        return self.keep(("world", seed), lambda: Artefact(self.base(seed), self.given_world).world)
 
     @property
     def results(self) -> Results | None:
@@ -175,7 +155,7 @@ class Place:
 
         def made() -> Results | None:
             try:
-                return open_results(self.folder) if self.kind != "store" else None
+                return Results(self.folder, *self._opened) if self.kind != "store" else None
             except BadInput:
                 return None
 
@@ -195,25 +175,24 @@ class Place:
         return self.keep(("shelf", seed, name, at), partial(self._open, seed, name, at))
 
     def _open(self, seed: int, arm: str, at: int | None) -> Shelf:
-        label = self.label(seed, arm if at is None else f"{arm}@{at}")
-        world = partial(self.world, seed)
-        trained = self.trained(seed).get(arm)
+        trained, world = self.trained(seed).get(arm), self.world(seed)
+        folder = self.base(seed) if trained is None else trained.where
+        named = self.settings.embedder if self.settings else None
+        shelf = Shelf(folder if at is None else f"{folder}@{at}", world, embedder=named)
         if trained is not None:
-            store = trained.store if at is None else trained.place.store(at)
-            return Shelf(arm, label, store, trained.place, world, trained.run.settings.embedder, at)
-        if self.kind == "store":
-            folder = StoreFolder(self.folder)
-            genesis = folder.events[0] if folder.events else None
-            named = genesis.embedder if isinstance(genesis, Genesis) else ""
-            return Shelf(arm, label, folder.store(at), folder, world, named, at, str(self.about().get("arm", "")))
-        named = self.settings.embedder if self.settings else ""
-        if arm in ("flat", "bm25"):
-            folder = StoreFolder(self.base(seed))
-            return Shelf(arm, label, folder.store(0) if folder.events else folder.initial, None, world, named)
-        known = self.world(seed)
-        if known is None:
-            raise BadInput(f"{self.name} has no world to build {arm} from.")
-        return Shelf(arm, label, build_arm(arm, known, partial(embedder, named), seed).store, None, world, named)
+            vars(shelf)["place"] = trained.place  # its trace is read once, for whatever iteration
+            if at is None:
+                vars(shelf)["store"] = trained.store
+        elif self.kind != "store":
+            if arm in ("flat", "bm25"):
+                store = shelf.place.store(0)
+            elif world is None:
+                raise BadInput(f"{self.name} has no world to build {arm} from.")
+            else:
+                store = build_arm(arm, world, lambda: embedder_named(shelf.settings.embedder), seed).store
+            shelf = shelf.with_store(store, arm)
+        shelf.name, shelf.label = arm, self.label(seed, arm if at is None else f"{arm}@{at}")
+        return shelf
 
     # -- exams --------------------------------------------------------------------------------------------------------
 
@@ -222,9 +201,9 @@ class Place:
 
         def made() -> dict[tuple[str, str], tuple[Row, ...]]:
             found: dict[tuple[str, str], tuple[Row, ...]] = {}
-            for file in sorted((self.base(seed) / "exams").glob("*.jsonl")):
-                if (name := self._exam_name(seed, file.stem)) is not None:
-                    found[name] = read_exam(file)
+            for stem, rows in Artefact(self.base(seed)).exams().items():
+                if (name := self._exam_name(seed, stem)) is not None:
+                    found[name] = tuple(rows)
             order = {name: place for place, name in enumerate(ORDER)}
             return dict(sorted(found.items(), key=lambda item: (order.get(item[0][1], len(order)), item[0])))
 
@@ -251,18 +230,18 @@ class Places:
     """Every place by its name."""
 
     def __init__(self, folders: Sequence[Path], world: Path | None = None) -> None:
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, ViewedPlace] = {}
         for folder in folders:
             name = plain = folder.resolve().name or "store"
             number = 2
             while name in self._places:
                 name, number = f"{plain}-{number}", number + 1
-            self._places[name] = Place(name, folder, world)
+            self._places[name] = ViewedPlace(name, folder, world)
 
     def __iter__(self) -> Any:
         return iter(self._places.values())
 
-    def get(self, name: str | None) -> Place:
+    def get(self, name: str | None) -> ViewedPlace:
         """A place by name, the first one by default."""
         if not name:
             return next(iter(self._places.values()))

@@ -12,8 +12,9 @@ from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.trace.history import Author
+from kbgym.viewer import picked
 from kbgym.viewer.opened_store import Shelf
-from kbgym.viewer.places import Place
+from kbgym.viewer.places import ViewedPlace
 
 MOST_LISTED = 500  # links in or out shown at once; the count is always whole
 MOST_SUSPECTS = 10_000
@@ -22,7 +23,7 @@ PAGES = 4  # of an agent's results shown for a query
 
 def brief(shelf: Shelf, id: str) -> dict[str, Any]:
     """A document as a line: id, text, what it is."""
-    found: dict[str, Any] = {"id": id, "text": shelf.text(id), "kind": shelf.kind(id)}
+    found: dict[str, Any] = {"id": id, "text": shelf.text(id), "kind": shelf.kind_of(id)}
     if id in shelf.store and (links := len(shelf.store[id].links)):
         found["links"] = links
     return found
@@ -33,7 +34,8 @@ def search(shelf: Shelf, query: str) -> dict[str, Any]:
     text = " ".join(query.split())[:MOST_TEXT]
     if not text:
         return {"query": "", "page": PAGE_SIZE, "hits": []}
-    hits = [{**brief(shelf, id), "score": score} for id, score in shelf.engine.search(text, 0, PAGES * PAGE_SIZE)]
+    pages = [hit for page in range(1, PAGES + 1) for hit in shelf.search(text, page)]
+    hits = [{**brief(shelf, hit.id), "score": hit.score} for hit in pages]
     named = brief(shelf, text) if text in shelf.store else None
     return {"query": text, "page": PAGE_SIZE, "hits": hits, "named": named}
 
@@ -86,27 +88,14 @@ def _link(shelf: Shelf, source: str, target: str, shown: str, by: Author | None)
     if (source, target) in shelf.suspects:
         line["suspect"] = "wrong" if shelf.health.audit.resolved else "suspected"
     if by is not None:
-        line["by"] = _author(by)
+        line["by"] = msgspec.to_builtins(by)
     return line
-
-
-def _author(by: Author) -> dict[str, Any]:
-    return {
-        "iteration": by.iteration,
-        "phase": by.phase,
-        "step": by.step,
-        "agent": by.agent,
-        "question": by.question,
-        "text": by.text,
-    }
 
 
 def _change(shelf: Shelf, change: Any) -> dict[str, Any]:
     return {
-        "kind": change.kind,
-        "by": _author(change.by),
-        "text": change.text,
-        "other": change.other,
+        **picked(change, "kind", "text", "other"),
+        "by": msgspec.to_builtins(change.by),
         "added": [brief(shelf, id) for id in change.added[:40]],
         "added_total": len(change.added),
         "removed": list(change.removed[:40]),
@@ -115,25 +104,19 @@ def _change(shelf: Shelf, change: Any) -> dict[str, Any]:
 
 
 def _index(shelf: Shelf, index: Index) -> dict[str, Any]:
+    scores = picked(index, "members", "precision", "recall")
+    scores |= {"wrong": len(index.wrong), "missing": len(index.missing)}
     return {
-        "id": index.id,
-        "text": index.text,
-        "shape": index.shape,
-        "group": index.group,
+        **picked(index, "id", "text", "shape", "group", "degree"),
         "key": index.key.value if index.key else None,
-        "degree": index.degree,
-        "members": index.members if index.scored else None,
-        "precision": index.precision if index.scored else None,
-        "recall": index.recall if index.scored else None,
-        "wrong": len(index.wrong) if index.scored else None,
-        "missing": len(index.missing) if index.scored else None,
+        **(scores if index.scored else dict.fromkeys(scores)),
         "missing_names": list(index.missing[:20]),
         "in": len(shelf.store.inbound(index.id)),
         "opened": len(shelf.readings.get(index.id, ())),
     }
 
 
-def audit(place: Place, shelf: Shelf) -> dict[str, Any]:
+def audit(place: ViewedPlace, shelf: Shelf) -> dict[str, Any]:
     """The index audit whole: every authored document a row, every bad link a row, what is worth doing."""
     health = shelf.health
     return {

@@ -12,8 +12,18 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, digest, digest_of, encode, is_text, pretty, read_lines, whole_folder, write_lines
-from kbgym.errors import BadInput, Damaged
+from kbgym.canonical import (
+    digest,
+    digest_of,
+    encode,
+    is_text,
+    pretty,
+    read_lines,
+    read_value,
+    whole_folder,
+    write_lines,
+)
+from kbgym.errors import BadInput
 
 SPLITS = ("train", "test_in", "test_out", "eval")
 
@@ -61,6 +71,24 @@ class Question(msgspec.Struct, frozen=True):
     unanswerable: bool = False
 
 
+class SentenceForm(msgspec.Struct, frozen=True):
+    """How some sentences of a world are built, what changes in capitals, and one of them."""
+
+    form: str
+    example: str
+
+
+class Description(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a world's documents are about in one paragraph, the forms of their sentences, kinds of keys in plain words.
+
+    What is empty is left for the world's kind to work out: see `kinds.description_of`.
+    """
+
+    about: str = ""
+    forms: tuple[SentenceForm, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
 class World(msgspec.Struct, frozen=True):
     """Documents and questions, checked when made: ids unique, supports real, texts writable."""
 
@@ -96,6 +124,17 @@ class World(msgspec.Struct, frozen=True):
         return {name: count for name, count in counts.items() if count}
 
     @property
+    def description(self) -> Description | None:
+        """What `world.json` itself says its documents are; a plain text is the paragraph."""
+        said = self.facts.get("description")
+        if isinstance(said, str):
+            return Description(said)
+        try:
+            return msgspec.convert(said, Description | None)
+        except msgspec.ValidationError as error:
+            raise BadInput(f"the description in world.json is none (about, forms, keys): {error}.") from error
+
+    @property
     def hash(self) -> str:
         """Changes when any byte of documents, questions or facts does."""
         return digest(b"".join(digest_of(part).encode() for part in (self.documents, self.questions, self.facts)))
@@ -112,17 +151,11 @@ class World(msgspec.Struct, frozen=True):
     def load(cls, folder: Path) -> World:
         if not (folder / "documents.jsonl").is_file():
             raise BadInput(f"{folder} is not a world: it has no documents.jsonl.")
-        facts: dict[str, Any] = {}
-        if (folder / "world.json").is_file():
-            try:
-                facts = decode((folder / "world.json").read_bytes(), dict[str, Any])
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise Damaged(f"{folder / 'world.json'}: {error}") from error
-        questions = folder / "questions.jsonl"
+        questions, facts = folder / "questions.jsonl", folder / "world.json"
         return cls(
             documents=tuple(read_lines(folder / "documents.jsonl", Document)),
             questions=tuple(read_lines(questions, Question)) if questions.is_file() else (),
-            facts=facts,
+            facts=read_value(facts, dict[str, Any]) if facts.is_file() else {},
         )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kbgym.errors import BadInput
-from kbgym.worlds import phantomwiki, pools
+from kbgym.protocol.probe import gradient_templates
+from kbgym.worlds import phantomwiki
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.phantomwiki import TEMPLATES, Wiki, build, pool, wiki_of
 from kbgym.worlds.phantomwiki.files import read_articles, read_questions
 from kbgym.worlds.phantomwiki.wiki import Stated
@@ -72,20 +74,20 @@ def test_a_saved_world_has_the_same_pools(world, tmp_path):
     loaded = World.load(tmp_path / "w")
     assert loaded.hash == world.hash
     for template in ("relation-of", "attribute-of-attribute", "count-of-attribute"):
-        assert list(pools.pool(loaded, template)) == list(pools.pool(world, template))
+        assert list(kind_of(loaded).pool(loaded, template)) == list(kind_of(world).pool(world, template))
 
 
 def test_tautologies_are_left_out_unless_asked_for(world):
     def silly(question):
         return f"What is the hobby of the person whose hobby is {question.keys[0].value}?" == question.text
 
-    assert not any(silly(question) for question in pools.pool(world, "attribute-of-attribute"))
+    assert not any(silly(question) for question in kind_of(world).pool(world, "attribute-of-attribute"))
     assert any(silly(question) for question in pool(world, "attribute-of-attribute", tautologies=True))
 
 
 def test_the_gradient_is_drawn_from_the_trained_templates(world):
     trained = {question.template for question in world.split("train")}
-    assert set(pools.gradient_templates(world)) == trained == set(TEMPLATES) - set(phantomwiki.RESERVED)
+    assert set(gradient_templates(world)) == trained == set(TEMPLATES) - set(phantomwiki.RESERVED)
 
 
 def test_an_unknown_template_or_type_is_refused(world):

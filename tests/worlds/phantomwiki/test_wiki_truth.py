@@ -9,9 +9,10 @@ import pytest
 from kbgym.analysis.audit import Auditor
 from kbgym.errors import Damaged
 from kbgym.store import Store, source
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.phantomwiki import build, wiki_of
 from kbgym.worlds.phantomwiki.kinship import EITHER, STATED
-from kbgym.worlds.truth import Truth, group_of, truth_of
+from kbgym.worlds.truth import Truth, group_of
 from kbgym.worlds.world import Key, World
 
 KINDS = {"date of birth": "birth", "occupation": "job", "hobby": "hobby", "gender": "gender"}
@@ -35,7 +36,7 @@ def world(folder, small) -> World:
 
 @pytest.fixture(scope="module")
 def truth(world) -> Truth:
-    return truth_of(world)
+    return kind_of(world).truth(world)
 
 
 def told(world: World) -> dict[str, tuple[str, str, tuple[str, ...]]]:
@@ -130,8 +131,9 @@ def test_rows_of_the_table():
 
 
 def test_facts_that_are_none_are_named():
+    bare = World((), (), {"kind": "phantomwiki"})
     with pytest.raises(Damaged, match="no PhantomWiki's"):
-        truth_of(World((), (), {"kind": "phantomwiki"}))
+        kind_of(bare).truth(bare)
 
 
 def test_an_audit_finds_the_wrong_link_and_the_missing_member(world, truth):

@@ -15,13 +15,13 @@ from itertools import islice
 from typing import Literal
 
 from kbgym.actions import Action, Add, Delete, LinkMany, Search
-from kbgym.agents.base import documents
-from kbgym.agents.reference.language import ATTRIBUTES, Key, facts, index_key
+from kbgym.agents.reference.language import ATTRIBUTES, IndexKey, facts, index_key, index_text
 from kbgym.agents.reference.levels import holds, stated_value
 from kbgym.agents.reference.members import keys_of, tells
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
+from kbgym.observations import documents
 from kbgym.policy import Errand
 
 LENGTH = 16
@@ -34,20 +34,20 @@ _BASE = (*ATTRIBUTES, "person")
 Reason = Literal["named", "unfinished", "sibling"]
 
 
-class Agenda:
+class ReferenceAgenda:
     def __init__(self) -> None:
         self._asked: Counter[tuple[str, str]] = Counter()
-        self._named: dict[Key, None] = {}
-        self._named_further: dict[Key, None] = {}
+        self._named: dict[IndexKey, None] = {}
+        self._named_further: dict[IndexKey, None] = {}
         self._memory = Memory()
         self._seen: dict[str, str] = {}
-        self._members: dict[Key, dict[str, None]] = {}
+        self._members: dict[IndexKey, dict[str, None]] = {}
         self._states: dict[tuple[str, str], str] = {}
         self._pages: Counter[str] = Counter()
-        self._index: dict[Key, str] = {}
+        self._index: dict[IndexKey, str] = {}
         self._linked: dict[str, set[str]] = {}
-        self._parts: dict[Key, dict[Key, None]] = {}
-        self._folded: set[Key] = set()  # keys whose index the guard took for another one: not worth trying again
+        self._parts: dict[IndexKey, dict[IndexKey, None]] = {}
+        self._folded: set[IndexKey] = set()  # keys whose index the guard took for another one: not worth trying again
 
     # -- feeding ------------------------------------------------------------------------------------------------------
 
@@ -118,17 +118,24 @@ class Agenda:
         chosen += [self._errand(key, "sibling") for key in islice(self._siblings(), LENGTH)]
         return tuple(chosen[:LENGTH])
 
-    def _errand(self, key: Key, reason: Reason) -> Errand:
+    def errand_of(self, text: str) -> Errand | None:
+        key = index_key(text)
+        return None if key is None else Errand(key.kind, key.value, "unfinished", then=key.then)
+
+    def index_text(self, errand: Errand) -> str:
+        return index_text(IndexKey(errand.kind, errand.value, errand.then))
+
+    def _errand(self, key: IndexKey, reason: Reason) -> Errand:
         index = self._index.get(key)
         linked = self._linked[index] if index is not None else set()
         known = tuple((id, self._seen[id]) for id in self._wanted(key) if id not in linked)
         return Errand(key.kind, key.value, reason, known, self._pages[query_for(key)] + 1, index, key.then, key.part)
 
-    def _incomplete(self) -> Iterator[Key]:
+    def _incomplete(self) -> Iterator[IndexKey]:
         """Indexes that do not link a document which was seen and belongs under them."""
         return (key for key, index in self._index.items() if not self._linked[index].issuperset(self._wanted(key)))
 
-    def _siblings(self) -> Iterator[Key]:
+    def _siblings(self) -> Iterator[IndexKey]:
         """Keys of the kinds questions ask for that have no index and were not named, the most useful action first."""
         values = Counter(key.kind for key in self._members)
         worth: dict[tuple[str, str], float] = {}
@@ -139,25 +146,25 @@ class Agenda:
             open_keys = [key for key in self._of_kind(kind, then) if key not in self._index and key not in self._named]
             yield from sorted(open_keys, key=lambda key: (-len(self._under(key)), key.value))
 
-    def _of_kind(self, kind: str, then: str) -> Iterator[Key]:
+    def _of_kind(self, kind: str, then: str) -> Iterator[IndexKey]:
         if not then and kind in _BASE:
             yield from (key for key in self._members if key.kind == kind)
             return
         starts_from = kind if kind in ATTRIBUTES else "person"
         for base in self._members:
             if base.kind == starts_from:
-                key = Key(kind, base.value, then)
+                key = IndexKey(kind, base.value, then)
                 if key not in self._index and self._is_ready(key):
                     yield key
 
-    def _people(self, key: Key) -> list[str]:
+    def _people(self, key: IndexKey) -> list[str]:
         if key.kind in ATTRIBUTES:
             return self._memory.having(key.base)
         return self._memory.related(key.kind, key.value)
 
-    def _is_ready(self, key: Key) -> bool:
+    def _is_ready(self, key: IndexKey) -> bool:
         """Whether everything under a narrower key has been seen: its people are known, and what is asked of each."""
-        base = key.base if key.kind in ATTRIBUTES else Key("person", key.value)
+        base = key.base if key.kind in ATTRIBUTES else IndexKey("person", key.value)
         if base not in self._index or key in self._folded:
             return False
         if not key.then:
@@ -165,7 +172,7 @@ class Agenda:
         people = self._people(key)
         return len(people) > 1 and all((key.then, person) in self._states for person in people)
 
-    def _wanted(self, key: Key) -> list[str]:
+    def _wanted(self, key: IndexKey) -> list[str]:
         """What an index of the key should link: the documents under it, or its parts and what lies in none of them."""
         if not (parts := self._parts.get(key)):
             return self._under(key)
@@ -173,7 +180,7 @@ class Agenda:
         loose = [id for id, value in values if not any(holds(part, value) for part in parts)]
         return [*(self._index[part] for part in parts), *loose]
 
-    def _under(self, key: Key) -> list[str]:
+    def _under(self, key: IndexKey) -> list[str]:
         """The documents seen so far that belong under a key."""
         if key.part is not None:
             return [id for id in self._under(key.whole) if holds(key, stated_value(self._seen[id], key.then))]
@@ -182,5 +189,5 @@ class Agenda:
             return [id for id in states if id is not None]
         if key.kind in _BASE:
             return list(self._members.get(key, ()))
-        own = self._members.get(Key("person", key.value), ())
+        own = self._members.get(IndexKey("person", key.value), ())
         return [id for id in own if tells(self._seen[id], key.kind, key.value)]

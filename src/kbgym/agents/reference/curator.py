@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from kbgym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
-from kbgym.agents.base import Plan, PlannedPolicy, documents
+from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.dates import find_born
 from kbgym.agents.reference.derived import derived_keys
-from kbgym.agents.reference.language import Key, facts, index_text, is_index
+from kbgym.agents.reference.language import IndexKey, facts, index_text, is_index
 from kbgym.agents.reference.levels import parts_for, split
 from kbgym.agents.reference.members import INDEXED, belongs, concerns, gaps
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
+from kbgym.observations import documents
 from kbgym.policy import Backward, Errand, View
 from kbgym.tools import MOST_TARGETS
 
@@ -60,7 +61,7 @@ class ReferenceCurator(PlannedPolicy):
                 break
             if errand.kind == "born" and errand.index is None and not errand.then:
                 if members := (yield from find_born(errand, view.task, self._may_search)):
-                    yield from self._write(Key("born", errand.value), members)
+                    yield from self._write(IndexKey("born", errand.value), members)
             else:
                 yield from self._complete(errand)
         return Done()
@@ -81,7 +82,7 @@ class ReferenceCurator(PlannedPolicy):
 
     def _complete(self, errand: Errand) -> Working:
         """Build the index of a key, or bring it up to date."""
-        key = Key(errand.kind, errand.value, errand.then, errand.part)
+        key = IndexKey(errand.kind, errand.value, errand.then, errand.part)
         known = [id for id, _ in errand.known]
         if errand.index is not None:
             yield from self._link(errand.index, known)
@@ -92,7 +93,7 @@ class ReferenceCurator(PlannedPolicy):
         elif known:
             yield from self._write(key, known)
 
-    def _write_levels(self, key: Key, errand: Errand) -> Working:
+    def _write_levels(self, key: IndexKey, errand: Errand) -> Working:
         """The parts first, the index of them last: a pass that ends in between leaves nothing that is not whole.
 
         The parts an earlier pass has written are among what is known, in place of their documents.
@@ -110,7 +111,7 @@ class ReferenceCurator(PlannedPolicy):
             there.append(written)
         yield from self._write(key, there)
 
-    def _enumerate(self, key: Key, errand: Errand) -> Working:
+    def _enumerate(self, key: IndexKey, errand: Errand) -> Working:
         """Find every member of a key, then write or mend its index."""
         index: str | None = None
         shown = dict(errand.known)
@@ -136,7 +137,7 @@ class ReferenceCurator(PlannedPolicy):
         elif members:
             yield from self._write(key, members)
 
-    def _write(self, key: Key, members: list[str]) -> Generator[Action, str, str | None]:
+    def _write(self, key: IndexKey, members: list[str]) -> Generator[Action, str, str | None]:
         """Add an index and link it, both or neither; gives its id."""
         if self._remaining <= 2:
             return None
@@ -146,7 +147,7 @@ class ReferenceCurator(PlannedPolicy):
         yield from self._link(shown[0][0], members)
         return shown[0][0]
 
-    def _mend(self, index: str, members: dict[str, None], key: Key) -> Working:
+    def _mend(self, index: str, members: dict[str, None], key: IndexKey) -> Working:
         """Link what is missing, unlink what does not belong, delete an index nothing is left under."""
         linked = dict(documents((yield Read(index)))[1:])
         wrong = [id for id, text in linked.items() if facts(text) and not belongs(text, key)]

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from kbgym.actions import Action, Search
-from kbgym.agents.base import documents
-from kbgym.agents.reference.language import Key, is_index
+from kbgym.agents.reference.language import IndexKey, is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.wording import listing_query, query_for
+from kbgym.observations import documents
 from kbgym.policy import Backward, Errand
 
 
 def find_born(errand: Errand, task: Backward, goes_on: Callable[[], bool]) -> Generator[Action, str, list[str]]:
     """The documents that give this date of birth; none where there is an index already, or none was found in time."""
-    key = Key(errand.kind, errand.value)
+    key = IndexKey(errand.kind, errand.value)
     seen = [shown for turn in task.forward for shown in documents(turn.observation)]
     if any(is_index(text, key) for _, text in seen):
         return []

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kbgym.agents.base import documents
 from kbgym.agents.reference.kinship import HALVES, path
-from kbgym.agents.reference.language import Fact, Key, facts, is_index
+from kbgym.agents.reference.language import Fact, IndexKey, facts, is_index
 from kbgym.agents.reference.memory import Memory
-from kbgym.agents.reference.questions import CountEach, Having, People, Person, Query, Related, parse_question
+from kbgym.agents.reference.questions import CountEach, Having, NamedPerson, People, Query, Related, parse_question
+from kbgym.observations import documents
 from kbgym.policy import Backward
 
 Shown = tuple[str, str]
 
 
-def derived_keys(task: Backward) -> list[tuple[Key, tuple[str, ...]]]:
+def derived_keys(task: Backward) -> list[tuple[IndexKey, tuple[str, ...]]]:
     """Every derived relation of somebody the question starts from, with the documents that belong under it."""
     query = parse_question(task.question)
     if query is None or task.verdict != "right" or (step := first_step(query)) is None:
@@ -31,9 +31,9 @@ def derived_keys(task: Backward) -> list[tuple[Key, tuple[str, ...]]]:
         memory.learn(text)
     if path(relation) is None or not memory.lists:
         return []
-    found: list[tuple[Key, tuple[str, ...]]] = []
+    found: list[tuple[IndexKey, tuple[str, ...]]] = []
     for person in memory.solve(start):
-        key = Key(relation, person)
+        key = IndexKey(relation, person)
         if not any(is_index(text, key) for text in seen.values()) and (members := _members(memory, seen, key)):
             found.append((key, members))
     return found
@@ -45,7 +45,7 @@ def first_step(query: Query) -> tuple[str, People] | None:
     of: People = query.of
     while isinstance(of, Related):
         relation, of = of.relation, of.of
-    return (relation, of) if relation is not None and isinstance(of, Person | Having) else None
+    return (relation, of) if relation is not None and isinstance(of, NamedPerson | Having) else None
 
 
 def far_side(fact: Fact, relation: str) -> str:
@@ -55,7 +55,7 @@ def far_side(fact: Fact, relation: str) -> str:
     return fact.value if forwards else fact.subject
 
 
-def _members(memory: Memory, seen: dict[str, str], key: Key) -> tuple[str, ...]:
+def _members(memory: Memory, seen: dict[str, str], key: IndexKey) -> tuple[str, ...]:
     """The lists of the walk's last step; none where they do not name everybody the walk leads to."""
     steps: Sequence[str] = path(key.kind) or ()
     people = [key.value]

@@ -27,7 +27,7 @@ class Fact(msgspec.Struct, frozen=True):
     whole: bool = False
 
 
-class Key(msgspec.Struct, frozen=True):
+class IndexKey(msgspec.Struct, frozen=True):
     """What an index is about: a person (`person`), everybody with an attribute (`job`), a relation (`friend`).
 
     With `then`, one step further: what is stated of each of those people ("Cities of people whose job is tanner").
@@ -40,12 +40,12 @@ class Key(msgspec.Struct, frozen=True):
     part: tuple[str, str] | None = None
 
     @property
-    def base(self) -> Key:
-        return Key(self.kind, self.value)
+    def base(self) -> IndexKey:
+        return IndexKey(self.kind, self.value)
 
     @property
-    def whole(self) -> Key:
-        return Key(self.kind, self.value, self.then)
+    def whole(self) -> IndexKey:
+        return IndexKey(self.kind, self.value, self.then)
 
 
 ATTRIBUTES = ("job", "hobby", "city", "born", "gender")
@@ -147,7 +147,7 @@ _THEN_WORDS = {
 }
 
 
-def index_text(key: Key) -> str:
+def index_text(key: IndexKey) -> str:
     """The sentence an index for this key is given: it names the key and no member."""
     if key.part is not None:
         return f"{index_text(key.whole)}, from {key.part[0]} to {key.part[1]}"
@@ -168,31 +168,31 @@ _DATE = re.compile(r"\d+-\d+-\d+")
 _INDEX_KEY = {kind: re.compile(re.escape(text).replace(r"\{\}", "(.+)")) for kind, text in _INDEX_TEXT.items()}
 
 
-def index_key(text: str) -> Key | None:
+def index_key(text: str) -> IndexKey | None:
     """The key of an index worded as `index_text` words it, None for anything else."""
     if facts(text):
         return None
     if _DATE.fullmatch(text):
-        return Key("born", text)
+        return IndexKey("born", text)
     if (match := _PART.fullmatch(text)) and (whole := index_key(match[1])) is not None and whole.then:
         return msgspec.structs.replace(whole, part=(match[2], match[3]))
     if (match := _THEN.fullmatch(text)) and (base := _base_key(match[2])) is not None:
         return msgspec.structs.replace(base, then=_THEN_OF[match[1].lower()])
-    return _base_key(text) or Key("person", text)
+    return _base_key(text) or IndexKey("person", text)
 
 
-def _base_key(text: str) -> Key | None:
+def _base_key(text: str) -> IndexKey | None:
     text = text[:1].upper() + text[1:]
     if match := _RELATION_INDEX.fullmatch(text):
-        return Key(_RELATION_OF_WORD[match[1].lower()], match[2])
+        return IndexKey(_RELATION_OF_WORD[match[1].lower()], match[2])
     for kind, pattern in _INDEX_KEY.items():
         if kind not in _BARE and (match := pattern.fullmatch(text)):
-            return Key(kind, match[1])
+            return IndexKey(kind, match[1])
     return None
 
 
 @lru_cache(maxsize=200_000)
-def is_index(text: str, key: Key) -> bool:
+def is_index(text: str, key: IndexKey) -> bool:
     """Whether a sentence names this key and says nothing else, whoever wrote it."""
     if key.part is not None:
         return index_key(text) == key

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kbgym.agents.reference.language import Key, facts, index_key
+from kbgym.agents.reference.language import IndexKey, facts, index_key
 
 Shown = tuple[str, str]
 
@@ -21,13 +21,13 @@ Shown = tuple[str, str]
 _SHARE = 3
 
 
-def split(key: Key, documents: Sequence[Shown], most: int) -> list[tuple[Key, list[str]]]:
+def split(key: IndexKey, documents: Sequence[Shown], most: int) -> list[tuple[IndexKey, list[str]]]:
     """The parts of a narrower key, each with its documents; a value is never cut in two. One part is no split."""
     groups: dict[str, list[str]] = {}
     for id, text in documents:
         groups.setdefault(stated_value(text, key.then), []).append(id)
     size = -(-most // _SHARE)
-    parts: list[tuple[Key, list[str]]] = []
+    parts: list[tuple[IndexKey, list[str]]] = []
     values: list[str] = []
     ids: list[str] = []
     for place, value in enumerate(sorted(groups), 1):
@@ -43,18 +43,18 @@ def stated_value(text: str, attribute: str) -> str:
     return next((fact.value for fact in facts(text) if fact.relation == attribute), "")
 
 
-def part_of(text: str, key: Key) -> Key | None:
+def part_of(text: str, key: IndexKey) -> IndexKey | None:
     """The part of this key that a document is the index of, None for any other document."""
     found = index_key(text)
     return found if found is not None and found.part is not None and found.whole == key else None
 
 
-def holds(part: Key, value: str) -> bool:
+def holds(part: IndexKey, value: str) -> bool:
     """Whether a value lies where a part goes from and to."""
     return part.part is not None and part.part[0] <= value <= part.part[1]
 
 
-def parts_for(shown: Iterable[Shown], key: Key, value: str | None) -> list[str]:
+def parts_for(shown: Iterable[Shown], key: IndexKey, value: str | None) -> list[str]:
     """The indexes among these documents that are parts of the key: the one for a value, or all of them."""
     parts = [(id, part) for id, text in shown if (part := part_of(text, key)) is not None]
     return [id for id, part in parts if value is None or holds(part, value)]

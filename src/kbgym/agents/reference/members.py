@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, IndexKey, facts
 
 INDEXED = tuple(attribute for attribute in ATTRIBUTES if attribute != "gender")
 
 
-def keys_of(stated: Iterable[Fact]) -> list[Key]:
+def keys_of(stated: Iterable[Fact]) -> list[IndexKey]:
     """The keys a document belongs under: the person it is about, and the attribute it gives."""
-    keys: dict[Key, None] = {}
+    keys: dict[IndexKey, None] = {}
     for fact in stated:
-        keys[Key("person", fact.about)] = None
+        keys[IndexKey("person", fact.about)] = None
         if fact.relation in INDEXED:
-            keys[Key(fact.relation, fact.value)] = None
+            keys[IndexKey(fact.relation, fact.value)] = None
     return list(keys)
 
 
@@ -29,12 +29,12 @@ def tells(text: str, relation: str, person: str) -> bool:
     return False
 
 
-def belongs(text: str, key: Key) -> bool:
+def belongs(text: str, key: IndexKey) -> bool:
     """Whether a document is a member of a key: it gives somebody that attribute, or it is about that person."""
     return key in keys_of(facts(text))
 
 
-def concerns(text: str, key: Key) -> bool:
+def concerns(text: str, key: IndexKey) -> bool:
     """Whether a result says that more may follow: it is a member, or at least names the person."""
     if key.kind != "person":
         return belongs(text, key)
@@ -44,7 +44,7 @@ def concerns(text: str, key: Key) -> bool:
 _MIRRORS = {"friend": "{} is a friend of {}", "spouse": "{} is married to {}", "parent": "{} is a child of {}"}
 
 
-def gaps(texts: Iterable[str], key: Key) -> list[str]:
+def gaps(texts: Iterable[str], key: IndexKey) -> list[str]:
     """Sentences about a person that should be there and are not: a relation told from the other end only.
 
     Searching for such a sentence costs one action and finds it, where paging on might cost five.

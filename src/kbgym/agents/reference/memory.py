@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kbgym.agents.reference.kinship import GENDERED, HALVES, path
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts
-from kbgym.agents.reference.questions import Both, Either, Having, Oldest, People, Person, Related
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, IndexKey, facts
+from kbgym.agents.reference.questions import Both, Either, Having, NamedPerson, Oldest, People, Related
 
 _MUTUAL = ("friend", "spouse", "sibling")
 _OPPOSITE = {"parent": "child", "child": "parent"}
@@ -19,10 +19,10 @@ _OPPOSITE = {"parent": "child", "child": "parent"}
 class Memory:
     def __init__(self) -> None:
         self._values: dict[tuple[str, str], dict[str, None]] = {}
-        self._holders: dict[Key, dict[str, None]] = {}
+        self._holders: dict[IndexKey, dict[str, None]] = {}
         self._settled: dict[tuple[str, str], tuple[str, ...]] = {}
         self._whole_people: set[str] = set()
-        self._whole_keys: set[Key] = set()
+        self._whole_keys: set[IndexKey] = set()
         self._listed: set[tuple[str, str]] = set()
 
     # -- taking in ----------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ class Memory:
             return
         known[value] = None
         if relation in ATTRIBUTES:
-            self._holders.setdefault(Key(relation, value), {})[subject] = None
+            self._holders.setdefault(IndexKey(relation, value), {})[subject] = None
         if relation in GENDERED:
             general, gender = GENDERED[relation]
             self._note("gender", value, gender)
@@ -65,12 +65,12 @@ class Memory:
         """Trust that everything the store says of a person has been read."""
         self._whole_people.add(person)
 
-    def credit(self, key: Key, people: Iterable[str]) -> None:
+    def credit(self, key: IndexKey, people: Iterable[str]) -> None:
         """Trust an index that these people have an attribute."""
         for person in people:
             self._note(key.kind, person, key.value)
 
-    def settle_key(self, key: Key) -> None:
+    def settle_key(self, key: IndexKey) -> None:
         """Trust that everybody with an attribute is known."""
         self._whole_keys.add(key)
 
@@ -100,7 +100,7 @@ class Memory:
     def is_whole(self, person: str) -> bool:
         return person in self._whole_people
 
-    def has_key(self, key: Key) -> bool:
+    def has_key(self, key: IndexKey) -> bool:
         return key in self._whole_keys
 
     def related(self, relation: str, person: str) -> list[str]:
@@ -124,16 +124,16 @@ class Memory:
             found.pop(person, None)
         return list(found)
 
-    def having(self, key: Key) -> list[str]:
+    def having(self, key: IndexKey) -> list[str]:
         return list(self._holders.get(key, {}))
 
     def solve(self, people: People) -> list[str]:
         """Who they are, as far as is known."""
         match people:
-            case Person(name):
+            case NamedPerson(name):
                 return [name]
             case Having(attribute, value):
-                return self.having(Key(attribute, value))
+                return self.having(IndexKey(attribute, value))
             case Related(relation, of):
                 return list(dict.fromkeys(other for one in self.solve(of) for other in self.related(relation, one)))
             case Both(one, other):

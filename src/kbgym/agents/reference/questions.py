@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from kbgym.agents.reference.kinship import singular
-from kbgym.agents.reference.language import Key
+from kbgym.agents.reference.language import IndexKey
 
 
 class _Expression(msgspec.Struct, frozen=True):
     pass
 
 
-class Person(_Expression, frozen=True):
+class NamedPerson(_Expression, frozen=True):
     name: str
 
 
@@ -53,7 +53,7 @@ class Oldest(_Expression, frozen=True):
     of: People
 
 
-People = Person | Having | Related | Both | Either | Oldest
+People = NamedPerson | Having | Related | Both | Either | Oldest
 
 
 class Names(_Expression, frozen=True):
@@ -104,7 +104,7 @@ def _people(phrase: str) -> People | None:
         if match := re.fullmatch(pattern, phrase):
             return build(match)
     if phrase and phrase[0].isupper():
-        return Person(phrase)
+        return NamedPerson(phrase)
     return None
 
 
@@ -162,7 +162,7 @@ def _spouse_of(of: People | None) -> Names | None:
 
 
 _QUESTIONS: list[tuple[str, Callable[[re.Match[str]], Query | None]]] = [
-    (r"Who is older, (.+) or (.+)", lambda m: Names(Oldest(Either(Person(m[1]), Person(m[2]))))),
+    (r"Who is older, (.+) or (.+)", lambda m: Names(Oldest(Either(NamedPerson(m[1]), NamedPerson(m[2]))))),
     (r"Who is (the .+)", lambda m: _named(_people(m[1]))),
     (rf"What is the ({_NAMED}) of (.+)", lambda m: _value(m[1], _people(m[2]))),
     (r"In which (city) does (.+) live", lambda m: _value(m[1], _people(m[2]))),
@@ -177,13 +177,13 @@ _QUESTIONS: list[tuple[str, Callable[[re.Match[str]], Query | None]]] = [
 ]
 
 
-def named_keys(query: Query | People) -> Iterator[Key]:
+def named_keys(query: Query | People) -> Iterator[IndexKey]:
     """The keys a question names, in the order of its words: people, and attribute values."""
     match query:
-        case Person(name):
-            yield Key("person", name)
+        case NamedPerson(name):
+            yield IndexKey("person", name)
         case Having(attribute, value):
-            yield Key(attribute, value)
+            yield IndexKey(attribute, value)
         case Both(one, other) | Either(one, other):
             yield from named_keys(one)
             yield from named_keys(other)
@@ -191,7 +191,7 @@ def named_keys(query: Query | People) -> Iterator[Key]:
             yield from named_keys(of)
 
 
-def further_keys(query: Query | People) -> Iterator[Key]:
+def further_keys(query: Query | People) -> Iterator[IndexKey]:
     """Narrower keys that answer a question at once or with less to read than the keys it names.
 
     Two steps (the cities of everybody with a job), or one relation of a person instead of all that is known.
@@ -200,9 +200,9 @@ def further_keys(query: Query | People) -> Iterator[Key]:
         case Both(one, Having(attribute, _)):
             yield from _then(one, attribute)
             yield from further_keys(one)
-        case Both(Related(relation, Person(name)), Related(relation_too, Person(other))):
-            yield Key(relation, name)
-            yield Key(relation_too, other)
+        case Both(Related(relation, NamedPerson(name)), Related(relation_too, NamedPerson(other))):
+            yield IndexKey(relation, name)
+            yield IndexKey(relation_too, other)
         case Oldest(of):
             yield from _then(of, "born")
             yield from further_keys(of)
@@ -213,11 +213,11 @@ def further_keys(query: Query | People) -> Iterator[Key]:
             yield from further_keys(of)
 
 
-def _then(of: People, attribute: str) -> Iterator[Key]:
+def _then(of: People, attribute: str) -> Iterator[IndexKey]:
     match of:
         case Having(kind, value) if kind != attribute:
-            yield Key(kind, value, attribute)
-        case Related(relation, Person(name)):
-            yield Key(relation, name, attribute)
+            yield IndexKey(kind, value, attribute)
+        case Related(relation, NamedPerson(name)):
+            yield IndexKey(relation, name, attribute)
         case Both(one, _):
             yield from _then(one, attribute)

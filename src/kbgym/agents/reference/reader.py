@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 
 from kbgym.actions import Action, Answer, Read, Search
-from kbgym.agents.base import Plan, PlannedPolicy, documents
+from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.derived import far_side, first_step
 from kbgym.agents.reference.kinship import GENDERED, path
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, Key, facts, index_text, is_index
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, IndexKey, facts, index_text, is_index
 from kbgym.agents.reference.levels import parts_for
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import (
@@ -23,16 +23,17 @@ from kbgym.agents.reference.questions import (
     CountEach,
     Either,
     Having,
+    NamedPerson,
     Names,
     Oldest,
     People,
-    Person,
     Query,
     Related,
     Value,
     parse_question,
 )
 from kbgym.agents.reference.wording import listing_query, queries_about, query_for
+from kbgym.observations import documents
 from kbgym.policy import Forward, View
 
 # Up to this many candidates it is cheaper to look each one up than to enumerate a second set.
@@ -55,7 +56,7 @@ class ReferenceReader(PlannedPolicy):
         self._doubts: dict[tuple[str, str], int] = {}
         self._searched: set[tuple[str, int]] = set()
         self._wanted: dict[str, str] = {}
-        self._parts: set[Key] = set()
+        self._parts: set[IndexKey] = set()
 
     def _plan_pass(self, view: View) -> Plan:
         query = parse_question(_question(view))
@@ -113,10 +114,10 @@ class ReferenceReader(PlannedPolicy):
     def _gather(self, people: People, then: str = "") -> Gathering:
         """Learn who they are. `then` is the attribute that will be asked of them: an index may give it at once."""
         match people:
-            case Person():
+            case NamedPerson():
                 return
             case Having(attribute, value):
-                yield from self._enumerate(Key(attribute, value, then))
+                yield from self._enumerate(IndexKey(attribute, value, then))
             case Related(relation, of):
                 yield from self._gather(of)
                 yield from self._each(relation, self.memory.solve(of), then)
@@ -128,7 +129,7 @@ class ReferenceReader(PlannedPolicy):
                 if isinstance(one, Having) and isinstance(other, Having) and self._has_part(one, other.attribute):
                     return  # whoever is not in the part for a value does not have it
                 if candidates and isinstance(other, Having):
-                    yield from self._narrow(candidates, Key(other.attribute, other.value))
+                    yield from self._narrow(candidates, IndexKey(other.attribute, other.value))
                 elif candidates:
                     yield from self._gather(other)
             case Either(one, other):
@@ -139,9 +140,9 @@ class ReferenceReader(PlannedPolicy):
                 yield from self._each("born", self.memory.solve(of))
 
     def _has_part(self, of: Having, then: str) -> bool:
-        return Key(of.attribute, of.value, then) in self._parts
+        return IndexKey(of.attribute, of.value, then) in self._parts
 
-    def _narrow(self, candidates: list[str], key: Key) -> Gathering:
+    def _narrow(self, candidates: list[str], key: IndexKey) -> Gathering:
         """Find out which candidates have an attribute: one by one when they are few, else by enumerating it."""
         unknown = [person for person in candidates if not self.memory.related(key.kind, person)]
         if len(unknown) <= FEW:
@@ -149,7 +150,7 @@ class ReferenceReader(PlannedPolicy):
         else:
             yield from self._enumerate(key)
 
-    def _enumerate(self, key: Key) -> Gathering:
+    def _enumerate(self, key: IndexKey) -> Gathering:
         """Everybody with an attribute; an index that also gives what is asked of them next is read first."""
         further, key = key, key.base
         if self.memory.has_key(key):
@@ -273,7 +274,7 @@ class ReferenceReader(PlannedPolicy):
             self.memory.learn(text)
         return found
 
-    def _read_index(self, found: list[Shown], key: Key) -> Generator[Action, str, list[Fact]]:
+    def _read_index(self, found: list[Shown], key: IndexKey) -> Generator[Action, str, list[Fact]]:
         """Read the index for a key if the page shows one; gives what the documents under it state."""
         value = self._wanted.get(key.then)
         # The part for the value that is asked for is as good as the whole, and the page may show it already.
@@ -285,7 +286,7 @@ class ReferenceReader(PlannedPolicy):
                 return stated
         return []
 
-    def _open(self, id: str, key: Key, value: str | None) -> Generator[Action, str, list[Fact]]:
+    def _open(self, id: str, key: IndexKey, value: str | None) -> Generator[Action, str, list[Fact]]:
         """Read an index; where it is one of indexes, also the part that is asked for, or all of them."""
         if id in self._read:
             return []
@@ -299,17 +300,17 @@ class ReferenceReader(PlannedPolicy):
 
     def _trust(self, found: list[Shown], relation: str, person: str, then: str = "") -> Generator[Action, str, bool]:
         """True when an index of the relation, or of all that is known about the person, settled it."""
-        if then and (stated := (yield from self._read_index(found, Key(relation, person, then)))):
+        if then and (stated := (yield from self._read_index(found, IndexKey(relation, person, then)))):
             self.memory.settle(relation, person, dict.fromkeys(fact.subject for fact in stated))
             return True
-        if relation not in ATTRIBUTES and (stated := (yield from self._read_index(found, Key(relation, person)))):
+        if relation not in ATTRIBUTES and (stated := (yield from self._read_index(found, IndexKey(relation, person)))):
             if path(relation) is None:
                 members = self.memory.related(relation, person)
             else:
                 members = [far_side(fact, relation) for fact in stated]
             self.memory.settle(relation, person, dict.fromkeys(members))
             return True
-        if (yield from self._read_index(found, Key("person", person))):
+        if (yield from self._read_index(found, IndexKey("person", person))):
             self.memory.settle_person(person)
             return self._is_known(relation, person)
         return False

@@ -8,7 +8,7 @@ a hobby 0.999, a city 0.966 (0.911 for "Residents of ..."), friends 0.997 (0.980
 
 from __future__ import annotations
 
-from kbgym.agents.reference.language import ATTRIBUTES, Key, index_text
+from kbgym.agents.reference.language import ATTRIBUTES, IndexKey, index_text
 
 # A document's words, not an index's: searching for "People whose job is smith" puts the indexes of other jobs above
 # the smiths (1.9 of them above the best smith in a fully indexed store); "job is smith" puts none there.
@@ -45,18 +45,18 @@ _LISTING_QUERIES = {
 }
 
 
-def query_for(key: Key) -> str:
+def query_for(key: IndexKey) -> str:
     """What to search for to find an index, or else its members."""
-    return _ATTRIBUTE_QUERIES.get(key.kind, index_text(Key(key.kind, "{}"))).format(key.value)
+    return _ATTRIBUTE_QUERIES.get(key.kind, index_text(IndexKey(key.kind, "{}"))).format(key.value)
 
 
 def queries_about(relation: str, person: str) -> list[str]:
     """What to search for to learn one relation of one person, the next when the one before brought nothing."""
-    plain = index_text(Key(relation, "{}"))
+    plain = index_text(IndexKey(relation, "{}"))
     wordings = dict.fromkeys([_PERSON_QUERIES.get(relation, plain)] + ([] if relation in ATTRIBUTES else [plain]))
     return [wording.format(person) for wording in wordings]
 
 
 def listing_query(relation: str, person: str) -> str:
     """The same for a store that lists, where one page must do."""
-    return _LISTING_QUERIES.get(relation, index_text(Key(relation, "{}"))).format(person)
+    return _LISTING_QUERIES.get(relation, index_text(IndexKey(relation, "{}"))).format(person)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from statistics import fmean
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, estimate, number, published, shown
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number, published, shown
+from kbgym.analysis.gradient import split
 from kbgym.analysis.results import LABELS, POOLED, Pair, Results, Seed
 from kbgym.analysis.stats import Interval, holm, mean_difference, non_inferior, ratio_of_means, sign_flip
 from kbgym.analysis.tables.arms import (
@@ -20,6 +21,7 @@ from kbgym.analysis.tables.arms import (
     f1_difference,
     flatten,
     headings,
+    main_arms,
     mean_cell,
     rho,
 )
@@ -39,99 +41,92 @@ STRATA: dict[str, Callable[[Row, int], bool]] = {
 def non_inferiority(results: Results) -> Table:
     """Whether an arm may be called no worse than flat, and by how sure a test."""
     lines: list[Line] = []
-    verdicts: dict[str, list[str]] = {}
+    fine_on: dict[str, list[str]] = {}
+    test = "two-sided sign-flip test of the F1 difference, Holm-adjusted over the columns"
+    rule = f"yes if the lower end of the F1 difference's 95% interval lies above -{MARGIN}"
     for arm in results.arms:
         if arm == "flat":
             continue
-        p_values = []
-        for group in columns(results):
-            both = flatten(results.pairs(arm, group))
-            p_values.append(sign_flip([a.f1 or 0.0 for a, _ in both], [b.f1 or 0.0 for _, b in both]))
-        adjusted = holm(p_values)
-        cells, tests = [], []
-        for group, p in zip(columns(results), adjusted, strict=True):
-            found = f1_difference(results.pairs(arm, group))
-            fine = non_inferior(found, MARGIN)
+        pairs = {group: results.pairs(arm, group) for group in columns(results)}
+        p_values = holm([sign_flip(*split(flatten(found), "f1")) for found in pairs.values()])
+        verdicts, tests = [], []
+        for (group, found), p in zip(pairs.items(), p_values, strict=True):
+            difference = f1_difference(found)
+            fine = non_inferior(difference, MARGIN)
             if fine:
-                verdicts.setdefault(arm, []).append(group)
+                fine_on.setdefault(arm, []).append(LABELS.get(group, group))
             files = tuple(results.sources(arm, group, "f1", "flat"))
-            cells.append(
-                Cell(
-                    f"noninferiority/{arm}/{group}/verdict",
-                    f"{'yes' if fine else 'no'} ({shown(found.low, 3)})",
-                    found.low,
-                    f"yes if the lower end of the F1 difference's 95% interval lies above -{MARGIN}",
-                    files,
-                )
-            )
-            formula = "two-sided sign-flip test of the F1 difference, Holm-adjusted over the columns"
-            tests.append(number(f"noninferiority/{arm}/{group}/p", p, formula, files))
-        lines += [Line(results.label(arm), tuple(cells)), Line("   p (Holm)", tuple(tests))]
-    sentence = (
-        " ".join(
-            f"{results.label(arm)} is shown to be non-inferior to flat on {', '.join(LABELS.get(g, g) for g in found)}."
-            for arm, found in verdicts.items()
-            if arm in results.trainings or arm == "hipporag"
-        )
-        or "No trained arm is shown to be non-inferior to flat on any group at this n."
-    )
+            text = f"{'yes' if fine else 'no'} ({shown(difference.low, 3)})"
+            verdicts.append(Cell(f"noninferiority/{arm}/{group}/verdict", text, difference.low, rule, files))
+            tests.append(number(f"noninferiority/{arm}/{group}/p", p, test, files))
+        lines += [Line(results.label(arm), verdicts), Line("   p (Holm)", tests)]
+    sentences = [
+        f"{results.label(arm)} is shown to be non-inferior to flat on {', '.join(fine_on[arm])}."
+        for arm in main_arms(results)
+        if arm in fine_on
+    ]
+    sentence = " ".join(sentences) or "No trained arm is shown to be non-inferior to flat on any group at this n."
     caption = f"{results.caption()} Margin {MARGIN} F1; in brackets the lower end of the interval."
-    return Table(
-        "noninferiority", "Non-inferior to the flat store?", headings(results), tuple(lines), caption, sentence, "store"
-    )
+    title = "Non-inferior to the flat store?"
+    return Table("noninferiority", title, headings(results), lines, caption, sentence, "store")
 
 
 def budget_split(results: Results) -> Table:
     """Each group by what the flat store did with the question."""
     lines: list[Line] = []
     said: dict[tuple[str, str], str] = {}
-    for arm in results.arms:
-        if arm not in results.trainings and arm != "hipporag":
-            continue
+    for arm in main_arms(results):
         for stratum in STRATA:
-            rows: dict[str, list[Cell | None]] = {"n": [], "F1 flat": [], "F1 arm": [], "rho": []}
-            for group in columns(results):
-                pairs, files = _stratum(results, arm, group, stratum)
-                id = f"budget/{arm}/{stratum.replace(' ', '-')}/{group}"
-                what = f"questions on which flat was {stratum}"
-                rows["n"].append(number(f"{id}/n", len(pairs), f"number of {what}", files, 0))
-                if not pairs:
-                    for name in ("F1 flat", "F1 arm", "rho"):
-                        rows[name].append(None)
-                    continue
-                flat, mine = fmean(b.f1 or 0.0 for _, b in pairs), fmean(a.f1 or 0.0 for a, _ in pairs)
-                rows["F1 flat"].append(number(f"{id}/f1_flat", flat, f"mean F1 of flat over {what}", files))
-                rows["F1 arm"].append(number(f"{id}/f1", mine, f"mean F1 of the arm over {what}", files))
-                ratio = ratio_of_means([a.actions for a, _ in pairs], [b.actions for _, b in pairs])
-                rows["rho"].append(estimate(f"{id}/rho", ratio, f"{RHO}{BOOTSTRAP}), over {what}", files, mark=1.0))
-                if group == POOLED:
-                    text = f"from {flat:.2f} to {mine:.2f} at rho {ratio.value:.2f} (n = {len(pairs)})"
-                    said[arm, stratum] = f"{text} where flat was {stratum}"
-            if (arm, stratum) in said:
+            found = {group: _stratum_cells(results, arm, group, stratum) for group in columns(results)}
+            flat, mine, ratio = (cell.value if cell else None for cell in found[POOLED][1:])
+            if ratio is not None:  # there are such questions
+                n = found[POOLED][0].text
+                said[arm, stratum] = (
+                    f"from {flat:.2f} to {mine:.2f} at rho {ratio:.2f} (n = {n}) where flat was {stratum}"
+                )
                 lines.append(Line(f"{results.label(arm)}, where flat was {stratum}"))
-                lines += [Line(f"   {name}", tuple(cells)) for name, cells in rows.items()]
-    if results.kind == "people":
+                rows = zip(("n", "F1 flat", "F1 arm", "rho"), zip(*found.values(), strict=True), strict=True)
+                lines += [Line(f"   {name}", cells) for name, cells in rows]
+    if results.kind == paper.KIND:
         lines.append(Line("paper: trained, where flat ran out of budget"))
         for place, name in enumerate(("F1 flat", "F1 arm")):
-            cells = [
-                published(f"budget/{group}/{name}", paper.OUT_OF_BUDGET[group][place] if group != POOLED else None, 2)
-                for group in columns(results)
-            ]
-            lines.append(Line(f"   {name}", tuple(cells), paper=True))
+            theirs = {group: values[place] for group, values in paper.OUT_OF_BUDGET.items()}
+            cells = [published(f"budget/{group}/{name}", theirs.get(group), 2) for group in columns(results)]
+            lines.append(Line(f"   {name}", cells, paper=True))
     first, second, *_ = STRATA
     sentence = " ".join(
         f"{results.label(arm)}: F1 goes {' and '.join(said[arm, s] for s in (first, second) if (arm, s) in said)}."
         for arm in results.trainings
     )
-    caption = f"{results.caption()} {paper.NOTE}"
     title = "Split by what the flat store did"
-    return Table("budget", title, headings(results), tuple(lines), caption, sentence, "measure")
+    caption = f"{results.caption()} {paper.NOTE}"
+    return Table("budget", title, headings(results), lines, caption, sentence, "measure")
 
 
-def _stratum(results: Results, arm: str, group: str, stratum: str) -> tuple[list[Pair], list[Source]]:
+def _stratum_cells(
+    results: Results, arm: str, group: str, stratum: str
+) -> tuple[Cell, Cell | None, Cell | None, Cell | None]:
+    """How many questions there are, F1 on flat and on the arm, rho."""
+    pairs, files = _stratum(results, arm, group, stratum)
+    id = f"budget/{arm}/{stratum.replace(' ', '-')}/{group}"
+    what = f"questions on which flat was {stratum}"
+    n = number(f"{id}/n", len(pairs), f"number of {what}", files, 0)
+    if not pairs:
+        return n, None, None, None
+    mine, flat = (fmean(scores) for scores in split(pairs, "f1"))
+    ratio = ratio_of_means(*split(pairs, "actions"))
+    return (
+        n,
+        number(f"{id}/f1_flat", flat, f"mean F1 of flat over {what}", files),
+        number(f"{id}/f1", mine, f"mean F1 of the arm over {what}", files),
+        estimate(f"{id}/rho", ratio, f"{RHO}{BOOTSTRAP}), over {what}", files, mark=1.0),
+    )
+
+
+def _stratum(results: Results, arm: str, group: str, stratum: str) -> tuple[list[Pair], list[CellSource]]:
     """The pairs of a stratum, and which rows of which files they are."""
     found: list[Pair] = []
-    files: list[Source] = []
+    files: list[CellSource] = []
     budget = results.settings.forward_budget
     for seed in results.seeds:
         for name in results.groups if group == POOLED else (group,):
@@ -141,74 +136,57 @@ def _stratum(results: Results, arm: str, group: str, stratum: str) -> tuple[list
             found += inside
             if ids:
                 sources = results.sources(arm, name, "f1, actions, outcome", "flat", [seed])
-                files += [Source(one.file, one.field, ids) for one in sources]
+                files += [CellSource(one.file, one.field, ids) for one in sources]
     return found, files
 
 
 def per_point(results: Results) -> Table:
     """Gains over flat, pooled over the groups, by point of coverage."""
     lines: list[Line] = []
-    gains: dict[str, tuple[float, float]] = {}
+    gains: dict[str, list[float]] = {}
     for arm in results.arms:
         share = fmean(seed.arms[arm]["coverage"]["direct"] for seed in results.seeds)
-        files = store_sources(results, arm)
+        what = "share of originals an index links to, mean over seeds"
         cells: list[Cell | None] = [
-            number(
-                f"coverage/{arm}/direct", share, "share of originals an index links to, mean over seeds", files, 3, True
-            ),
+            number(f"coverage/{arm}/direct", share, what, store_sources(results, arm), 3, True),
             mean_cell(results, f"coverage/{arm}/actions", arm, POOLED, "actions", 2),
             mean_cell(results, f"coverage/{arm}/f1", arm, POOLED, "f1"),
         ]
-        both = flatten(results.pairs(arm, POOLED))
         if share and arm != "flat":
             points = share * 100
-            saved = mean_difference([b.actions for _, b in both], [a.actions for a, _ in both])
-            gained = f1_difference(results.pairs(arm, POOLED))
-            gains[arm] = (saved.value / points, gained.value / points)
-            for name, found, field in (("actions", saved, "actions"), ("f1", gained, "f1")):
-                each = Interval(found.value / points, found.low / points, found.high / points)
-                what = "saved" if name == "actions" else "gained"
-                formula = f"mean {name} {what} against flat over {points:.2f} points of coverage; {BOOTSTRAP})"
+            pairs = results.pairs(arm, POOLED)
+            mine, flat = split(flatten(pairs), "actions")
+            found = {"actions saved": mean_difference(flat, mine), "f1 gained": f1_difference(pairs)}
+            gains[arm] = [one.value / points for one in found.values()]
+            for name, one in found.items():
+                field = name.split()[0]
+                each = Interval(one.value / points, one.low / points, one.high / points)
+                formula = f"mean {name} against flat over {points:.2f} points of coverage; {BOOTSTRAP})"
                 sources = results.sources(arm, POOLED, field, "flat")
-                cells.append(estimate(f"coverage/{arm}/{name}_a_point", each, formula, sources, 4, mark=0.0))
+                cells.append(estimate(f"coverage/{arm}/{field}_a_point", each, formula, sources, 4, mark=0.0))
         else:
             cells += [None, None]
-        lines.append(Line(results.label(arm), tuple(cells)))
-    if results.kind != "phantomwiki":
-        for arm, (share, actions, f1) in paper.PER_POINT.items():
-            lines.append(
-                Line(
-                    f"paper: {paper.NAMES[arm]}",
-                    (
-                        published(f"coverage/{arm}/direct", share, 3, True),
-                        published(f"coverage/{arm}/actions", paper.ACTIONS.get(arm, {}).get(POOLED), 2),
-                        published(f"coverage/{arm}/f1", paper.F1[arm].get(POOLED)),
-                        published(f"coverage/{arm}/actions_a_point", actions, 4),
-                        published(f"coverage/{arm}/f1_a_point", f1, 4),
-                    ),
-                    paper=True,
-                )
-            )
-    sentence = ""
-    if "hipporag" in gains and gains["hipporag"][0] > 0:
-        base = gains["hipporag"]
-        sentence = " ".join(
-            f"{results.label(arm)} saves {gains[arm][0]:.3f} actions and gains {gains[arm][1]:+.4f} F1 a point of "
-            f"coverage, {gains[arm][0] / base[0]:.1f} times B3's actions."
-            for arm in results.trainings
-            if arm in gains
-        )
+        lines.append(Line(results.label(arm), cells))
+    for arm, (share, actions, f1) in paper.PER_POINT.items() if results.kind != paper.OTHER else ():
+        cells = [
+            published(f"coverage/{arm}/direct", share, 3, True),
+            published(f"coverage/{arm}/actions", paper.ACTIONS.get(arm, {}).get(POOLED), 2),
+            published(f"coverage/{arm}/f1", paper.F1[arm].get(POOLED)),
+            published(f"coverage/{arm}/actions_a_point", actions, 4),
+            published(f"coverage/{arm}/f1_a_point", f1, 4),
+        ]
+        lines.append(Line(f"paper: {paper.NAMES[arm]}", cells, paper=True))
+    base = gains.get("hipporag", [0.0])[0]
+    sentences = [
+        f"{results.label(arm)} saves {gains[arm][0]:.3f} actions and gains {gains[arm][1]:+.4f} F1 a point of "
+        f"coverage, {gains[arm][0] / base:.1f} times B3's actions."
+        for arm in results.trainings
+        if base > 0 and arm in gains
+    ]
+    sentence = " ".join(sentences) or "No arm to compare with."
     heads = ("coverage", "actions", "F1", "actions saved a point", "F1 gained a point")
     caption = f"{results.caption()} Pooled over all groups."
-    return Table(
-        "coverage",
-        "What a point of coverage buys",
-        heads,
-        tuple(lines),
-        caption,
-        sentence or "No arm to compare with.",
-        "store",
-    )
+    return Table("coverage", "What a point of coverage buys", heads, lines, caption, sentence, "store")
 
 
 def against_b3(results: Results) -> Table | None:
@@ -228,7 +206,7 @@ def against_b3(results: Results) -> Table | None:
         )
     heads = ("F1 minus B3's", "actions over B3's", "characters over B3's", "links over B3's")
     caption = f"{results.caption()} Pooled over all groups."
-    return Table("against-b3", "Trained stores against B3", heads, tuple(lines), caption, " ".join(said), "seeds")
+    return Table("against-b3", "Trained stores against B3", heads, lines, caption, " ".join(said), "seeds")
 
 
 def _against(results: Results, arm: str, seed: Seed | None) -> tuple[Cell, Cell, Cell, Cell]:
@@ -238,11 +216,15 @@ def _against(results: Results, arm: str, seed: Seed | None) -> tuple[Cell, Cell,
     chosen = results.seeds if seed is None else (seed,)
     links = fmean(one.arms[arm]["links"] / one.arms["hipporag"]["links"] for one in chosen)
     formula = f"mean on the arm over mean on B3, same questions; {BOOTSTRAP})"
-    files = {name: results.sources(arm, POOLED, name, "hipporag", seeds) for name in ("actions", "characters")}
+    actions, characters = (
+        estimate(f"{id}/{field}", rho(pairs, field), formula, sources, mark=1.0)
+        for field in ("actions", "characters")
+        for sources in [results.sources(arm, POOLED, field, "hipporag", seeds)]
+    )
     stores = [*store_sources(results, arm), *store_sources(results, "hipporag")]
     return (
-        difference_cell(results, "against-b3", arm, POOLED, "hipporag", seeds),
-        estimate(f"{id}/actions", rho(pairs), formula, files["actions"], mark=1.0),
-        estimate(f"{id}/characters", rho(pairs, lambda row: row.characters), formula, files["characters"], mark=1.0),
+        difference_cell(results, "against-b3", arm, POOLED, seeds, "hipporag"),
+        actions,
+        characters,
         number(f"{id}/links", links, "links of the arm over links of B3, mean over seeds", stores, 4),
     )

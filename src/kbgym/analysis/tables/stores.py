@@ -11,7 +11,7 @@ from typing import Any
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.audit import SHAPES, Quality, quality
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import POOLED, Results, Trained
 from kbgym.analysis.tables.arms import flatten, mean_cell
 from kbgym.worlds.truth import GROUPS
@@ -26,6 +26,9 @@ READINGS = {
     "confirmed": "share of originals under a link that the world's facts confirm",
     "questions": "share of the world's questions whose whole support one index reaches",
 }
+LAST = "the store at the end of the trace"
+SIZES = ("documents", "authored", "links")
+ARM_HEADS = (*SIZES, "coverage", "build tokens", "training actions", "F1", "EM", "actions", "characters")
 ENDS = ("index to source", "index to index", "source to index", "source to source")
 
 
@@ -33,49 +36,49 @@ def over_seeds(results: Results, arm: str, value: Callable[[Trained], float]) ->
     return fmean(value(seed.trained[arm]) for seed in results.seeds)
 
 
-def traces(results: Results, arm: str, what: str) -> list[Source]:
-    return [Source(seed.trained[arm].trace, what) for seed in results.seeds]
+def traces(results: Results, arm: str, what: str) -> list[CellSource]:
+    return [CellSource(seed.trained[arm].trace, what) for seed in results.seeds]
 
 
-def store_sources(results: Results, arm: str) -> list[Source]:
+def store_sources(results: Results, arm: str) -> list[CellSource]:
     """Where what is known of an arm's stores stands."""
     if arm in results.trainings:
-        return traces(results, arm, "the store at the end of the trace")
+        return traces(results, arm, LAST)
     files = (seed.folder / "arms" / f"{arm}.json" for seed in results.seeds)
-    return [Source(str(file.relative_to(results.root)), "documents, authored, links, coverage") for file in files]
+    return [CellSource(str(file.relative_to(results.root)), "documents, authored, links, coverage") for file in files]
 
 
 def arms(results: Results) -> Table:
     lines: list[Line] = []
     for arm in results.arms:
         about: list[dict[str, Any]] = [seed.arms[arm] for seed in results.seeds]
+        spent = [_actions_spent(seed.trained.get(arm)) for seed in results.seeds]
+        measures: list[tuple[str, list[float], str, int, bool]] = [
+            *((name, [one[name] for one in about], f"{name} of the store", 0, False) for name in SIZES),
+            ("coverage", [one["coverage"]["direct"] for one in about], READINGS["direct"], 3, True),
+            ("tokens", [one.get("tokens", 0) for one in about], "model tokens spent on building", 0, False),
+            ("actions_spent", spent, "actions of all training passes", 0, False),
+        ]
         files = store_sources(results, arm)
-        cells: list[Cell | None] = []
-        for name in ("documents", "authored", "links"):
-            mean = fmean(float(one[name]) for one in about)
-            cells.append(number(f"arms/{arm}/{name}", mean, f"{name} of the store, mean over seeds", files, 0))
-        share = fmean(one["coverage"]["direct"] for one in about)
-        cells.append(number(f"arms/{arm}/coverage", share, f"{READINGS['direct']}, mean over seeds", files, 3, True))
-        tokens = fmean(float(one.get("tokens", 0)) for one in about)
-        cells.append(number(f"arms/{arm}/tokens", tokens, "model tokens spent on building, mean over seeds", files, 0))
-        spent = fmean(_actions_spent(seed.trained.get(arm)) for seed in results.seeds)
-        what = "actions of all training passes, mean over seeds"
-        cells.append(number(f"arms/{arm}/actions_spent", spent, what, files, 0))
+        cells = [
+            number(f"arms/{arm}/{name}", fmean(values), f"{what}, mean over seeds", files, digits, percent)
+            for name, values, what, digits, percent in measures
+        ]
         for field, digits in (("f1", 3), ("em", 3), ("actions", 2), ("characters", 0)):
             cells.append(mean_cell(results, f"arms/{arm}/{field}", arm, POOLED, field, digits))
-        lines.append(Line(results.label(arm), tuple(cells)))
-    for arm, links in paper.LINKS.items() if results.kind == "people" else ():
-        row: list[Cell | None] = [None, None, published(f"arms/{arm}/links", links, 0)]
-        row += [published(f"arms/{arm}/coverage", paper.PER_POINT[arm][0], 3, True)]
-        row += [published(f"arms/{arm}/tokens", paper.TOKENS.get(arm, 0), 0), None]
-        row += [published(f"arms/{arm}/f1", paper.F1[arm][POOLED]), None]
-        row += [published(f"arms/{arm}/actions", paper.ACTIONS[arm][POOLED], 2), None]
-        lines.append(Line(f"paper: {paper.NAMES[arm]}", tuple(row), paper=True))
-    size = ("documents", "authored", "links", "coverage", "build tokens", "training actions")
-    heads = (*size, "F1", "EM", "actions", "characters")
+        lines.append(Line(results.label(arm), cells))
+    for arm, links in paper.LINKS.items() if results.kind == paper.KIND else ():
+        theirs: dict[str, Cell | None] = {
+            "links": published(f"arms/{arm}/links", links, 0),
+            "coverage": published(f"arms/{arm}/coverage", paper.PER_POINT[arm][0], 3, True),
+            "build tokens": published(f"arms/{arm}/tokens", paper.TOKENS.get(arm, 0), 0),
+            "F1": published(f"arms/{arm}/f1", paper.F1[arm][POOLED]),
+            "actions": published(f"arms/{arm}/actions", paper.ACTIONS[arm][POOLED], 2),
+        }
+        lines.append(Line(f"paper: {paper.NAMES[arm]}", [theirs.get(head) for head in ARM_HEADS], paper=True))
     note = f" {READS_INDEXES}" if {"graphrag", "raptor"} & set(results.arms) else ""
     caption = f"{results.caption()} Pooled over all groups.{note}"
-    return Table("arms", "The arms: size, cost, result", heads, tuple(lines), caption, _best(results), "store")
+    return Table("arms", "The arms: size, cost, result", ARM_HEADS, lines, caption, _best(results), "store")
 
 
 def _actions_spent(trained: Trained | None) -> float:
@@ -102,22 +105,22 @@ def readings(results: Results) -> Table:
     lines: list[Line] = []
     said = []
     for arm in results.arms:
-        cells: list[Cell | None] = []
+        cells = []
         for name, formula in READINGS.items():
             found = [seed.arms[arm]["coverage"].get(name) for seed in results.seeds]
             value = fmean(float(one) for one in found) if all(one is not None for one in found) else None
             what = f"{formula}, mean over seeds"
             cells.append(number(f"readings/{arm}/{name}", value, what, store_sources(results, arm), 3, True))
-        lines.append(Line(results.label(arm), tuple(cells)))
+        lines.append(Line(results.label(arm), cells))
         if arm in results.trainings:
-            shares = [cell.text for cell in cells if cell is not None]
-            said.append(f"{results.label(arm)} covers {shares[0]} of the originals directly, {shares[1]} in two hops.")
-    for arm, values in paper.READINGS.items() if results.kind == "people" else ():
+            direct, two_hops, *_ = (cell.text for cell in cells)
+            said.append(f"{results.label(arm)} covers {direct} of the originals directly, {two_hops} in two hops.")
+    for arm, values in paper.READINGS.items() if results.kind == paper.KIND else ():
         row = [published(f"readings/{arm}/{n}", value, 3, True) for n, value in zip(READINGS, values, strict=True)]
-        lines.append(Line(f"paper: {paper.NAMES[arm]}", tuple(row), paper=True))
+        lines.append(Line(f"paper: {paper.NAMES[arm]}", row, paper=True))
     heads = ("direct", "two hops", "confirmed links", "questions in one read")
     caption = results.caption(n=False)
-    return Table("readings", "Coverage in four readings", heads, tuple(lines), caption, " ".join(said), "store")
+    return Table("readings", "Coverage in four readings", heads, lines, caption, " ".join(said), "store")
 
 
 def index_quality(results: Results, arm: str) -> Table | None:
@@ -130,36 +133,41 @@ def index_quality(results: Results, arm: str) -> Table | None:
     lines: list[Line] = []
     for group in (*GROUPS, "all"):
         found = quality(group, [index for index in scored if group in (index.group, "all")])
-        id = f"index-quality/{arm}/{group.replace(' ', '-')}"
-        cells: list[Cell | None] = [None] * 4
-        if found is not None:
-            cells = [
-                number(f"{id}/n", found.n / len(audits), "indexes of this kind of key, mean over seeds", files, 1),
-                number(f"{id}/degree", found.degree, "mean links an index", files, 1),
-                number(f"{id}/precision", found.precision, "right links over links, pooled", files, 3, True),
-                number(f"{id}/recall", found.recall, "members led to over members, pooled", files, 3, True),
-            ]
-        theirs = paper.QUALITY.get(group) if results.kind == "people" else None
+        theirs = paper.QUALITY.get(group) if results.kind == paper.KIND else None
         if found is None and theirs is None:
             continue  # a kind of key that only another kind of world has
-        if theirs is not None:
-            n, degree, precision, recall = theirs
-            cells += [
-                published(f"index-quality/{group}/n", n, 0),
-                published(f"index-quality/{group}/degree", degree, 1),
-                published(f"index-quality/{group}/precision", precision, 2, True),
-                published(f"index-quality/{group}/recall", recall, 2, True),
+        cells: list[Cell | None] = [None] * len(QUALITIES)
+        if found is not None:
+            id = f"index-quality/{arm}/{group.replace(' ', '-')}"
+            values = (found.n / len(audits), found.degree, found.precision, found.recall)
+            cells = [
+                number(f"{id}/{name}", value, formula, files, 3 if percent else 1, percent)
+                for (name, formula, _, percent), value in zip(QUALITIES, values, strict=True)
             ]
-        lines.append(Line(group, tuple(cells)))
+        if theirs is not None:
+            cells += [
+                published(f"index-quality/{group}/{name}", value, digits, percent)
+                for (name, _, digits, percent), value in zip(QUALITIES, theirs, strict=True)
+            ]
+        lines.append(Line(group, cells))
     heads: tuple[str, ...] = ("n", "links", "precision", "recall")
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         heads += tuple(f"paper: {head}" for head in heads)
     unscored = sum(audit.count("other") for audit in audits) / len(audits)
-    beside = " (the paper: 94% and 91%)" if results.kind == "people" else ""
+    beside = " (the paper: 94% and 91%)" if results.kind == paper.KIND else ""
     sentence = _quality_sentence(quality("all", scored), len(audits), unscored, beside)
     caption = f"{results.caption(n=False)} {paper.NOTE if beside else ''}".strip()
     title = f"Index quality by kind of key: {results.label(arm)}"
-    return Table(f"index-quality-{arm}", title, heads, tuple(lines), caption, sentence, "key")
+    return Table(f"index-quality-{arm}", title, heads, lines, caption, sentence, "key")
+
+
+# name, formula, digits of the paper's figure, whether it is a share
+QUALITIES = (
+    ("n", "indexes of this kind of key, mean over seeds", 0, False),
+    ("degree", "mean links an index", 1, False),
+    ("precision", "right links over links, pooled", 2, True),
+    ("recall", "members led to over members, pooled", 2, True),
+)
 
 
 def _quality_sentence(total: Quality | None, seeds: int, unscored: float, beside: str) -> str:
@@ -174,53 +182,44 @@ def _quality_sentence(total: Quality | None, seeds: int, unscored: float, beside
     return sentence
 
 
-def _of_shape(shape: Any) -> Callable[[Trained], float]:
-    return lambda trained: trained.health.audit.count(shape)
-
-
-def _joining(ends: str) -> Callable[[Trained], float]:
-    return lambda trained: trained.health.links[ends]
-
-
-def _degrees(name: str) -> Callable[[Trained], float]:
-    return lambda trained: float(getattr(trained.trajectory.degrees, name))
-
-
 MEASURES: list[tuple[str, Callable[[Trained], float], str]] = [
     ("authored", lambda t: t.health.ledger.authored, "authored documents alive"),
-    *((shape, _of_shape(shape), f"authored documents that are {shape}") for shape in SHAPES),
+    *(
+        (shape, lambda t, shape=shape: t.health.audit.count(shape), f"authored documents that are {shape}")
+        for shape in SHAPES
+    ),
     ("links", lambda t: t.health.ledger.links, "links"),
-    *((ends, _joining(ends), f"links {ends}") for ends in ENDS),
+    *((ends, lambda t, ends=ends: t.health.links[ends], f"links {ends}") for ends in ENDS),
     ("wrong links", lambda t: len(t.health.suspects), "links the world's facts call wrong, or that look wrong"),
     ("incomplete indexes", lambda t: len(t.health.incomplete), "indexes missing a member"),
     ("duplicates", lambda t: t.health.duplicates, "documents that repeat another's text or key"),
     ("lost originals", lambda t: t.health.ledger.lost_origins, "originals no document carries"),
     ("orphans", lambda t: t.health.ledger.orphans, "authored documents without any link"),
     ("merges", lambda t: t.health.ledger.merged, "merges by the duplicate guard"),
-    ("median out-degree", _degrees("median"), "median links of an authored document"),
-    ("mean out-degree", _degrees("mean"), "mean links of an authored document"),
-    ("largest out-degree", _degrees("largest"), "most links of an authored document"),
+    ("median out-degree", lambda t: t.trajectory.degrees.median, "median links of an authored document"),
+    ("mean out-degree", lambda t: t.trajectory.degrees.mean, "mean links of an authored document"),
+    ("largest out-degree", lambda t: t.trajectory.degrees.largest, "most links of an authored document"),
 ]
 
 
 def store_audit(results: Results) -> Table:
     """What the authored documents are, what the links join, what is broken; one column a training."""
-    lines, said = [], []
+    lines: list[Line] = []
+    means: dict[tuple[str, str], float] = {}
     for name, value, formula in MEASURES:
+        key = name.replace(" ", "-")
         cells: list[Cell | None] = []
         for arm in results.trainings:
-            mean = over_seeds(results, arm, value)
-            files = traces(results, arm, "the store at the end of the trace")
-            id = f"audit/{arm}/{name.replace(' ', '-')}"
-            cells.append(number(id, mean, f"{formula}, mean over seeds", files, 1))
-        theirs = paper.AUDIT.get(name) if results.kind == "people" else None
-        lines.append(Line(name, (*cells, published(f"audit/{name.replace(' ', '-')}", theirs, 1))))
-    for arm in results.trainings:
-        authored = over_seeds(results, arm, lambda t: t.health.ledger.authored)
-        stubs = over_seeds(results, arm, _of_shape("stub"))
-        lost = over_seeds(results, arm, lambda t: t.health.ledger.lost_origins)
-        documents = f"{results.label(arm)}: {authored:,.0f} authored documents a seed"
-        said.append(f"{documents}, {stubs:.1f} of them stubs, and {lost:.1f} originals lost.")
+            means[arm, name] = over_seeds(results, arm, value)
+            files = traces(results, arm, LAST)
+            cells.append(number(f"audit/{arm}/{key}", means[arm, name], f"{formula}, mean over seeds", files, 1))
+        theirs = paper.AUDIT.get(name) if results.kind == paper.KIND else None
+        lines.append(Line(name, [*cells, published(f"audit/{key}", theirs, 1)]))
+    sentence = " ".join(
+        f"{results.label(arm)}: {means[arm, 'authored']:,.0f} authored documents a seed, {means[arm, 'stub']:.1f} of "
+        f"them stubs, and {means[arm, 'lost originals']:.1f} originals lost."
+        for arm in results.trainings
+    )
     heads = (*(results.label(arm) for arm in results.trainings), "paper")
     caption = f"{results.caption(n=False)} Means over seeds. {paper.NOTE}"
-    return Table("audit", "What the store holds", heads, tuple(lines), caption, " ".join(said), "measure")
+    return Table("audit", "What the store holds", heads, lines, caption, sentence, "measure")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, Line, Source, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LABELS, POOLED, Results, Trained, tokens_of
 from kbgym.analysis.retention import forward_passes
 from kbgym.analysis.stats import break_even
@@ -16,79 +17,67 @@ from kbgym.analysis.trajectory import EDITS, Epoch
 from kbgym.protocol.exam import Row
 
 
-class _EpochLines:
-    """Lines with a column an epoch and the paper's columns behind them."""
-
-    def __init__(self, results: Results, arm: str) -> None:
-        self.results = results
-        self.arm = arm
-        trained = [seed.trained[arm] for seed in results.seeds]
-        self.epochs = sorted({epoch.epoch for one in trained for epoch in one.trajectory.epochs})
-        self.all = [epoch for one in trained for epoch in one.trajectory.epochs]
-        self.lines: list[Line] = []
-
-    def mean(self, value: Callable[[Epoch], float]) -> list[float]:
-        return [fmean(value(one) for one in self.all if one.epoch == epoch) for epoch in self.epochs]
-
-    def add(
-        self,
-        name: str,
-        values: Sequence[float],
-        formula: str,
-        theirs: Sequence[float | None] = (),
-        digits: int = 1,
-        percent: bool = False,
-    ) -> None:
-        key = name.replace(" ", "-")
-        files = traces(self.results, self.arm, "events of backward passes")
-        cells: list[Cell | None] = [
-            number(f"edits/{self.arm}/{key}/epoch{epoch}", value, f"{formula}, mean over seeds", files, digits, percent)
-            for epoch, value in zip(self.epochs, values, strict=True)
-        ]
-        known = [*(theirs if self.results.kind == "people" else ()), *([None] * len(self.epochs))]
-        for epoch, figure in zip(self.epochs, known, strict=False):
-            cells.append(published(f"edits/{key}/epoch{epoch}", figure, digits, percent))
-        self.lines.append(Line(name, tuple(cells)))
-
-
 def edits(results: Results, arm: str) -> Table:
     """What the backward passes did, epoch by epoch, means over seeds."""
-    table = _EpochLines(results, arm)
-    epochs = table.epochs
-    growth = [fmean(_growth(seed.trained[arm], epoch) for seed in results.seeds) for epoch in epochs]
-    share = [fmean(_coverage(seed.trained[arm], epoch) for seed in results.seeds) for epoch in epochs]
-    edits_a_pass = table.mean(lambda one: one.edits_a_pass)
-    table.add("edits a pass", edits_a_pass, "successful edits over backward passes", paper.EDITS_A_PASS, 2)
-    spent = table.mean(lambda one: one.actions / one.passes)
-    table.add("actions a pass", spent, "actions over backward passes", paper.ACTIONS_A_PASS, 2)
-    table.add("documents added a pass", growth, "net documents added over passes", paper.GROWTH, 2)
-    table.add("coverage at the end", share, "direct coverage at the epoch's end", paper.COVERAGE, 3, True)
-    for name in EDITS:
-        table.add(f"{name} calls", table.mean(_counted(name)), f"successful {name} actions")
+    trained = [seed.trained[arm] for seed in results.seeds]
+    found = [epoch for one in trained for epoch in one.trajectory.epochs]
+    epochs = sorted({one.epoch for one in found})
+
+    def mean(value: Callable[[Epoch], float]) -> list[float]:
+        return [fmean(value(one) for one in found if one.epoch == epoch) for epoch in epochs]
+
+    growth = [fmean(_growth(one, epoch) for one in trained) for epoch in epochs]
+    share = [fmean(_coverage(one, epoch) for one in trained) for epoch in epochs]
+    edits_a_pass = mean(lambda one: one.edits_a_pass)
+    spent = mean(lambda one: one.actions / one.passes)
     judged = "additions and edits the duplicate guard had to judge"
-    table.add("candidates judged", table.mean(lambda one: one.judged), judged)
-    table.add("errors", table.mean(lambda one: one.errors), "actions answered with an error")
+    # name, values by epoch, formula, the paper's by epoch, digits, whether it is a share
+    rows: list[tuple[str, list[float], str, Sequence[float], int, bool]] = [
+        ("edits a pass", edits_a_pass, "successful edits over backward passes", paper.EDITS_A_PASS, 2, False),
+        ("actions a pass", spent, "actions over backward passes", paper.ACTIONS_A_PASS, 2, False),
+        ("documents added a pass", growth, "net documents added over passes", paper.GROWTH, 2, False),
+        ("coverage at the end", share, "direct coverage at the epoch's end", paper.COVERAGE, 3, True),
+        *((f"{n} calls", mean(partial(_calls, n)), f"successful {n} actions", (), 1, False) for n in EDITS),
+        ("candidates judged", mean(lambda one: one.judged), judged, (), 1, False),
+        ("errors", mean(lambda one: one.errors), "actions answered with an error", (), 1, False),
+    ]
+    lines = []
+    files = traces(results, arm, "events of backward passes")
+    for name, values, formula, theirs, digits, percent in rows:
+        key = name.replace(" ", "-")
+        cells: list[Cell | None] = [
+            number(f"edits/{arm}/{key}/epoch{epoch}", value, f"{formula}, mean over seeds", files, digits, percent)
+            for epoch, value in zip(epochs, values, strict=True)
+        ]
+        known = [*(theirs if results.kind == paper.KIND else ()), *([None] * len(epochs))]
+        for epoch, figure in zip(epochs, known, strict=False):
+            cells.append(published(f"edits/{key}/epoch{epoch}", figure, digits, percent))
+        lines.append(Line(name, cells))
     sentence = f"The curator makes {edits_a_pass[0]:.1f} edits a pass in epoch {epochs[0]}"
     if len(epochs) > 1:
         sentence += f" and {edits_a_pass[-1]:.1f} in epoch {epochs[-1]}; coverage goes from {share[0]:.1%}"
         sentence += f" to {share[-1]:.1%}"
     first, second = _halves(results, arm)
     sentence += f". Forward F1 is {first:.2f} over the first half of epoch 1 and {second:.2f} over the second"
-    if results.kind == "people":
+    if results.kind == paper.KIND:
         sentence += f" (the paper: {paper.FORWARD_HALVES[0]:.2f} and {paper.FORWARD_HALVES[1]:.2f})"
     totals = ", ".join(f"{count} {name}" for name, count in paper.EDITS.items())
     caption = f"{results.caption(n=False)} Means over seeds. {paper.NOTE} The paper's totals of calls: {totals}."
     heads = (*(f"epoch {epoch}" for epoch in epochs), *(f"paper: epoch {epoch}" for epoch in epochs))
     title = f"E1, what training did: {results.label(arm)}"
-    return Table(f"edits-{arm}", title, heads, tuple(table.lines), caption, f"{sentence}.", "measure")
+    return Table(f"edits-{arm}", title, heads, lines, caption, f"{sentence}.", "measure")
 
 
-def _counted(name: str) -> Callable[[Epoch], float]:
-    return lambda epoch: epoch.edits[name]
+def _calls(name: str, epoch: Epoch) -> float:
+    return epoch.edits[name]
+
+
+def _spent(unit: str, trained: Trained) -> float:
+    return float(getattr(trained.spent[max(trained.spent)], unit))
 
 
 def _coverage(trained: Trained, epoch: int) -> float:
-    return trained.coverage_at(epoch * trained.run.settings.questions)
+    return trained.coverage_at(epoch * trained.settings.questions)
 
 
 def _growth(trained: Trained, epoch: int) -> float:
@@ -115,7 +104,7 @@ def breaking_even(results: Results) -> Table:
     groups = (*results.groups, POOLED)
     for arm in results.trainings:
         for unit in _units(results):
-            training = over_seeds(results, arm, _spent(unit))
+            training = over_seeds(results, arm, partial(_spent, unit))
             what = f"{unit} of all training passes, mean over seeds"
             files = traces(results, arm, "act events")
             cells: list[Cell | None] = [number(f"break-even/{arm}/{unit}/training", training, what, files, 0)]
@@ -126,17 +115,17 @@ def breaking_even(results: Results) -> Table:
                     after = f"after {cell.text} questions" if cell.value is not None else "never, on questions"
                     paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
                     said.append(f"{paid} of the {LABELS[group]} group.")
-            lines.append(Line(f"{results.label(arm)}, {unit}", tuple(cells)))
-    if results.kind == "people":
+            lines.append(Line(f"{results.label(arm)}, {unit}", cells))
+    if results.kind == paper.KIND:
         theirs: list[Cell | None] = [
             published("break-even/tokens/training", paper.BREAK_EVEN["training"], 0),
             published("break-even/tokens/trained", paper.BREAK_EVEN["questions"], 0),
         ]
-        lines.append(Line("paper: trained, tokens", (*theirs, *([None] * (len(groups) - 1))), paper=True))
+        lines.append(Line("paper: trained, tokens", [*theirs, *([None] * (len(groups) - 1))], paper=True))
     heads = ("training spent", *(LABELS.get(group, group) for group in groups))
     caption = results.caption() + (" No tokens: no language model ran." if results.reference else "")
     title = "Break-even: questions until training is paid for"
-    return Table("break-even", title, heads, tuple(lines), caption, " ".join(said), "store and unit")
+    return Table("break-even", title, heads, lines, caption, " ".join(said), "store and unit")
 
 
 def _break_even(results: Results, arm: str, unit: str, group: str, training: float) -> Cell:
@@ -159,30 +148,26 @@ def _cost(row: Row, unit: str) -> float:
     return float(tokens_of(row) if unit == "tokens" else getattr(row, unit))
 
 
-def _spent(unit: str) -> Callable[[Trained], float]:
-    return lambda trained: float(getattr(trained.spent[max(trained.spent)], unit))
-
-
 def timing(results: Results) -> Table | None:
     """Clocks of the machine it ran on; the only table that differs from run to run."""
     if not all(seed.seconds for seed in results.seeds):
         return None
     lines = []
     for arm in results.arms:
-        cells: list[Cell | None] = []
+        cells = []
         for what in ("build", "train", "exam"):
             of_seed = [
                 sum(took for name, took in seed.seconds.items() if name.split()[:2] == [what, arm])
                 for seed in results.seeds
             ]
             files = [
-                Source(str((seed.folder / "timing.jsonl").relative_to(results.root)), f"{what} {arm}")
+                CellSource(str((seed.folder / "timing.jsonl").relative_to(results.root)), f"{what} {arm}")
                 for seed in results.seeds
             ]
             value = fmean(of_seed) if any(of_seed) else None
             cells.append(number(f"timing/{arm}/{what}", value, f"seconds of {what}, mean over seeds", files, 2))
-        lines.append(Line(results.label(arm), tuple(cells)))
+        lines.append(Line(results.label(arm), cells))
     total = fmean(sum(seed.seconds.values()) for seed in results.seeds)
     sentence = f"One seed took {total:.0f} s on the machine it ran on, the embedding of its documents included."
     heads = ("building, s", "training, s", "exams, s")
-    return Table("timing", "Time spent", heads, tuple(lines), results.caption(), sentence, "store")
+    return Table("timing", "Time spent", heads, lines, results.caption(), sentence, "store")

@@ -6,7 +6,7 @@ the head, the trace holds everything; each can be checked against the other. SQL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import msgspec
 from kbgym.canonical import decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Store
-from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported
+from kbgym.trace.events import SCHEMA, Event, Genesis
 from kbgym.trace.folder import RECORDS, imported, returning
 from kbgym.trace.journal import Journal
 from kbgym.trace.log import START, Reading
@@ -26,7 +26,7 @@ from kbgym.trace.postgres.tables import CREATE, HEAD, VERSION, Head, head_of, lo
 from kbgym.trace.postgres.url import parse
 from kbgym.trace.postgres.writer import PostgresWriter
 from kbgym.trace.replay import Watcher, replay
-from kbgym.worlds.world import Document, Source
+from kbgym.worlds.world import Document
 
 
 class PostgresStore:
@@ -49,7 +49,7 @@ class PostgresStore:
 
     @property
     def arm(self) -> str:
-        return str(decode(self.meta.arm, dict[str, Any])["arm"]) if self.meta.arm else "flat"
+        return str(decode(self.meta.arm, dict[str, Any])["arm"]) if self.meta.arm else ""
 
     @cached_property
     def initial(self) -> Store:
@@ -88,32 +88,21 @@ class PostgresStore:
 
     def _from_tables(self) -> Journal | None:
         """The store at the head; none where somebody has written since this place was opened."""
-        connection = self.server.connection
-        with self.server.said():
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            try:
-                head = head_of(connection.execute(HEAD).fetchone())
-                return load(connection, head) if head.seq == self.head.seq else None
-            finally:
-                self.server.forget()
+        with self.server.snapshot() as connection:
+            head = head_of(connection.execute(HEAD).fetchone())
+            return load(connection, head) if head.seq == self.head.seq else None
 
     def verify(self) -> None:
         """See that the tables hold what the trace says, in every byte and in the same order."""
-        connection = self.server.connection
-        with self.server.said():
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            try:
-                head = head_of(connection.execute(HEAD).fetchone())
-                reading = read_trace(self.server, head.seq)
-                there = load(connection, head)
-            finally:
-                self.server.forget()
+        with self.server.snapshot() as connection:
+            head = head_of(connection.execute(HEAD).fetchone())
+            reading = read_trace(self.server, head.seq)
+            there = load(connection, head)
         here = replay(self.initial.copy, reading.events if reading else ())
         if list(there) != list(here):
             raise Damaged(f"{self.name}: the tables are not what the trace says.")
-        last = reading.events[-1] if reading else None
-        iteration = last.iteration if isinstance(last, Committed) else 0
-        if (head.iteration, reading.chain if reading else START) != (iteration, head.chain):
+        iteration, chain = (reading.iteration, reading.chain) if reading else (0, START)
+        if (head.iteration, head.chain) != (iteration, chain):
             raise Damaged(f"{self.name}: the head is not where the trace ends.")
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -151,13 +140,7 @@ class PostgresStore:
             return imported((), self.events)
         with self.server.said():
             lines = list(initial_lines(self.server.connection))
-        decoder = msgspec.json.Decoder(Document)
-        return imported((decoder.decode(line) for line in lines), self.events)
-
-    def sources(self, origins: Collection[str]) -> dict[str, Source]:
-        if not origins:
-            return {}
-        return {id: d.source for id, d in self.originals().items() if id in origins and d.source is not None}
+        return imported((decode(line, Document) for line in lines), self.events)
 
     def close(self) -> None:
         self.server.close()
@@ -204,13 +187,9 @@ def create(
             rows = ((number, getattr(event, "iteration", 0), "copy", line) for number, event, line in numbered)
             write_lines(connection, "trace", _counted(rows, len(lines), "trace", tick))
             store = Journal.of(replay(began.copy, events))
-            last = events[-1] if events else None
-            iteration, position = (last.iteration, last.position) if isinstance(last, Committed) else (0, 0)
             chain = decode(lines[-1], dict[str, Any])["chain"] if lines else START
-            counter = write_all(connection, store, iteration)
-            imports = sum(isinstance(event, Imported) for event in events)
-            counts = (store.fingerprint, store.issued, store.merges, store.origins, imports, counter)
-            head = Head(len(lines), chain, iteration, position, *counts)
+            head = Head.after(None, events, chain, store)
+            head = msgspec.structs.replace(head, counter=write_all(connection, store, head.iteration))
             connection.execute(
                 "INSERT INTO head VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", msgspec.structs.astuple(head)
             )

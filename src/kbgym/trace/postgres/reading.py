@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record, Store
-from kbgym.trace.folder import RECORDS, Sentence
+from kbgym.trace.folder import RECORDS, InitialDocument
 from kbgym.trace.journal import Journal
 from kbgym.trace.log import Reading, reading_of
 from kbgym.trace.postgres.server import Server
@@ -51,10 +52,8 @@ def initial_store(server: Server, kind: str) -> Store:
         lines = list(initial_lines(server.connection))
     try:
         if kind == RECORDS:
-            decoder = msgspec.json.Decoder(Record)
-            return Store(decoder.decode(line) for line in lines)
-        sentences = msgspec.json.Decoder(Sentence)
-        return Store(sentences.decode(line).record for line in lines)
+            return Store(decode(line, Record) for line in lines)
+        return Store(decode(line, InitialDocument).record for line in lines)
     except msgspec.DecodeError as error:
         raise Damaged(f"{server.address.shown}, initial documents: {error}") from error
 

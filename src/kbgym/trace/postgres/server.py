@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from kbgym.canonical import encode
 from kbgym.errors import BadInput, Failed, KbgymError, Missing
-from kbgym.trace.postgres.url import Address
+from kbgym.trace.postgres.url import DatabaseAddress
 
 if TYPE_CHECKING:
     import psycopg
@@ -51,6 +52,11 @@ class Batch:
         self._statements.append(statement)
         self._values += values
 
+    def execute_with(self, statement: LiteralString, rows: Sequence[dict[str, Any]]) -> None:
+        """A statement that takes rows as one JSON value; nothing where there are none."""
+        if rows:
+            self.execute(statement, [encode(rows).decode()])
+
     def send(self, connection: Connection) -> list[list[tuple[Any, ...]]]:
         """Have all of them carried out, in order; gives the rows of each."""
         cursor = driver().ClientCursor(connection)
@@ -64,7 +70,7 @@ class Batch:
 class Server:
     """One connection, made when it is first needed."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: DatabaseAddress) -> None:
         self.address = address
         self._psycopg = driver()
         self.errors: tuple[type[Exception], ...] = (self._psycopg.Error,)
@@ -134,6 +140,16 @@ class Server:
         return made
 
     @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """The database as it is at one moment, whatever others write meanwhile."""
+        with self.said():
+            self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield self.connection
+            finally:
+                self.forget()
+
+    @contextmanager
     def said(self) -> Iterator[None]:
         """The driver's errors as ours."""
         try:
@@ -154,7 +170,6 @@ class Server:
         """The first line of what the driver says that says something."""
         text = self.address.redact(str(error))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        line = next(
-            (one for one in lines if "FATAL" in one or "ERROR" in one), lines[0] if lines else "no reason given"
-        )
+        telling = [line for line in lines if "FATAL" in line or "ERROR" in line]
+        line = (telling or lines or ["no reason given"])[0]
         return line.rpartition("FATAL:")[2].strip().rstrip(".")

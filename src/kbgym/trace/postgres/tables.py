@@ -22,7 +22,7 @@ from kbgym.canonical import encode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record
 from kbgym.store.record import Flag
-from kbgym.trace.events import Event
+from kbgym.trace.events import Committed, Event, Imported
 from kbgym.trace.journal import Journal
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ CREATE = (
     "CREATE INDEX links_to ON links (target)",
 )
 HEAD = "SELECT seq, chain, iteration, position, hash, issued, merges, origins, imports, counter FROM head"
-LOCK_HEAD = (
-    "SELECT seq, chain, iteration, position, hash, issued, merges, origins, imports, counter FROM head FOR UPDATE"
-)
+LOCK_HEAD = HEAD + " FOR UPDATE"
 # Whether a field is left out of a record's bytes is decided by identity with its default.
 _FLAGS: dict[str, Flag] = {flag: flag for flag in get_args(Flag)}
 
@@ -65,6 +63,16 @@ class Head(msgspec.Struct, frozen=True):
     origins: int
     imports: int
     counter: int
+
+    @staticmethod
+    def after(head: Head | None, events: Sequence[Event], chain: str, store: Journal) -> Head:
+        """Where a store stands after some events, the last of them a commit; the counter is as it was."""
+        seq, imports, counter = (head.seq, head.imports, head.counter) if head else (0, 0, 0)
+        last = events[-1] if events else None
+        iteration, position = (last.iteration, last.position) if isinstance(last, Committed) else (0, 0)
+        imports += sum(isinstance(event, Imported) for event in events)
+        counts = (store.fingerprint, store.issued, store.merges, store.origins, imports, counter)
+        return Head(seq + len(events), chain, iteration, position, *counts)
 
 
 def head_of(row: tuple[Any, ...] | None) -> Head:
@@ -117,23 +125,16 @@ def write_trace(batch: Batch, seq: int, client: str, events: Sequence[Event], li
 
 def write_changes(batch: Batch, store: Journal, iteration: int, counter: int) -> int:
     """Do to the tables what was done to the store since it was cleared; gives the counter after it."""
-    if store.unlinked:
-        rows = [{"source": source, "target": target} for source, target in store.unlinked]
-        batch.execute(_UNLINK, [encode(rows).decode()])
-    new = []
-    for id in store.added:
-        new.append(_row(store[id], counter, iteration))
-        counter += 1
-    if new:
-        batch.execute(_INSERT, [encode(new).decode()])
+    batch.execute_with(_UNLINK, [{"source": source, "target": target} for source, target in store.unlinked])
+    batch.execute_with(_INSERT, [_row(store[id], place, iteration) for place, id in enumerate(store.added, counter)])
+    counter += len(store.added)
     changed = []
     for id, before in store.before.items():
         if before is not None and id in store and id not in store.added:
             record = store[id]
             if msgspec.structs.replace(record, links=before.links) != before:
                 changed.append(_row(record, 0, iteration))
-    if changed:
-        batch.execute(_UPDATE, [encode(changed).decode()])
+    batch.execute_with(_UPDATE, changed)
     counter = _write_links(batch, store, counter)
     gone = [id for id, before in store.before.items() if before is not None and id not in store]
     if gone:
@@ -163,26 +164,17 @@ _MOVE = """UPDATE links SET position = new.number
 def _row(record: Record, place: int, iteration: int) -> dict[str, Any]:
     if "\0" in record.text or "\0" in record.id:
         raise BadInput(f"document {record.id!r} holds a NUL character, which PostgreSQL does not store.")
-    return {
-        "id": record.id,
-        "text": record.text,
-        "origin": record.origin,
-        "flag": record.flag,
-        "absorbed": record.absorbed,
-        "place": place,
-        "changed": iteration,
-    }
+    fields = {name: getattr(record, name) for name in ("id", "text", "origin", "flag", "absorbed")}
+    return {**fields, "place": place, "changed": iteration}
 
 
 def _write_links(batch: Batch, store: Journal, counter: int) -> int:
     came: dict[str, list[str]] = {}
-    rows: list[dict[str, Any]] = []
     for source, target in store.linked:
         came.setdefault(source, []).append(target)
-        rows.append({"source": source, "target": target, "number": counter})
-        counter += 1
-    if rows:
-        batch.execute(_LINK, [encode(rows).decode()])
+    rows = [{"source": one, "target": other, "number": n} for n, (one, other) in enumerate(store.linked, counter)]
+    batch.execute_with(_LINK, rows)
+    counter += len(rows)
     # New links stand last as a rule. Where a merge put one between others, all of that source are numbered anew.
     moved: list[dict[str, Any]] = []
     for source, targets in came.items():
@@ -190,8 +182,7 @@ def _write_links(batch: Batch, store: Journal, counter: int) -> int:
         if list(links[len(links) - len(targets) :]) != targets:
             moved += [{"source": source, "target": t, "number": n} for n, t in enumerate(links, counter)]
             counter += len(links)
-    if moved:
-        batch.execute(_MOVE, [encode(moved).decode()])
+    batch.execute_with(_MOVE, moved)
     return counter
 
 

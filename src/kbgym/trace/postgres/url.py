@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _SECRETS = ("password", "sslpassword")
 
 
-class Address(msgspec.Struct, frozen=True):
+class DatabaseAddress(msgspec.Struct, frozen=True):
     """A URL taken apart. `server` is for libpq and must never be shown; `shown` has no password."""
 
     server: str
@@ -39,7 +39,7 @@ class Address(msgspec.Struct, frozen=True):
         return text
 
 
-def parse(url: str) -> Address:
+def parse(url: str) -> DatabaseAddress:
     """What a URL names; the iteration may stand behind it in any of three ways."""
     body, _, fragment = url.partition("#")
     try:
@@ -68,4 +68,4 @@ def parse(url: str) -> Address:
     server = f"postgresql://{parts.netloc}{path}" + (f"?{'&'.join(kept)}" if kept else "")
     schema = f"kbgym_{store}" if store else "kbgym"
     longest_first = tuple(sorted(secrets, key=lambda one: (-len(one), one)))
-    return Address(server, schema, shown, int(at) if at else None, longest_first)
+    return DatabaseAddress(server, schema, shown, int(at) if at else None, longest_first)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kbgym.search.embed import Embedder, Tick
 from kbgym.search.engine import Engine
+from kbgym.search.hybrid import SearchKind
 from kbgym.search.pgvector import PgVectorIndex, available
 from kbgym.trace.place import Place
 from kbgym.trace.postgres.place import PostgresStore
@@ -18,8 +19,13 @@ _BEHIND = """SELECT documents.id, documents.text FROM documents LEFT JOIN vector
     WHERE vectors.id IS NULL OR vectors.iteration < documents.changed ORDER BY documents.place"""
 
 
-def stored_engine(place: Place, embedder: Embedder, tick: Tick | None = None) -> Engine | None:
-    """An engine over the vectors in the database; none for an earlier iteration, or where there is no pgvector."""
+def stored_engine(
+    place: Place, embedder: Embedder, tick: Tick | None = None, search: SearchKind = "vectors"
+) -> Engine | None:
+    """An engine over the vectors in the database; none for an earlier iteration, or where there is no pgvector.
+
+    Words are counted here, over the texts in the database, so that they rank as everywhere else.
+    """
     if not isinstance(place, PostgresStore) or place.at is not None:
         return None
     with place.server.said():
@@ -33,10 +39,12 @@ def stored_engine(place: Place, embedder: Embedder, tick: Tick | None = None) ->
         connection.execute("DELETE FROM vectors WHERE NOT EXISTS (SELECT FROM documents WHERE id = vectors.id)")
         index.keep_only(id for (id,) in connection.execute("SELECT id FROM documents"))
         index.iteration = place.iteration
-        engine = Engine(embedder, index)
+        engine = Engine(embedder, index, search)
         behind = connection.execute(_BEHIND).fetchall()
         if behind:
-            engine.load(behind, tick)
+            index.put_many([id for id, _ in behind], engine.embedder.embed([text for _, text in behind], tick))
+        if engine.words is not None:
+            engine.words.load(connection.execute("SELECT id, text FROM documents").fetchall())
     return engine
 
 

@@ -14,12 +14,13 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from functools import partial
+
+import msgspec
 
 from kbgym.canonical import encode
 from kbgym.errors import BadInput, Failed, KbgymError
-from kbgym.store import Store
-from kbgym.trace.events import Committed, Event, Genesis, Imported
+from kbgym.trace.events import Committed, Event, Genesis
 from kbgym.trace.journal import Journal
 from kbgym.trace.log import chained, verified
 from kbgym.trace.place import Lost, Place
@@ -27,9 +28,6 @@ from kbgym.trace.postgres.reading import earlier_store, tables_store
 from kbgym.trace.postgres.server import Batch, Server
 from kbgym.trace.postgres.tables import LOCK_HEAD, Head, head_of, write_all, write_changes, write_head, write_trace
 from kbgym.trace.replay import catch_up
-
-if TYPE_CHECKING:
-    from kbgym.trace.postgres.server import Connection
 
 _TRIES = 4
 # Waiting for a row wakes everybody who waits at every commit; this lock is a queue, and wakes the next one.
@@ -61,7 +59,7 @@ class PostgresWriter:
             return ()
         for _ in range(_TRIES):
             try:
-                lines = self._connection().execute(_NEWS, [self._seq]).fetchall()
+                lines = self._server.connection.execute(_NEWS, [self._seq]).fetchall()
                 return self._looked([line for (line,) in lines])
             except self._server.errors as error:
                 self._again(error)
@@ -83,7 +81,7 @@ class PostgresWriter:
         return tuple(events)
 
     def _follow(self, store: Journal, events: Sequence[Event]) -> None:
-        now = catch_up(store, events, self._iteration, self._earlier, first=self._seq + 1)
+        now = catch_up(store, events, self._iteration, partial(earlier_store, self._server), first=self._seq + 1)
         if now is not store:
             store.become(now)
 
@@ -91,9 +89,6 @@ class PostgresWriter:
         last = events[-1]
         self._seq, self._chain = self._seq + len(events), chain
         self._iteration = last.iteration if isinstance(last, Committed) else 0
-
-    def _earlier(self, to: int) -> Store:
-        return earlier_store(self._server, to)
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
@@ -134,7 +129,7 @@ class PostgresWriter:
             try:
                 batch = self._taking()
                 batch.execute(_NEWS, [self._seq])
-                *_, (row,), lines = batch.send(self._connection())
+                *_, (row,), lines = batch.send(self._server.connection)
                 head = head_of(row)
                 news += self._looked([line for (line,) in lines])
                 if self._store is None:
@@ -184,28 +179,15 @@ class PostgresWriter:
         self._advance(events, chain)
 
     def _write(self, store: Journal, head: Head, events: Sequence[Event], block: list[str], chain: str) -> None:
-        connection = self._connection()
-        last = events[-1]
-        iteration, position = (last.iteration, last.position) if isinstance(last, Committed) else (0, 0)
+        connection = self._server.connection
+        after = Head.after(head, events, chain, store)
         batch = Batch()
         write_trace(batch, head.seq, self._client, events, block)
         if store.whole:
-            counter = write_all(connection, store, iteration)
+            counter = write_all(connection, store, after.iteration)
         else:
-            counter = write_changes(batch, store, iteration, head.counter)
-        after = Head(
-            head.seq + len(events),
-            chain,
-            iteration,
-            position,
-            store.fingerprint,
-            store.issued,
-            store.merges,
-            store.origins,
-            head.imports + sum(isinstance(event, Imported) for event in events),
-            counter,
-        )
-        write_head(batch, after)
+            counter = write_changes(batch, store, after.iteration, head.counter)
+        write_head(batch, msgspec.structs.replace(after, counter=counter))
         batch.execute("COMMIT")
         batch.send(connection)
 
@@ -215,9 +197,6 @@ class PostgresWriter:
         self._server.forget()
 
     # -- troubles -----------------------------------------------------------------------------------------------------
-
-    def _connection(self) -> Connection:
-        return self._server.connection
 
     def _again(self, error: Exception) -> None:
         """Before anything was written: connect again if that was the trouble, else say what was."""
@@ -242,7 +221,7 @@ class PostgresWriter:
             batch.execute("SELECT client FROM trace WHERE seq = %s", [seq])
             batch.execute("ROLLBACK")
             with self._server.said():
-                found = batch.send(self._connection())[-2]
+                found = batch.send(self._server.connection)[-2]
         except KbgymError as trouble:
             raise Failed(f"{trouble} Whether the last transaction (trace line {seq}) was kept is not known.") from None
         if found != [(self._client,)]:
@@ -265,7 +244,7 @@ class PostgresWriter:
             return True
         for _ in range(_TRIES):
             try:
-                row = self._connection().execute("SELECT pg_try_advisory_lock(%s)", [self._key(name)]).fetchone()
+                row = self._server.connection.execute("SELECT pg_try_advisory_lock(%s)", [self._key(name)]).fetchone()
             except self._server.errors as error:
                 self._again(error)
             else:
@@ -278,7 +257,7 @@ class PostgresWriter:
         if name in self._claims:
             del self._claims[name]
             with self._server.said():
-                self._connection().execute("SELECT pg_advisory_unlock(%s)", [self._key(name)])
+                self._server.connection.execute("SELECT pg_advisory_unlock(%s)", [self._key(name)])
 
     def _key(self, name: str) -> int:
         whole = hashlib.sha256(f"{self._server.address.schema}\0{name}".encode()).digest()
@@ -287,7 +266,7 @@ class PostgresWriter:
     def close(self) -> None:
         if self._claims and not self._server.lost:
             with suppress(*self._server.errors):  # the server would notice, a moment later
-                self._connection().execute("SELECT pg_advisory_unlock_all()")
+                self._server.connection.execute("SELECT pg_advisory_unlock_all()")
         self._server.close()
 
     def __enter__(self) -> PostgresWriter:

@@ -5,31 +5,29 @@ A world is rebuilt from its seed, and its pools from its facts; the rest of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from kbgym.errors import BadInput
-from kbgym.worlds.people.graph import Graph
+from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.population import Person, population
-from kbgym.worlds.people.questions import Sizes, draw, question, training_subset
+from kbgym.worlds.people.questions import draw, question
 from kbgym.worlds.people.sentences import fact_ids, write
 from kbgym.worlds.people.templates import TEMPLATES, Template, template_named
+from kbgym.worlds.splits import Sizes
 from kbgym.worlds.world import Question, World
 
 __all__ = [
     "NO_QUESTIONS",
     "TEMPLATES",
-    "Graph",
+    "PeopleGraph",
     "Person",
     "Sizes",
     "Template",
     "generate",
     "pool",
-    "pool_size",
     "template_named",
-    "training_subset",
 ]
 
 NO_QUESTIONS = Sizes(0, 0, 0, 0, 0)
@@ -39,31 +37,16 @@ def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs:
     """A world of so many people. The same arguments give the same bytes everywhere."""
     persons = population(people, seed, jobs)
     documents = write(persons)
-    questions = draw(Graph(persons), fact_ids(documents), sizes or Sizes(), seed)
+    questions = draw(PeopleGraph(persons), fact_ids(documents), sizes or Sizes(), seed)
     facts = {"kind": "people", "seed": seed, "people": [_plain(person) for person in persons]}
     return World(documents=documents, questions=questions, facts=facts)
 
 
-def pool(world: World | Mapping[str, Any], template: str) -> Iterator[Question]:
-    """Every instance of a template, lazily, as a question of the split "pool".
-
-    Facts alone suffice for a generated world, whose documents follow from them.
-    """
+def pool(world: World, template: str) -> Iterator[Question]:
+    """Every instance of a template, lazily, as a question of the split "pool"."""
     chosen = template_named(template)
-    facts = world.facts if isinstance(world, World) else world
-    graph = Graph.from_facts(facts)
-    if isinstance(world, World):
-        documents = fact_ids(world.documents)
-    elif "source" in facts:
-        raise BadInput("the pool of an imported world needs its documents, not only its facts.")
-    else:
-        documents = fact_ids(write(graph.people))
+    graph, documents = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     return (question(graph, documents, chosen, slots, "", "pool") for slots in chosen.instances(graph))
-
-
-def pool_size(graph: Graph, template: str) -> int:
-    """How many instances a template has, without making questions of them."""
-    return sum(1 for _ in template_named(template).instances(graph))
 
 
 def _plain(person: Person) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kbgym.worlds.people.graph import Fact, Graph
+from kbgym.worlds.people.graph import Fact, PeopleGraph
 from kbgym.worlds.people.population import Person
 
 Solution = tuple[tuple[str, ...], list[Fact]]
-Solve = Callable[[Graph, Sequence[str]], Solution | None]
+Solve = Callable[[PeopleGraph, Sequence[str]], Solution | None]
 
 UNKNOWN = ("unknown",)
 
@@ -25,7 +25,7 @@ def number(count: int) -> tuple[str, ...]:
     return (str(count), _WORDS[count]) if count < len(_WORDS) else (str(count),)
 
 
-def _step(graph: Graph, person: Person, relation: str) -> tuple[Person | None, Fact]:
+def _step(graph: PeopleGraph, person: Person, relation: str) -> tuple[Person | None, Fact]:
     """Follow one relation; the fact is the one told from the married person's or the parent's end."""
     if relation == "spouse":
         spouse = graph.spouse(person)
@@ -37,7 +37,7 @@ def _step(graph: Graph, person: Person, relation: str) -> tuple[Person | None, F
 def attribute(field: str, *relations: str) -> Solve:
     """A field of whoever the relations lead to: ("hobby", "spouse", "father") is the hobby of P's spouse's father."""
 
-    def solve(graph: Graph, slots: Sequence[str]) -> Solution | None:
+    def solve(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
         person, facts = graph.person[slots[0]], []
         for relation in relations:
             reached, fact = _step(graph, person, relation)
@@ -51,12 +51,12 @@ def attribute(field: str, *relations: str) -> Solve:
     return solve
 
 
-def count_children(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def count_children(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     facts = graph.childhood(slots[0])
     return (number(len(facts)), facts) if facts else None
 
 
-def count_friends(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def count_friends(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     facts = graph.friendships(slots[0])
     return (number(len(facts)), facts) if facts else None
 
@@ -64,12 +64,12 @@ def count_friends(graph: Graph, slots: Sequence[str]) -> Solution | None:
 def no_sibling(gender: str) -> Solve:
     """Unknown, if no sibling of P is known to be of this gender."""
 
-    def solve(graph: Graph, slots: Sequence[str]) -> Solution | None:
+    def solve(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
         siblings = graph.siblings(graph.person[slots[0]])
         return None if any(sibling.gender == gender for sibling in siblings) else (UNKNOWN, [])
 
     return solve
 
 
-def no_spouse(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def no_spouse(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     return (UNKNOWN, []) if graph.person[slots[0]].spouse is None else None

@@ -17,7 +17,7 @@ from kbgym.worlds.people.population import Person
 Fact = tuple[str, ...]
 
 
-class Graph:
+class PeopleGraph:
     """Read-only look-ups over a population; distractors are members of keys but are never walked from."""
 
     def __init__(self, people: Sequence[Person]) -> None:
@@ -29,7 +29,7 @@ class Graph:
         self._members: dict[tuple[str, ...], dict[tuple[str, ...], list[Person]]] = {}
 
     @classmethod
-    def from_facts(cls, facts: Any) -> Graph:
+    def from_facts(cls, facts: Any) -> PeopleGraph:
         try:
             return cls(msgspec.convert(facts["people"], tuple[Person, ...]))
         except (KeyError, TypeError, msgspec.ValidationError) as error:

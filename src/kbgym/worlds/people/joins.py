@@ -6,20 +6,21 @@ one person of the whole world, distractors included, and never for a distractor.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from kbgym.worlds.people.chains import Solution, Solve, number
-from kbgym.worlds.people.graph import Fact, Graph
+from kbgym.worlds.people.graph import Fact, PeopleGraph
 from kbgym.worlds.people.population import Person
 
 Slots = tuple[str, ...]
-Enumerate = Callable[[Graph], Iterator[Slots]]
+Enumerate = Callable[[PeopleGraph], Iterator[Slots]]
 
 
 def each_match(*fields: str, married: bool = False) -> Enumerate:
     """Values that together belong to exactly one person, who is no distractor (and, if asked, is married)."""
 
-    def instances(graph: Graph) -> Iterator[Slots]:
+    def instances(graph: PeopleGraph) -> Iterator[Slots]:
         members = graph.members(fields)
         for person in graph.asked:
             values = graph.values(person, fields)
@@ -32,7 +33,7 @@ def each_match(*fields: str, married: bool = False) -> Enumerate:
 def match(*fields: str, spouse: bool = False) -> Solve:
     """Who has all these values, or who is married to them."""
 
-    def solve(graph: Graph, slots: Sequence[str]) -> Solution | None:
+    def solve(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
         found = graph.members(fields).get(tuple(slots), [])
         if len(found) != 1 or found[0].distractor:
             return None
@@ -45,37 +46,31 @@ def match(*fields: str, spouse: bool = False) -> Solve:
     return solve
 
 
-def _married(graph: Graph, person: Person, facts: list[Fact]) -> Solution | None:
+def _married(graph: PeopleGraph, person: Person, facts: list[Fact]) -> Solution | None:
     other = graph.spouse(person)
     return None if other is None else ((other.name,), [*facts, ("spouse", person.id, other.id)])
 
 
-def each_rare_job(graph: Graph) -> Iterator[Slots]:
+def each_rare_job(graph: PeopleGraph) -> Iterator[Slots]:
     """Jobs with exactly one married holder: one person is the answer, however many unmarried holders there are."""
     for (job,), holders in graph.members(("job",)).items():
         if sum(holder.spouse is not None for holder in holders) == 1:
             yield (job,)
 
 
-def spouse_of_job(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def spouse_of_job(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     holders = [holder for holder in graph.members(("job",)).get((slots[0],), []) if holder.spouse is not None]
     return _married(graph, holders[0], [("job", holders[0].id)]) if len(holders) == 1 else None
 
 
-def each_common_friend(graph: Graph) -> Iterator[Slots]:
+def each_common_friend(graph: PeopleGraph) -> Iterator[Slots]:
     """Unordered pairs with one or two friends in common."""
     for place, person in enumerate(graph.asked):
-        common: dict[str, int] = {}
-        for friend in person.friends:
-            for other in graph.person[friend].friends:
-                if graph.place[other] > place:
-                    common[other] = common.get(other, 0) + 1
-        for other, count in common.items():
-            if count <= 2:
-                yield person.id, other
+        common = Counter(other for friend in person.friends for other in graph.person[friend].friends)
+        yield from ((person.id, other) for other, n in common.items() if n <= 2 and graph.place[other] > place)
 
 
-def common_friend(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def common_friend(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     one, other = slots
     common = [
         graph.person[friend].name for friend in graph.person[one].friends if friend in graph.person[other].friends
@@ -88,18 +83,13 @@ def common_friend(graph: Graph, slots: Sequence[str]) -> Solution | None:
     return None
 
 
-def each_child_and_friend(graph: Graph) -> Iterator[Slots]:
+def each_child_and_friend(graph: PeopleGraph) -> Iterator[Slots]:
     for person in graph.asked:
-        befriended: dict[str, int] = {}
-        for child in person.children:
-            for friend in graph.person[child].friends:
-                befriended[friend] = befriended.get(friend, 0) + 1
-        for friend, count in befriended.items():
-            if count == 1 and friend != person.id:
-                yield person.id, friend
+        befriended = Counter(friend for child in person.children for friend in graph.person[child].friends)
+        yield from ((person.id, friend) for friend, n in befriended.items() if n == 1 and friend != person.id)
 
 
-def child_and_friend(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def child_and_friend(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     parent, friend = slots
     found = [child for child in graph.person[parent].children if child in graph.person[friend].friends]
     if len(found) != 1:
@@ -107,19 +97,19 @@ def child_and_friend(graph: Graph, slots: Sequence[str]) -> Solution | None:
     return (graph.person[found[0]].name,), graph.childhood(parent) + graph.friendships(friend)
 
 
-def count_grandchildren(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def count_grandchildren(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     children = graph.person[slots[0]].children
     further = [fact for child in children for fact in graph.childhood(child)]
     return (number(len(further)), graph.childhood(slots[0]) + further) if further else None
 
 
-def each_friends_job(graph: Graph) -> Iterator[Slots]:
+def each_friends_job(graph: PeopleGraph) -> Iterator[Slots]:
     for person in graph.asked:
         for job in dict.fromkeys(graph.person[friend].job for friend in person.friends):
             yield person.id, job
 
 
-def friends_with_job(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def friends_with_job(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     id, job = slots
     friends = graph.person[id].friends
     count = sum(graph.person[friend].job == job for friend in friends)
@@ -127,14 +117,14 @@ def friends_with_job(graph: Graph, slots: Sequence[str]) -> Solution | None:
     return (number(count), facts) if count else None
 
 
-def spouse_friends(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def spouse_friends(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     spouse = graph.spouse(graph.person[slots[0]])
     if spouse is None or not spouse.friends:
         return None
     return number(len(spouse.friends)), [("spouse", slots[0], spouse.id), *graph.friendships(spouse.id)]
 
 
-def each_pair_of_friends(graph: Graph) -> Iterator[Slots]:
+def each_pair_of_friends(graph: PeopleGraph) -> Iterator[Slots]:
     """Every friendship once; who is named first says nothing about who is older."""
     for place, person in enumerate(graph.asked):
         for friend in person.friends:
@@ -143,7 +133,7 @@ def each_pair_of_friends(graph: Graph) -> Iterator[Slots]:
                 yield (person.id, friend) if (place + further) % 2 else (friend, person.id)
 
 
-def older_of_two(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def older_of_two(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     one, other = (graph.person[slot] for slot in slots)
     if other.id not in one.friends or one.born == other.born:
         return None
@@ -151,7 +141,7 @@ def older_of_two(graph: Graph, slots: Sequence[str]) -> Solution | None:
     return (older.name,), [("birth", one.id), ("birth", other.id)]
 
 
-def oldest_child(graph: Graph, slots: Sequence[str]) -> Solution | None:
+def oldest_child(graph: PeopleGraph, slots: Sequence[str]) -> Solution | None:
     children = [graph.person[child] for child in graph.person[slots[0]].children]
     if len(children) < 2:
         return None

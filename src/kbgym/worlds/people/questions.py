@@ -1,4 +1,4 @@
-"""Questions from pools: whole pools, the four splits drawn from them, and fair subsets of a training split.
+"""Questions from pools: the four splits of a people world.
 
 Two parts easy to three parts hard, round robin over the templates, no instance twice. A split is ordered so that every
 stretch of it has about the same mix. It knows how to ask but not how a template is solved.
@@ -6,43 +6,26 @@ stretch of it has about the same mix. It knows how to ask but not how a template
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from random import Random
-from typing import TypeVar
 
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.people.graph import Graph
+from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.joins import Slots
 from kbgym.worlds.people.templates import EASY, HARD, TEMPLATES, Template
+from kbgym.worlds.splits import Sizes, interleave
 from kbgym.worlds.world import Question
 
-T = TypeVar("T")
 DocumentOf = Mapping[tuple[str, ...], str]
 
 
-class Sizes(msgspec.Struct, frozen=True):
-    """How many questions each split has; eval has a part of trained and a part of reserved templates."""
-
-    train: int = 150
-    test_in: int = 100
-    test_out: int = 50
-    eval_in: int = 20
-    eval_out: int = 10
-
-    def parts(self) -> list[tuple[str, bool, int]]:
-        """(split, reserved templates?, questions)."""
-        return [
-            ("train", False, self.train),
-            ("test_in", False, self.test_in),
-            ("test_out", True, self.test_out),
-            ("eval", False, self.eval_in),
-            ("eval", True, self.eval_out),
-        ]
-
-
-def question(graph: Graph, documents: DocumentOf, template: Template, slots: Slots, id: str, split: str) -> Question:
+def question(
+    graph: PeopleGraph, documents: DocumentOf, template: Template, slots: Slots, id: str, split: str
+) -> Question:
     keys = template.keys(graph, slots)
     solution = template.solve(graph, slots)
     if solution is None:
@@ -61,7 +44,7 @@ def question(graph: Graph, documents: DocumentOf, template: Template, slots: Slo
     )
 
 
-def draw(graph: Graph, documents: DocumentOf, sizes: Sizes, seed: int) -> tuple[Question, ...]:
+def draw(graph: PeopleGraph, documents: DocumentOf, sizes: Sizes, seed: int) -> tuple[Question, ...]:
     """The splits' questions, in the order of the splits."""
     for name, size in msgspec.structs.asdict(sizes).items():
         if size < 0:
@@ -109,62 +92,9 @@ def _plan(parts: Sequence[tuple[str, bool, int]], pool: Mapping[str, int]) -> li
 
 def rotation(templates: Sequence[Template]) -> list[str]:
     """The order of the round robin: one template of every class, then the second of each, so classes come first."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     ranked = []
     for template in templates:
-        seen[template.class_] = seen.get(template.class_, 0) + 1
+        seen[template.class_] += 1
         ranked.append((seen[template.class_], template.name))
-    return [name for rank in sorted({rank for rank, _ in ranked}) for r, name in ranked if r == rank]
-
-
-def interleave(lists: Sequence[Sequence[T]]) -> Iterator[T]:
-    """Merge lists so that each is spread evenly over the whole; the order within each is kept."""
-    taken = [0] * len(lists)
-    for _ in range(sum(map(len, lists))):
-        open_ = [place for place, items in enumerate(lists) if taken[place] < len(items)]
-        place = min(open_, key=lambda place: (2 * taken[place] + 1) / len(lists[place]))
-        yield lists[place][taken[place]]
-        taken[place] += 1
-
-
-def training_subset(questions: Sequence[Question], n: int) -> tuple[Question, ...]:
-    """`n` of these questions with the same share of easy and hard ones and the templates in round robin.
-
-    Works on any world's questions: where classes are not QC1 to QC10 there is one group. The order is a mixture too,
-    so that a training run that stops early has seen all kinds.
-    """
-    if not 0 <= n <= len(questions):
-        raise BadInput(f"cannot take {n} of {len(questions)} training questions.")
-    groups: dict[int, list[Question]] = {}
-    for item in questions:
-        group = 0 if item.class_ in EASY else 1 if item.class_ in HARD else 2
-        groups.setdefault(group, []).append(item)
-    ordered = [_round_robin(groups[group]) for group in sorted(groups)]
-    counts = _shares([len(items) for items in ordered], n)
-    return tuple(interleave([items[:count] for items, count in zip(ordered, counts, strict=True)]))
-
-
-def _round_robin(questions: Sequence[Question]) -> list[Question]:
-    by_template: dict[tuple[str, str], list[Question]] = {}
-    for item in questions:
-        by_template.setdefault((item.class_, item.template), []).append(item)
-    rank: dict[str, int] = {}
-    lists = []
-    for (class_, _), items in by_template.items():
-        rank[class_] = rank.get(class_, 0) + 1
-        lists.append((rank[class_], items))
-    lists.sort(key=lambda pair: pair[0])
-    longest = max((len(items) for _, items in lists), default=0)
-    return [items[turn] for turn in range(longest) for _, items in lists if turn < len(items)]
-
-
-def _shares(sizes: Sequence[int], n: int) -> list[int]:
-    """Split n in proportion to sizes, the largest remainders rounded up."""
-    total = sum(sizes)
-    shares = [size * n // total if total else 0 for size in sizes]
-    by_remainder = sorted(
-        range(len(sizes)), key=lambda place: (-(sizes[place] * n % total), place) if total else (0, 0)
-    )
-    for place in by_remainder[: n - sum(shares)]:
-        shares[place] += 1
-    return shares
+    return [name for _, name in sorted(ranked, key=itemgetter(0))]

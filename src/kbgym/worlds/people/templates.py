@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kbgym.errors import BadInput
 from kbgym.worlds.people import chains, joins
 from kbgym.worlds.people.chains import Solve
-from kbgym.worlds.people.graph import Graph
+from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.joins import Enumerate, Slots
 from kbgym.worlds.world import Key
 
@@ -35,12 +35,12 @@ class Template:
     each: Enumerate | None = None
     symmetric: bool = False  # the two slots may be swapped without changing the question
 
-    def instances(self, graph: Graph) -> Iterator[Slots]:
+    def instances(self, graph: PeopleGraph) -> Iterator[Slots]:
         if self.each is not None:
             return self.each(graph)
         return ((person.id,) for person in graph.asked if self.solve(graph, (person.id,)) is not None)
 
-    def keys(self, graph: Graph, slots: Sequence[str]) -> tuple[Key, ...]:
+    def keys(self, graph: PeopleGraph, slots: Sequence[str]) -> tuple[Key, ...]:
         """The slots as they are spoken: people by name."""
         pairs = zip(self.slots, slots, strict=True)
         return tuple(Key(kind, graph.person[slot].name if kind == "person" else slot) for kind, slot in pairs)
@@ -65,7 +65,7 @@ def _no_sibling(gender: str) -> Enumerate:
     In an imported world some genders are unknown, and such a sibling might be the one asked for.
     """
 
-    def instances(graph: Graph) -> Iterator[Slots]:
+    def instances(graph: PeopleGraph) -> Iterator[Slots]:
         for person in graph.asked:
             if person.parents and all(sibling.gender not in ("", gender) for sibling in graph.siblings(person)):
                 yield (person.id,)

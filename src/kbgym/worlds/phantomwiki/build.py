@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from kbgym.errors import BadInput, Damaged
-from kbgym.worlds.people.questions import Sizes, interleave
 from kbgym.worlds.phantomwiki.files import PREDICATES, Article, Generated, read_articles, read_questions
 from kbgym.worlds.phantomwiki.kinship import STATED
 from kbgym.worlds.phantomwiki.wiki import CLASSES, TEMPLATES, Instance, Stated, Wiki
+from kbgym.worlds.splits import Sizes, interleave
 from kbgym.worlds.world import Document, Key, Question, World
 
 RESERVED = ("attribute-of-relation", "count-of-relation")

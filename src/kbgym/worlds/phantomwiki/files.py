@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from kbgym.errors import BadInput, Damaged
+from kbgym.canonical import read_value
+from kbgym.errors import Damaged
 from kbgym.worlds.phantomwiki.kinship import STATED
 
 # Its names of attributes, ours, and the words of its sentences and questions.
@@ -25,7 +25,7 @@ _FACT = re.compile(r'(\w+)\("([^"]*)", "([^"]*)"\)\.')
 _SENTENCE = re.compile(r"^(?!#)\S.*$", re.MULTILINE)
 
 
-class Sentence(msgspec.Struct, frozen=True):
+class ArticleSentence(msgspec.Struct, frozen=True):
     """One sentence of an article: what it tells (`kind`) of whom, and the people or the value it names."""
 
     kind: str
@@ -41,7 +41,7 @@ class Article(msgspec.Struct, frozen=True):
     article: str
     facts: tuple[str, ...]
 
-    def sentences(self) -> Iterator[Sentence]:
+    def sentences(self) -> Iterator[ArticleSentence]:
         """Every line that is neither empty nor a heading, matched with the facts in the same order."""
         told: dict[str, list[str]] = {}
         for fact in self.facts:
@@ -59,7 +59,7 @@ class Article(msgspec.Struct, frozen=True):
                 raise Damaged(f"the article of {self.title} gives {len(values)} values of {kind}.")
             if any(name not in text for name in (self.title, *values)):
                 raise Damaged(f"the sentence {text!r} does not say what the facts of {self.title} say of {kind}.")
-            yield Sentence(kind, self.title, tuple(values), text)
+            yield ArticleSentence(kind, self.title, tuple(values), text)
 
 
 class Generated(msgspec.Struct, frozen=True):
@@ -68,12 +68,11 @@ class Generated(msgspec.Struct, frozen=True):
     question: str
     answer: tuple[str, ...]
     type: int
-    difficulty: int = 0
 
 
 def read_articles(folder: Path) -> tuple[Article, ...]:
     """The articles by title; every person named has a page, and only one."""
-    articles: list[Article] = sorted(_read(folder / "articles.json", list[Article]), key=lambda one: one.title)
+    articles: list[Article] = sorted(read_value(folder / "articles.json", list[Article]), key=lambda one: one.title)
     if not articles:
         raise Damaged(f"{folder / 'articles.json'} has no article.")
     titles = [article.title for article in articles]
@@ -91,15 +90,6 @@ def read_articles(folder: Path) -> tuple[Article, ...]:
 
 def read_questions(folder: Path) -> tuple[Generated, ...]:
     """The questions by type and text; the answers sorted."""
-    questions: Sequence[Generated] = _read(folder / "questions.json", list[Generated])
+    questions: Sequence[Generated] = read_value(folder / "questions.json", list[Generated])
     tidy = [msgspec.structs.replace(one, answer=tuple(sorted(set(one.answer)))) for one in questions]
     return tuple(sorted(tidy, key=lambda one: (one.type, one.question, one.answer)))
-
-
-def _read(path: Path, type: Any) -> Any:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=type)
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"{path}: {error}") from error

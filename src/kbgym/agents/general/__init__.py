@@ -1,0 +1,1 @@
+"""Agents for any text: they know no grammar and no world, only words, names, fields and pages."""

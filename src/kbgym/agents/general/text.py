@@ -1,0 +1,107 @@
+"""What can be seen in a text without knowing its language's grammar: words that count, names, identifiers, fields.
+
+Nothing here knows any world, any index's wording or any arm. Documents of a corpus begin with the title of their page
+("Title: sentence"), which is where a document's subject is taken from; without one, it is the document's first name.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+_WORD = re.compile(r"[^\W_]+(?:['’.\-/_][^\W_]+)*")
+_SMALL = frozenset(
+    "a about after all also an and any are as at be been before being between both but by can could did do does during "
+    "each for from had has have he her him his how i if in into is it its many more most much no not of on one only or "
+    "other over same she should since so some such than that the their them then there these they this those through "
+    "to under until up was we were what when where which while who whom whose why will with would you your".split()
+)
+# Small words that stand inside names: "University of Lund", "Ludwig van Beethoven".
+_INSIDE = frozenset("of the de la le du des van von der den di da del and for in on y &".split())
+_TITLE = re.compile(r"(.{2,120}?): (?=\S)")
+_MONTHS = frozenset("january february march april may june july august september october november december".split())
+
+
+class SeenText(msgspec.Struct, frozen=True):
+    """A text taken apart: words that count, names and identifiers in order, the page's title, fields of the title."""
+
+    words: frozenset[str]
+    names: tuple[str, ...]
+    title: str
+    body: str
+
+
+@lru_cache(maxsize=65_536)
+def look_at(text: str) -> SeenText:
+    title, body = split_title(text)
+    return SeenText(frozenset(content_words(text)), tuple(dict.fromkeys(names(body))), title, body)
+
+
+def split_title(text: str) -> tuple[str, str]:
+    """The page's title a document begins with, and the rest; no title where it does not begin with one."""
+    found = _TITLE.match(text)
+    if found is None or found[1].endswith((".", "!", "?")) or len(found[1].split()) > 14:
+        return "", text
+    return found[1], text[found.end() :]
+
+
+def content_words(text: str) -> list[str]:
+    """The words that count, small and singular, in order."""
+    return [stem(word) for word in _WORD.findall(text.lower()) if word not in _SMALL and len(word) > 1]
+
+
+def stem(word: str) -> str:
+    """A word without the endings that number and possession give it."""
+    word = word.removesuffix("'s").removesuffix("’s")
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def names(text: str) -> list[str]:
+    """Runs of capitalised words and identifiers; a small word that only begins a sentence is none."""
+    found: list[str] = []
+    run: list[str] = []
+    tokens = list(re.finditer(r"[^\s]+", text))
+    for place, token in enumerate(tokens):
+        raw = token[0]
+        word = raw.strip("\"'“”‘’()[],;:.!?")
+        begins = place == 0 or tokens[place - 1][0][-1:] in ".!?:"
+        capital = word[:1].isupper() and (not begins or word.lower() not in _SMALL)
+        if capital or (run and word.isdigit()) or is_identifier(word):
+            run.append(word)
+        elif run and word.lower() in _INSIDE and not raw.endswith((",", ".", ";")):
+            run.append(word)
+            continue
+        else:
+            _close(run, found)
+            run = []
+            continue
+        if raw.endswith((",", ".", ";", ":", "!", "?", ")")):
+            _close(run, found)
+            run = []
+    _close(run, found)
+    return found
+
+
+def _close(run: list[str], found: list[str]) -> None:
+    while run and run[-1].lower() in _INSIDE:
+        run.pop()
+    while run and run[0].lower() in _SMALL:
+        del run[0]
+    name = " ".join(run)
+    if len(name) > 2 and name.lower() not in _MONTHS and not name.isdigit():
+        found.append(name)
+
+
+def is_identifier(word: str) -> bool:
+    """A code of some kind: digits and letters together, an underscore, capitals inside."""
+    inner = word[1:]
+    mixed = any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
+    return len(word) > 2 and (
+        mixed or "_" in word or (any(c.isupper() for c in inner) and any(c.islower() for c in inner))
+    )

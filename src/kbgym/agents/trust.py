@@ -1,0 +1,76 @@
+"""Who may play. A person may name anybody; what a folder names is data, until the person trusts that folder.
+
+Trust is remembered in the user's own configuration folder, a file each: its name is a hash of the place and of the
+names in it, so that another place, or another name in the same place, is asked about again. It loads no agent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from kbgym.canonical import digest_of
+from kbgym.errors import BadInput
+
+BUILT_IN = frozenset({"reference", "rule"})
+_DOES = {"llm": "ask the model {} at your cost", "cassette": "play back the file {}", "command": "run the command {}"}
+
+
+def allowed(
+    place: str, names: Iterable[str], given: Collection[str | None] = (), trust: bool = False
+) -> frozenset[str]:
+    """The names of a place that may play: all of them, where they are built in, given by the person, or trusted.
+
+    With `trust` they are from now on. Otherwise the error says what the place would have run.
+    """
+    known = frozenset(names)
+    strangers = sorted(known - BUILT_IN - set(given))
+    if not strangers:
+        return known
+    if trust:
+        remember(place, strangers)
+    elif not _file(place, strangers).is_file():
+        does = " and ".join(_does(name) for name in strangers)
+        raise BadInput(
+            f"{place} would {does}, and is not trusted; look at it, then say --trust, or name other agents yourself."
+        )
+    return known
+
+
+def refuse_stranger(name: str, trusted: Collection[str]) -> None:
+    """An agent that nobody allowed is not even loaded."""
+    if name not in BUILT_IN and name not in trusted:
+        raise BadInput(f"the agent {name!r} comes from a file and would {_does(name)}; nobody has allowed that.")
+
+
+def remember(place: str, names: Iterable[str]) -> None:
+    """Trust these names in this place from now on."""
+    strangers = sorted(set(names) - BUILT_IN)
+    if not strangers:
+        return
+    file = _file(place, strangers)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.write_text("\n".join([place, *strangers]) + "\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise BadInput(f"cannot remember in {file.parent} that {place} is trusted: {error.strerror}.") from error
+
+
+def _does(name: str) -> str:
+    kind, _, rest = name.partition(":")
+    return _DOES[kind].format(repr(rest)) if kind in _DOES else f"import and call {name!r}"
+
+
+def _file(place: str, strangers: list[str]) -> Path:
+    # A database is named by its address; a folder by where it really is, however it was called.
+    name = place if "://" in place else str(Path(place).resolve())
+    return config_folder() / "trusted" / digest_of([name, strangers])
+
+
+def config_folder() -> Path:
+    """$KBGYM_CONFIG, else kbgym below $XDG_CONFIG_HOME, else ~/.config/kbgym; it may not exist yet."""
+    if own := os.environ.get("KBGYM_CONFIG"):
+        return Path(own)
+    shared = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(shared) if shared else Path.home() / ".config") / "kbgym"

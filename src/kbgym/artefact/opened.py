@@ -1,0 +1,297 @@
+"""A world, a run or a store, opened once: what it is, its store, its questions, its search, its exams.
+
+    with kbgym.open("runs/r0@57") as run:
+        print(run.settings.reader, len(run.store), run.examine("reference", "test_in").summary.f1)
+
+Which world, run, settings, embedder and arm a place has is worked out here and nowhere else. Everything is looked at
+when it is first asked for, and nothing that is opened is ever changed: the store that is handed out is frozen, and
+whoever wants to edit takes a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import msgspec
+
+from kbgym import environment
+from kbgym.artefact.frames import frame
+from kbgym.artefact.parts import (
+    CASSETTE,
+    Player,
+    agent_of,
+    embedder_named,
+    models_for,
+    name_of,
+    question_set,
+    settings_with,
+    spread_over,
+)
+from kbgym.baselines.registry import engine_for_arm
+from kbgym.canonical import decode, read_lines
+from kbgym.environment import Environment
+from kbgym.errors import BadInput
+from kbgym.llm.connect import Models
+from kbgym.protocol.exam import Row, Summary, Tick, examine, read_rows, summarise
+from kbgym.protocol.no_store import examine_without, is_public
+from kbgym.protocol.run import Run, Settings
+from kbgym.search.choice import search_named
+from kbgym.search.hybrid import SearchKind
+from kbgym.store import Store
+from kbgym.sync import run_sync
+from kbgym.tools import PAGE_SIZE
+from kbgym.trace.events import Event, Genesis
+from kbgym.trace.folder import ARM, TRACE, arm_of, folder_and_iteration, initial_file
+from kbgym.trace.history import Entry, log
+from kbgym.trace.log import has_begun
+from kbgym.trace.place import Place, is_url, open_place, shown
+from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.world import Question, Source, World
+
+Kind = Literal["world", "run", "store"]
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A document that was found, and how near it is."""
+
+    id: str
+    text: str
+    score: float
+
+
+class Exam(msgspec.Struct, frozen=True):
+    """The rows of an exam; `without` are those without a store, where the text is public and models may know it."""
+
+    rows: list[Row]
+    without: list[Row] = []
+
+    @property
+    def summary(self) -> Summary:
+        return summarise(self.rows)
+
+    def frame(self) -> Any:
+        return frame(self.rows)
+
+
+class Artefact:
+    """One place at one iteration. `changes` are settings that replace what the place itself says."""
+
+    def __init__(self, where: str | Path, world: str | Path | World | None = None, **changes: Any) -> None:
+        self.where = str(where)
+        self.name = shown(where)
+        self.folder: Path | None = None
+        self.at: int | None = None
+        if not is_url(where):
+            self.folder, self.at = folder_and_iteration(where)
+            initial_file(self.folder)  # refuses what is no store
+        self._world, self._changes = world, changes
+        self._engine: environment.SearchEngine | None = None
+        self._by_hand = False
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what is held open; what was looked at stays."""
+        if "place" in vars(self):
+            self.place.close()
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def place(self) -> Place:
+        """Initial documents and the trace."""
+        return open_place(self.where)
+
+    @cached_property
+    def run(self) -> Run | None:
+        return Run(self.folder) if self.folder is not None and (self.folder / "run.json").exists() else None
+
+    @property
+    def kind(self) -> Kind:
+        if self.run is not None:
+            return "run"
+        return "world" if self.folder is not None and (self.folder / "documents.jsonl").is_file() else "store"
+
+    @cached_property
+    def arm(self) -> str:
+        """Which arm made the store, and with that how it is searched; `flat` where nothing says so."""
+        return (self.place.arm if self.folder is None else arm_of(self.folder)) or "flat"
+
+    @property
+    def iteration(self) -> int:
+        return self.place.iteration if self.at is None else self.at
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        return self.place.events
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Those of the run, else those its trace began with, else the defaults."""
+        if self.run is not None:
+            return settings_with(self.run.settings, **self._changes)
+        genesis = self._genesis
+        began = {**genesis.settings, "embedder": genesis.embedder or None} if genesis else {}
+        known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
+        if genesis is None:
+            known = settings_with(known, search=self._first_search)
+        changes = dict(self._changes)
+        if changes.get("search") == "words" and not changes.get("embedder"):
+            changes["embedder"] = "none"
+        return settings_with(known, **changes)
+
+    @property
+    def _first_search(self) -> SearchKind:
+        """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
+        if self.folder is not None and (self.folder / ARM).is_file():
+            built = decode((self.folder / ARM).read_bytes(), dict[str, Any])
+            return search_named(built.get("engine") or "vectors")
+        return search_named(search_of(self.world)) if self.world is not None else "vectors"
+
+    @property
+    def _genesis(self) -> Genesis | None:
+        """The first line of the trace; reading only that spares a large store from being opened for its settings."""
+        if self.folder is None or "place" in vars(self):
+            return self.place.genesis
+        trace = self.folder / TRACE
+        return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
+
+    @cached_property
+    def world(self) -> World | None:
+        """The world that was given, else the run's own, else the folder itself where it is one."""
+        if isinstance(self._world, World):
+            return self._world
+        inside = (self.folder / "world", self.folder) if self.folder else ()
+        places = [Path(self._world)] if self._world else [one for one in inside if (one / "documents.jsonl").is_file()]
+        return World.load(places[0]) if places else None
+
+    def questions(self, name: str = "test_in") -> tuple[Question, ...]:
+        """A split of the world, a probe group of the run, or a file of questions."""
+        if self.world is None and not Path(name).is_file():
+            raise BadInput(f"{self.name} holds no questions; name their world with --world.")
+        return question_set(name, self.world, self.run)
+
+    # -- the store ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def store(self) -> Store:
+        """The store at this iteration, frozen; `store.copy()` can be edited, and is nobody's but the caller's."""
+        return self.place.store(self.at).freeze()
+
+    def with_store(self, store: Store, arm: str = "flat") -> Self:
+        """The same place with another store in it, without a history: to search and examine what was made by hand."""
+        twin = copy(self)
+        twin._engine, twin._by_hand = None, True
+        vars(twin).update(store=store.as_frozen(), arm=arm, events=())
+        return twin
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The originals the store began with."""
+        return tuple(origin for record in self.place.initial for origin in record.origins)
+
+    def sources(self, ids: Collection[str]) -> dict[str, Source]:
+        """Where in the user's files originals stand, as far as the world and later imports know."""
+        known = self.place.originals() if ids else {}
+        return {id: source for id in ids if id in known and (source := known[id].source) is not None}
+
+    @property
+    def engine(self) -> environment.SearchEngine:
+        return self.embedded()
+
+    def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
+        """What the store is searched with, every document of it embedded, which is done once."""
+        if self._engine is None:
+            settings = self.settings
+            spread = spread_over(self.place.originals().values(), settings.per_source) if settings.per_source else None
+            vectors = embedder_named(settings.embedder)
+            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread)
+        return self._engine
+
+    def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
+        """A page of results as an agent sees it."""
+        if self._engine is None and is_url(self.where) and not self._by_hand:
+            from kbgym.trace.postgres.vectors import stored_engine
+
+            self._engine = stored_engine(self.place, embedder_named(self.settings.embedder), tick)
+        engine, store = self.embedded(tick), self.store
+        ids = Environment(store, engine, ranking=self.settings.ranking).page(query, page)
+        scores, limit = dict[str, float](), page * PAGE_SIZE
+        while not scores.keys() >= set(ids):
+            scores, limit = dict(engine.search(query, 0, limit)), 2 * limit
+        return [Ranked(id, store[id].text, scores[id]) for id in ids]
+
+    def log(self) -> list[Entry]:
+        """What happened to the store, an iteration each, oldest first."""
+        if self.at is not None:
+            _ = self.store  # says so when there is no such iteration
+        return [entry for entry in log(self.events) if self.at is None or entry.iteration <= self.at]
+
+    # -- exams --------------------------------------------------------------------------------------------------------
+
+    def examine(self, reader: Player = "reference", set: str | Sequence[Question] = "test_in", **how: Any) -> Exam:
+        """Ask a reader a set of questions on the frozen store, under the run's budget, memory and ranking.
+
+        `how` is what `examine_async` takes beside these; inside a running loop either may be used. What a model said is
+        kept beside `out`.
+        """
+        out = how.get("out")
+        cassette = None if out is None else Path(out).with_name(f"{Path(out).stem}.{CASSETTE}")
+        with models_for([name_of(reader)], how.pop("models", None), cassette=cassette) as models:
+            return run_sync(self.examine_async(reader, set, models=models, **how))
+
+    async def examine_async(
+        self,
+        reader: Player = "reference",
+        set: str | Sequence[Question] = "test_in",
+        out: str | Path | None = None,
+        concurrency: int = 16,
+        models: Models | None = None,
+        tick: Tick | None = None,
+    ) -> Exam:
+        """With `out`, rows are kept in that file as they come, and what has a row is not asked again."""
+        questions = self.questions(set) if isinstance(set, str) else set
+        about = description_for_prompt(self.world) if self.world is not None else ""
+        agent = agent_of(reader, "reader", models, about=about, indexes=self.store.links > 0)
+        file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
+        asked = questions, agent, file, self.settings, concurrency
+        rows = await examine(self.store, self.engine, *asked, tick)
+        return Exam(rows, await examine_without(*asked) if self.is_public else [])
+
+    @property
+    def is_public(self) -> bool:
+        """Whether a score says something only beside the score without a store."""
+        return self.world is not None and is_public(self.world) and len(self.store) > 0
+
+    def exams(self) -> dict[str, list[Row]]:
+        """The rows of every exam kept in the run, by the exam's name."""
+        files = sorted((self.folder / "exams").glob("*.jsonl")) if self.folder else ()
+        return {file.stem: read_rows(file) for file in files}
+
+    def frame(self, what: Literal["exams", "log", "documents", "questions"] = "exams") -> Any:
+        """The rows of its exams, its log, its documents or its questions as a pandas or polars frame."""
+        if what == "exams":
+            rows = [(name, row) for name, rows in self.exams().items() for row in rows]
+            return frame([row for _, row in rows], exam=[name for name, _ in rows])
+        if what == "questions":
+            return frame(self.world.questions if self.world else ())
+        return frame(self.log() if what == "log" else self.store)
+
+
+def open(where: str | Path, world: str | Path | World | None = None, **changes: Any) -> Artefact:
+    """A run, a run at an iteration (`RUN@57`), a store, a world, or `postgresql://...`.
+
+    `world` is where the questions are, unless the place has its own; `changes` replace settings of the place.
+    """
+    return Artefact(where, world, **changes)

@@ -1,0 +1,214 @@
+"""What a run is put together from, by the names its settings give: embedders, engines, agents, question sets.
+
+An agent may also be given as it is: a callable without arguments that gives a policy for one pass, or a function from a
+view to an action.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.actions import Action
+from kbgym.agents.judge import LLMJudge
+from kbgym.agents.llm import LLMAgent
+from kbgym.agents.registry import make_agenda, make_agent, make_judge
+from kbgym.canonical import read_lines
+from kbgym.errors import BadInput
+from kbgym.llm.connect import Models, Options, is_model
+from kbgym.policy import Agent, View
+from kbgym.protocol.lessons import schedule
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.train import STRATEGIES, Agents
+from kbgym.search.cache import VectorCache, cache_folder
+from kbgym.search.choice import engine_of, live_engine, search_named
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, Tick, default_embedder
+from kbgym.search.engine import Engine
+from kbgym.search.hybrid import SearchKind
+from kbgym.search.live import Embedding, LiveEngine
+from kbgym.search.ranking import Spread
+from kbgym.search.wordllama import WordLlamaEmbedder
+from kbgym.store import Store
+from kbgym.sync import run_sync
+from kbgym.tools import PAGE_SIZE, Role
+from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.pages import pages_of
+from kbgym.worlds.world import Document, Question, World
+
+CASSETTE = "cassette.jsonl"  # what the models of a run said, beside its trace
+Player = str | Callable[..., Any]  # a name, a callable that gives a policy, or a function of a view
+
+
+def embedder_named(name: str) -> CachedEmbedder:
+    """The embedder a trace or a setting names; one of a name serves the whole process, so a model is loaded once."""
+    kind, _, size = name.partition("-")
+    if kind == "hash" and (size.isdecimal() or not size):
+        return _hash_embedder(int(size or 256))
+    if name in ("", "all-MiniLM-L6-v2"):
+        return _default_embedder(cache_folder())
+    if kind == "wordllama":
+        return _wordllama(cache_folder())
+    if name == "none":
+        return CachedEmbedder(NoEmbedder())
+    raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, wordllama, or hash for tests.")
+
+
+@cache
+def _hash_embedder(dimensions: int) -> CachedEmbedder:
+    return CachedEmbedder(HashEmbedder(dimensions))
+
+
+@cache
+def _wordllama(folder: Path) -> CachedEmbedder:
+    return CachedEmbedder(WordLlamaEmbedder(), VectorCache(folder))
+
+
+_default_embedder = cache(default_embedder)
+
+
+def engine_for(
+    store: Store,
+    embedder: CachedEmbedder,
+    tick: Tick | None = None,
+    overlays: bool = False,
+    search: SearchKind = "vectors",
+    spread: Spread | None = None,
+) -> Engine | LiveEngine:
+    """A search engine that holds every document of a store; with `overlays`, one that keeps views of the past."""
+    items = ((record.id, record.text) for record in store)
+    if overlays:
+        return live_engine(items, Embedding(embedder), tick, search, spread)
+    return engine_of(items, embedder, tick, search, spread)
+
+
+def spread_over(documents: Iterable[Document], per_source: int) -> Spread | None:
+    """At most so many documents of one page of the source on a page of results; none where any number may be."""
+    return Spread(pages_of(documents).get, per_source, PAGE_SIZE) if per_source else None
+
+
+# -- who plays --------------------------------------------------------------------------------------------------------
+
+
+class _FunctionPolicy:
+    """A function of a view as a policy."""
+
+    def __init__(self, function: Callable[[View], Any]) -> None:
+        self._function = function
+
+    async def act(self, view: View) -> Action:
+        found = self._function(view)
+        action: Action = await found if inspect.isawaitable(found) else found
+        return action
+
+
+def agent_of(who: Player, role: Role, models: Models | None = None, strategy: str = "paper", **told: Any) -> Agent:
+    """What makes a policy for every pass of a role, by its name or as it is; `told` is what a model is told besides."""
+    if isinstance(who, str):
+        return make_agent(who, role, models, strategy, **told)
+    if not callable(who):
+        raise BadInput(f"a {role} is a name, a function of a view, or a callable that gives a policy; not {who!r}.")
+    try:
+        inspect.signature(who).bind()
+    except TypeError:
+        return lambda: _FunctionPolicy(who)
+    except ValueError:  # a callable of C tells nothing of itself
+        pass
+    return who
+
+
+def name_of(who: Player) -> str:
+    """What settings and a trace call a player."""
+    if isinstance(who, str):
+        return who
+    return f"{getattr(who, '__module__', '')}:{getattr(who, '__qualname__', type(who).__qualname__)}"
+
+
+def agents_named(
+    settings: Settings,
+    models: Models | None = None,
+    reader: Player | None = None,
+    curator: Player | None = None,
+    world: World | None = None,
+) -> Agents:
+    """Everybody a run's settings name; models, if there are any, share one client and one budget.
+
+    What the world says of itself stands in their prompts.
+    """
+    about = description_for_prompt(world) if world is not None else ""
+    reads = agent_of(reader or settings.reader, "reader", models, about=about)
+    curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, about=about)
+    judge = make_judge(settings.judge, models)
+    described = {
+        role: one.description
+        for role, one in (("reader", reads), ("curator", curates), ("judge", judge))
+        if isinstance(one, LLMAgent | LLMJudge)
+    }
+    return Agents(reads, curates, judge, described, make_agenda if settings.strategy == "class" else None)
+
+
+@contextmanager
+def models_for(names: Iterable[str], models: Models | None = None, **options: Any) -> Iterator[Models | None]:
+    """The models given, else new ones, closed at the end; None when nobody who plays is one."""
+    if models is not None or not any(is_model(name) for name in names):
+        yield models
+        return
+    made = Models(Options(**options))
+    try:
+        yield made
+    finally:
+        run_sync(made.close())
+
+
+# -- settings and questions -------------------------------------------------------------------------------------------
+
+
+def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
+    """Settings with some of them changed, checked; None leaves one as it is."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        made = msgspec.convert({**msgspec.to_builtins(settings or Settings()), **chosen}, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"bad settings: {error}.") from error
+    if made.strategy not in STRATEGIES:
+        raise BadInput(f"there is no strategy {made.strategy!r}; use {' or '.join(STRATEGIES)}.")
+    if made.levels and made.strategy != "class":
+        raise BadInput("levels split the indexes of narrower keys, which only the strategy class builds.")
+    if min(made.levels, made.admission) < 0:
+        raise BadInput("levels and admission are numbers of documents and questions; 0 is off.")
+    if made.per_source < 0:
+        raise BadInput("per_source is a number of documents; 0 is any number.")
+    if made.admission and made.batch_size > 1:
+        raise BadInput("admission judges one lesson at a time: use a batch size of 1.")
+    return made
+
+
+def training_settings(world: World, **given: Any) -> Settings:
+    """Settings to train on a world with: never more questions than it has, unless they were asked for."""
+    most = min(Settings().questions, len(world.split("train")))
+    search = given.get("search") or search_named(search_of(world))
+    embedder = given.get("embedder") or ("none" if search == "words" else None)
+    made = settings_with(**{"questions": most, **given, "search": search, "embedder": embedder})
+    embedder_named(made.embedder)
+    schedule(world, made)
+    return made
+
+
+def question_set(name: str, world: World | None, run: Run | None = None) -> tuple[Question, ...]:
+    """A split of the world, a probe group of a run, or a file of questions."""
+    if world is not None and (found := world.split(name)):
+        return found
+    group = run.folder / "probe" / f"{name}.jsonl" if run is not None else None
+    for file in (group, Path(name)):
+        if file is not None and file.is_file():
+            return tuple(read_lines(file, Question))
+    splits = ", ".join(world.splits if world else ()) or "none"
+    raise BadInput(
+        f"there is no question set {name!r}: the world's splits are {splits}; "
+        "a probe group needs `kbgym probe` first; a file must exist."
+    )

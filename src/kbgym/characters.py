@@ -1,0 +1,64 @@
+"""Characters that do not show what they do: which of them a store never takes, and how a stranger's text is shown.
+
+A terminal obeys control characters; direction marks reorder the text around them; invisible ones say something to a
+model that a person cannot see. `is_plain` is what tools ask of a text, `made_plain` what imports do to one, `safe_text`
+what stands before everything that is printed. It knows nothing of stores.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+_DIRECTION = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_INVISIBLE = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+# Joiners write Persian, Indic scripts and emoji, but hide between the letters of others; a variation selector chooses
+# the picture of a symbol or an ideograph, and is only a hidden number anywhere else.
+_JOINED = "[\u0590-\u1dff\u2190-\ufdff\ufe70-\ufefe\U00010000-\U000dffff]"
+_VARIED = "[#*0-9©®‼⁉\u2100-\u2bff\u3030\u303d\u3297\u3299\u3400-\u9fff\U0001f000-\U0001faff]"
+_STRAY = f"(?<!{_JOINED})(?<!{_VARIED}\ufe0f)[\u200c\u200d]|[\u200c\u200d](?!{_JOINED})|(?<!{_VARIED})[\ufe00-\ufe0f]"
+_HIDDEN = re.compile(f"[{_DIRECTION}{_INVISIBLE}]|{_STRAY}")
+_CONTROLS = re.compile(f"(?![\\n\\t])[{_CONTROL}]")
+_UNSAFE = re.compile(f"[{_CONTROL}{_DIRECTION}{_INVISIBLE}]|{_STRAY}")
+
+_FORMULA = tuple("=+-@＝＋－＠\t\r")
+
+
+def is_plain(text: str) -> bool:
+    """Whether a line of text shows everything it holds."""
+    return (text.isascii() and text.isprintable()) or _UNSAFE.search(text) is None
+
+
+def made_plain(text: str) -> tuple[str, int]:
+    """A text without what does not show, and how many characters that was; line ends and tabs stay."""
+    shown, hidden = _HIDDEN.subn("", text)
+    plain, controls = _CONTROLS.subn(" ", shown)
+    return plain, hidden + controls
+
+
+def safe_text(text: str) -> str:
+    """A text as one line a terminal can be given: what does not show is written out, as `\\x1b`."""
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_written, text)
+
+
+def safe_json(data: bytes) -> str:
+    """JSON as a terminal can be given it: the same values, with what does not show as `\\u` escapes."""
+    # Whatever is unsafe stands inside a string; controls below a blank are escaped already.
+    return _UNSAFE.sub(_escaped, data.decode())
+
+
+def safe_cell(text: str) -> str:
+    """A text as a table's cell: a spreadsheet would carry out what begins like a formula, so a quote goes before it."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _written(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be")
+    return "".join(f"\\u{units[n]:02x}{units[n + 1]:02x}" for n in range(0, len(units), 2))

@@ -1,0 +1,31 @@
+"""What verbs that learn share: the flags of the gate, and a store opened for learning by a verb's flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kbgym.cli.common import Tick, flags, serving_settings
+from kbgym.online.asked import Questions
+from kbgym.online.learning import Online
+from kbgym.online.setup import open_online
+from kbgym.protocol.gate import MARGIN
+
+gate_options = flags(
+    click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions."),
+    click.option(
+        "--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate."
+    ),
+    click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do."),
+    click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate."),
+)
+
+
+def opened_online(place: str, given: dict[str, Any], tick: Tick, questions: Questions | None = None) -> Online:
+    """A store open for questions and edits; flags that are none of the gate's replace its settings."""
+    gate = {name: given.pop(name) for name in ("gate", "margin", "evidence", "held_out")}
+    known = {"reader": None, "curator": None, "judge": None, "trust": False, **given}
+    settings, trusted = serving_settings(place, known)
+    return open_online(place, settings, given.get("embedder"), **gate, tick=tick, questions=questions, trusted=trusted)

@@ -1,0 +1,38 @@
+"""Asynchronous work called from ordinary code, also where a loop is running already, as in a notebook.
+
+It knows nothing of what the work is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """What the work comes to; inside a running loop it is done in a thread with a loop of its own, and waited for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    under_way: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+
+    async def cancellable() -> T:
+        under_way.append((asyncio.get_running_loop(), asyncio.current_task()))
+        return await work
+
+    with ThreadPoolExecutor(1, "kbgym") as thread:
+        done = thread.submit(contextvars.copy_context().run, asyncio.run, cancellable())
+        try:
+            return done.result()
+        except BaseException:
+            # Interrupted while waiting: the work is told to stop, and leaving the block waits until it has.
+            for loop, task in under_way:
+                if task is not None and not done.done():
+                    loop.call_soon_threadsafe(task.cancel)
+            raise

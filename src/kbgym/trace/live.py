@@ -1,0 +1,391 @@
+"""A store that is open for work: the one way to act on it, to record what happened, and to commit it.
+
+Trainer and server are its users. Whoever changes the store takes a turn: within this process always, and among all
+processes where the store is in a database; what the others committed is followed before the turn begins. What is
+recorded belongs to the open transaction. A commit ends it and hands it to the disk, where transactions that wait are
+flushed together; in a database the transactions of a turn are written when the turn ends. When a write fails, the store
+returns to what was written, and whoever waited for it is told.
+
+It knows nothing of lessons, clients, golds or agents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.actions import Action
+from kbgym.environment import Environment, Ranking, SearchEngine, texts_in
+from kbgym.errors import BadInput, Failed, KbgymError
+from kbgym.observations import Observations
+from kbgym.search.live import LiveEngine, Overlay
+from kbgym.store import Store
+from kbgym.store.guard import Judge
+from kbgym.trace.events import Acted, Committed, Event, Imported, RolledBack
+from kbgym.trace.folder import TRACE
+from kbgym.trace.judge_cache import TRIES, JudgeCache
+from kbgym.trace.listeners import Listener, replaying
+from kbgym.trace.place import Appender, Place, is_url, open_place, shown, store_at
+from kbgym.trace.replay import catch_up, committed
+
+Transaction = tuple[list[Event], "asyncio.Future[None]"]
+
+
+class Snapshot(msgspec.Struct, frozen=True, eq=False):
+    """The store and its search as they were after an iteration; nothing can be changed in it."""
+
+    store: Store
+    engine: Overlay
+    iteration: int
+    ranking: Ranking = "paper"
+    observations: Observations = "paper"
+
+    def environment(self) -> Environment:
+        return Environment(self.store, self.engine, ranking=self.ranking, observations=self.observations)
+
+
+class LiveStore:
+    """The newest state of a store, its search and its trace, in the hands of one process."""
+
+    def __init__(
+        self,
+        where: str | Path,
+        engine: Callable[[Store], SearchEngine],
+        listeners: Sequence[Listener] = (),
+        *,
+        judge: Judge | None = None,
+        ranking: Ranking = "paper",
+        observations: Observations = "paper",
+        embedder: str = "",
+        settings: dict[str, Any] | None = None,
+        position: Callable[[], int] | None = None,
+        write: bool = True,
+    ) -> None:
+        """Without `write` it only looks: it keeps nobody from writing, and follows what they write.
+
+        `engine` makes a search over the store's newest state; `embedder` and `settings` are what a new trace begins
+        with; `position` says how much has been taught, by default what the last commit said.
+        """
+        self.where, self.name = str(where), shown(where)
+        self.folder = None if is_url(where) else Path(where)
+        self.listeners = list(listeners)
+        self._replayed = replaying(self.listeners, observations)
+        self.writes = write
+        self.commits = self.flushes = 0
+        self._position_now = position
+        self._open: list[Event] = []
+        self._closed: list[Transaction] = []
+        self._flushing: asyncio.Task[None] | None = None
+        self.last: asyncio.Future[None] | None = None  # done when everything committed so far is durable
+        self._held: AbstractContextManager[tuple[Event, ...]] | None = None
+        self._lost = False  # what was written could not be read again yet
+        self._snapshot: Snapshot | None = None
+        self._lock = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, "trace")
+        place = open_place(where)
+        # The file's lock comes first: what is replayed below is what will be continued.
+        self._writer: Appender | None = None
+        if write and place.genesis is None:
+            self._writer = place.start(embedder, settings or {})
+            if self._writer.shared:
+                self._writer.close()
+                place = open_place(where)
+        if (write and place.genesis is not None) or is_url(where):
+            self._writer = place.resume()
+        self._judge_cache = None if judge is None else JudgeCache(judge)
+        try:
+            self._settle(place)
+            store = place.store(watch=self._replayed)
+            self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
+        except BaseException:
+            if self._writer is not None:
+                self._writer.close()
+            raise
+        self.initial = place.initial
+        place.close()
+
+    @property
+    def store(self) -> Store:
+        return self.environment.store
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may write at the same time."""
+        return self._writer is not None and self._writer.shared
+
+    def _settle(self, place: Place) -> None:
+        self.iteration, self._position = place.iteration, place.position
+        self._size = place.reading.size if place.reading and self.folder else 0
+
+    def _tell(self, event: Event, store: Store, observation: str) -> None:
+        for listener in self.listeners:
+            listener(event, store, observation)
+
+    # -- turns --------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[None]:
+        """A turn in this process only, for what changes nothing; what others committed is followed first."""
+        async with self._lock:
+            await self._news()
+            yield
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Whatever is done and recorded inside comes before or after what others do, never between.
+
+        In a database everything recorded inside is durable when the turn ends, or the turn raises why not.
+        """
+        if not self.writes:
+            raise BadInput(f"{self.name} was opened for looking only.")
+        await self._lock.acquire()
+        try:
+            await self._news()  # most of it before the others are held up
+            if self._writer is not None and self._writer.shared:
+                await self._take(self._writer)
+        except BaseException:
+            self._lock.release()
+            raise
+        error: BaseException | None = None
+        try:
+            yield
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            if self._held is None:
+                self._recover()
+                self._lock.release()
+            else:  # a caller that goes away in this moment must not leave the turn half ended
+                await asyncio.shield(asyncio.get_running_loop().create_task(self._end(error)))
+
+    async def _in_thread(self, work: Callable[..., Any], *given: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+
+    async def _news(self) -> None:
+        if self._lost:
+            self._return()
+        if self.shared and self._writer is not None:
+            await self._follow(await self._in_thread(self._writer.news))
+        elif self._writer is None and self.folder is not None:
+            trace = self.folder / TRACE
+            if trace.exists() and trace.stat().st_size != self._size:
+                self._return()
+
+    async def _take(self, writer: Appender) -> None:
+        held = writer.turn()
+        taking = asyncio.get_running_loop().run_in_executor(self._thread, held.__enter__)
+        try:
+            news = await asyncio.shield(taking)
+            self._held = held
+            await self._follow(news)
+        except BaseException as error:
+            # Also where nobody waits any more: the thread takes the turn in any case, and then gives it back.
+            if taking.cancelled() or not taking.done() or taking.exception() is None:
+                self._thread.submit(_leave, held, error)
+            self._held = None
+            raise
+
+    async def _end(self, error: BaseException | None) -> None:
+        try:
+            if error is None and self._open:
+                self.commit()
+            held, self._held = self._held, None
+            done, self._closed = self._closed, []
+            assert held is not None and self._writer is not None
+            if error is not None:
+                await self._in_thread(_leave, held, error)
+                if done or self._open:
+                    self._give_up(done, KbgymError(str(error)))
+                return
+            try:
+                if done:
+                    self._writer.commit([event for events, _ in done for event in events])
+                    self.flushes += 1
+                await self._in_thread(held.__exit__, None, None, None)
+            except KbgymError as trouble:
+                self._give_up(done, trouble)
+                raise
+            self._written(done)
+        finally:
+            self._held = None
+            self._recover()
+            self._lock.release()
+
+    async def claim(self, name: str) -> bool:
+        """Take a piece of work and follow what was done so far; what another has claimed is its own until it dies."""
+        if self._writer is None or not self.shared:
+            return True
+        async with self._lock:
+            claimed = bool(await self._in_thread(self._writer.claim, name))
+            await self._news()
+            return claimed
+
+    async def release(self, name: str) -> None:
+        if self._writer is not None and self.shared:
+            async with self._lock:
+                await self._in_thread(self._writer.release, name)
+
+    # -- acting -------------------------------------------------------------------------------------------------------
+
+    async def prepare(self, actions: Sequence[Action]) -> None:
+        """Before the turn: have the vectors at hand and the judge asked, which may take a model's time.
+
+        Others may add a neighbour meanwhile, so the judge is asked again, but not for ever: the rest is asked in turn.
+        """
+        await self.environment.engine.prepare([text for action in actions for text in texts_in(action)])
+        cache = self._judge_cache
+        for _ in range(TRIES if cache is not None else 0):
+            assert cache is not None
+            undecided = [action for action in actions if not cache.is_decided(action, self.environment)]
+            if not undecided:
+                return
+            for action in undecided:
+                await cache.consider(action, self.environment)
+
+    def record(self, event: Event, observation: str = "") -> None:
+        """Add to the open transaction; the caller holds the turn and has just done to the store what the event says."""
+        self._open.append(event)
+        self._tell(event, self.store, observation)
+
+    def commit(self) -> asyncio.Future[None]:
+        """End the open transaction and hand it to the disk; the future is done when it is durable."""
+        if self.shared and self._held is None:
+            raise RuntimeError("a shared store is changed in a turn")
+        if self._lost:
+            raise Failed(f"{self.name}: what this was built on could not be written.")
+        self.iteration += 1
+        if self._position_now is not None:
+            self._position = self._position_now()
+        store = self.store
+        commit = committed(self.iteration, self._position, store)
+        events, self._open = [*self._open, commit], []
+        self._tell(commit, store, "")
+        durable = asyncio.get_running_loop().create_future()
+        durable.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+        self._closed.append((events, durable))
+        self.last = durable
+        self.commits += 1
+        if not self.shared and self._flushing is None:
+            self._flushing = asyncio.get_running_loop().create_task(self._flush())
+        return durable
+
+    async def durable(self) -> None:
+        """Wait until everything committed so far is on the disk."""
+        while self.last is not None and not self.last.cancelled():
+            await asyncio.shield(self.last)
+
+    async def _flush(self) -> None:
+        try:
+            while self._closed:
+                done, self._closed = self._closed, []
+                self.flushes += 1
+                assert self._writer is not None
+                try:
+                    await self._in_thread(self._writer.commit, [event for events, _ in done for event in events])
+                except (Failed, OSError) as error:
+                    self._give_up([*done, *self._closed], error)
+                    continue
+                self._written(done)
+        finally:
+            self._flushing = None
+
+    def _written(self, done: Sequence[Transaction]) -> None:
+        for _, durable in done:
+            if not durable.done():  # whoever waited for it may have been cancelled, and it with them
+                durable.set_result(None)
+        if not self._closed:
+            self.last = None
+
+    def _give_up(self, done: Sequence[Transaction], error: Exception) -> None:
+        """Nothing of this was written, nor may what was built on it be: return to what was."""
+        self._open, self._closed, self.last = [], [], None
+        self._lost = True
+        if not self._lock.locked():  # else the turn that is held ends first; it can commit nothing any more
+            self._recover()
+        for _, durable in done:
+            if not durable.done():
+                durable.set_exception(Failed(str(error)))
+
+    def _recover(self) -> None:
+        if self._lost:
+            with suppress(KbgymError, OSError):  # else the next turn tries again
+                self._return()
+
+    # -- states -------------------------------------------------------------------------------------------------------
+
+    def _return(self) -> None:
+        """Take on the store as it is on the disk."""
+        place = open_place(self.where)
+        if self._writer is not None:
+            self._writer.rejoin(place)
+        self._settle(place)
+        self._open = []
+        for listener in self.listeners:
+            listener.clear()
+        self.become(place.store(watch=self._replayed))
+        place.close()
+        self._lost = False
+
+    async def _follow(self, events: Sequence[Event]) -> None:
+        """Take on what others committed: the store, its search, and whoever listens."""
+        if not events:
+            return
+        made = [event.action for event in events if isinstance(event, Acted)]
+        await self.environment.engine.prepare([text for action in made for text in texts_in(action)])
+        if any(isinstance(event, Imported | RolledBack) for event in events):
+            self.become(catch_up(self.store.copy(), events, self.iteration, self._earlier, self._replayed))
+        else:
+            catch_up(self.store, events, self.iteration, self._earlier, self._followed)
+        if isinstance(last := events[-1], Committed):
+            self.iteration, self._position = last.iteration, last.position
+
+    def _followed(self, event: Event, store: Store) -> None:
+        if isinstance(event, Acted):
+            self.environment.follow(event.result)
+        self._replayed(event, store)
+
+    def _earlier(self, to: int) -> Store:
+        return store_at(self.where, to)
+
+    def snapshot(self) -> Snapshot:
+        """The store as it is now, for as long as somebody needs it; those who ask at one iteration share one."""
+        if self._snapshot is None or self._snapshot.iteration != self.iteration:
+            now = self.environment
+            store = now.store.copy().freeze()
+            self._snapshot = Snapshot(store, self.overlay(), self.iteration, now.ranking, now.observations)
+        return self._snapshot
+
+    def overlay(self) -> Overlay:
+        """The search as it is now, to be changed apart from the live one."""
+        engine = self.environment.engine
+        if not isinstance(engine, LiveEngine):
+            raise TypeError("a store whose passes are on trial needs a search with overlays")
+        return engine.overlay()
+
+    def become(self, store: Store) -> None:
+        """Take on another state of the store and bring the search into step."""
+        self.environment.become(store)
+        self._snapshot = None
+
+    async def close(self) -> None:
+        try:
+            await self.durable()
+        finally:
+            self._thread.shutdown(wait=True)
+            if isinstance(self.environment.engine, LiveEngine):
+                self.environment.engine.embedding.close()
+            if self._writer is not None:
+                self._writer.close()
+
+
+def _leave(held: AbstractContextManager[Any], error: BaseException) -> None:
+    """End a turn with nothing written."""
+    with suppress(BaseException):
+        held.__exit__(type(error), error, error.__traceback__)

@@ -1,0 +1,109 @@
+"""What is left of a damaged trace, put in order: cut to what is whole, with the damaged files kept beside."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from kbgym.canonical import read_file
+from kbgym.errors import BadInput, Damaged
+from kbgym.trace.events import Committed, Genesis
+from kbgym.trace.head import HeadFile, Reached, head_of, read_head
+from kbgym.trace.log import START, read_trace, verified
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """What was kept: up to which iteration and byte. `lost` counts the iterations the head knew of beyond that."""
+
+    iteration: int
+    size: int
+    lost: int | None
+    damaged: str
+
+
+def recover(trace: Path) -> Recovered | None:
+    """Cut a trace to the last transaction that is whole; None where nothing is wrong with it."""
+    try:
+        read_trace(trace)
+    except Damaged:
+        pass
+    else:
+        return None
+    with _held(trace):
+        data = read_file(trace) if trace.exists() else b""
+        whole = _whole(trace, data)
+        kept = _beside(trace)
+        try:
+            head = read_head(trace)
+        except Damaged:
+            head = None
+        for file in (trace, head_of(trace)):
+            if os.path.lexists(file):
+                os.replace(file, kept / file.name)
+        if whole.size:
+            scratch = trace.with_name(f".{trace.name}.tmp")
+            with scratch.open("wb") as out:
+                out.write(data[: whole.size])
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(scratch, trace)
+            made = HeadFile(trace)
+            made.write(whole)
+            made.close()
+    lost = max(0, head.iteration - whole.iteration) if head else None
+    return Recovered(whole.iteration, whole.size, lost, str(kept))
+
+
+class _held:
+    """The lock a writer would have, so that none is at work."""
+
+    def __init__(self, trace: Path) -> None:
+        self._trace = trace
+        self._file: int | None = None
+
+    def __enter__(self) -> None:
+        if self._trace.exists():
+            self._file = os.open(self._trace, os.O_RDONLY)
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(self._file)
+                raise BadInput(f"{self._trace} is being written by another process; stop it first.") from None
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+
+
+def _whole(trace: Path, data: bytes) -> Reached:
+    """How far the lines follow from one another, to the end of a transaction."""
+    found = Reached(0, 0, START)
+    chain, position, iteration = START, 0, 0
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        try:
+            event, chain = verified(trace, number, line, chain)
+        except Damaged:
+            break
+        if (number == 1) != isinstance(event, Genesis):
+            break
+        position += len(line) + 1
+        if isinstance(event, Committed | Genesis):
+            iteration = event.iteration if isinstance(event, Committed) else 0
+            found = Reached(iteration, position, chain)
+    return found
+
+
+def _beside(trace: Path) -> Path:
+    """A new folder for the damaged files; what else is rewritten from the trace is copied there as it is."""
+    number = 1
+    while (kept := trace.parent / f"damaged-{number}").exists():
+        number += 1
+    kept.mkdir()
+    measures = trace.parent / "prequential.jsonl"
+    if measures.is_file():
+        shutil.copy2(measures, kept)
+    return kept

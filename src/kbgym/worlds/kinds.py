@@ -1,0 +1,107 @@
+"""What a kind of world can say of itself, and which kind a world is: the only place that asks.
+
+A world names its kind in `world.json`. A kind that is registered here may list its questions, tell which documents
+belong under a key, name the indexes a perfect curator would build. Every other world (a corpus, a public question set,
+a plain folder) is documents and questions: it can do none of that, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from kbgym.errors import BadInput
+from kbgym.worlds.describing import describe
+from kbgym.worlds.people.kind import PeopleKind
+from kbgym.worlds.phantomwiki.kind import WikiKind
+from kbgym.worlds.truth import Truth
+from kbgym.worlds.world import Description, Question, World
+
+
+class WorldKind(Protocol):
+    """`name` is what `world.json` says, `title` what a report calls it.
+
+    `search` is what suits its text, unless told otherwise. `has_pools`: it can list everything a template could ask.
+    `lists_answers`: a gold may be several answers, separated by commas.
+    """
+
+    name: str
+    title: str
+    search: str
+    has_pools: bool
+    lists_answers: bool
+
+    def pool(self, world: World, template: str) -> Iterator[Question]:
+        """Every question a template can ask in this world."""
+
+    def truth(self, world: World) -> Truth | None:
+        """Which documents belong under a key; None where nothing is known of keys."""
+
+    def oracle(self, world: World) -> Iterator[tuple[str, str, list[str]]] | None:
+        """(kind, text, documents under it) of every index there could be; None where they are not known."""
+
+    def difficulty(self, question: Question) -> int:
+        """Questions of one number are drawn for training in proportion to how many there are."""
+
+    def describe(self, world: World) -> Description:
+        """What its documents are about, worked out; see `description_of` for what is shown."""
+
+
+_REAL_TEXT = ("corpus", "public")  # searched by words too; whatever else is there is searched as in the paper
+
+
+class UnknownKind:
+    """Documents and questions of which nothing more is known."""
+
+    has_pools = False
+    lists_answers = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.title = name or "your documents"
+        self.search = "hybrid" if name in _REAL_TEXT else "vectors"
+
+    def pool(self, world: World, template: str) -> Iterator[Question]:
+        raise BadInput("this world cannot list its questions: only generated worlds have instance pools.")
+
+    def truth(self, world: World) -> None:
+        return None
+
+    def oracle(self, world: World) -> None:
+        return None
+
+    def difficulty(self, question: Question) -> int:
+        return 0
+
+    def describe(self, world: World) -> Description:
+        return describe(world.documents)
+
+
+_KINDS: dict[str, WorldKind] = {kind.name: kind for kind in (PeopleKind(), WikiKind())}
+
+
+def kind_of(world: World) -> WorldKind:
+    name = str(world.facts.get("kind", ""))
+    return _KINDS.get(name) or UnknownKind(name)
+
+
+def search_of(world: World) -> object:
+    """What a world is searched by: what its facts say, else what suits its kind."""
+    return world.facts.get("search") or kind_of(world).search
+
+
+def description_of(world: World) -> Description:
+    """What a world says of itself: its own words where `world.json` has them, the rest as its kind works it out."""
+    said, made = world.description, kind_of(world).describe(world)
+    return Description(said.about or made.about, said.forms or made.forms, said.keys or made.keys) if said else made
+
+
+def description_for_prompt(world: World) -> str:
+    """The same in plain text: a paragraph, the forms of sentences with an example each, the kinds of keys."""
+    said = description_of(world)
+    lines = [said.about]
+    if said.forms:
+        lines += ["", "Forms its sentences have:", *(f"- {one.form} Example: {one.example}" for one in said.forms)]
+    if said.keys:
+        lines += ["", "Keys that many documents share:", *(f"- {key}" for key in said.keys)]
+    return "\n".join(lines)

@@ -1,0 +1,176 @@
+"""Words and vectors together: the sum that is documented, every text on one page, and duplicates by vectors only."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from kbgym.errors import BadInput
+from kbgym.search import hybrid
+from kbgym.search.bm25 import BM25Index
+from kbgym.search.choice import engine_of, live_engine, search_named
+from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.search.engine import Engine
+from kbgym.search.hybrid import SearchKind, blend
+from kbgym.search.index import Hit, page_of
+from kbgym.search.live import Embedding
+from kbgym.search.ranking import Spread
+from kbgym.worlds.kinds import search_of
+from kbgym.worlds.world import World
+
+WORDS = "tailor baker Mara Odo Fenn Eastmere lives near the old mill by Lund 2014-04-30 foo_bar".split()
+TEXTS = {f"d{n:03}": " ".join(random.Random(n).choices(WORDS, k=1 + n % 7)) for n in range(300)}
+
+
+class Silent(HashEmbedder):
+    """An embedder that must not be asked."""
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        raise AssertionError("nothing is to be embedded")
+
+
+def filled(kind: SearchKind, texts: dict[str, str] = TEXTS) -> Engine:
+    return engine_of(texts.items(), CachedEmbedder(HashEmbedder()), search=kind)
+
+
+def whole(query: str) -> list[Hit]:
+    """The whole ranking, as the module's words say it is made."""
+    near = dict(filled("vectors").search(query, 0, 1000))
+    order = sorted(near, key=lambda id: (-near[id], id))
+    low, high = near[order[hybrid.DEPTH - 1]], near[order[0]]
+    words = BM25Index()
+    words.load(TEXTS.items())
+    said = dict(words.search(query, 0, 1000))
+    most = max(said.values(), default=1.0)
+    scores = {}
+    for place, id in enumerate(order):
+        share = (near[id] - low) / (high - low)
+        scores[id] = 0.4 * (share if place < hybrid.DEPTH or id not in said else 0) + 0.6 * said.get(id, 0.0) / most
+    return page_of(scores.items(), 0, 1000)
+
+
+@pytest.mark.parametrize("query", ["Mara the baker", "2014-04-30", "foo bar", "zebra", "mill"])
+def test_it_is_the_sum_that_is_documented(query: str) -> None:
+    engine = filled("hybrid")
+    found = [hit for start in range(0, 400, 5) for hit in engine.search(query, start, 5)]
+    expected = whole(query)
+    assert len(found) == len({id for id, _ in found}) == len(TEXTS)
+    assert dict(found) == pytest.approx(dict(expected))
+    assert [round(score, 9) for _, score in found] == [round(score, 9) for _, score in expected]
+
+
+def test_what_vectors_miss_is_found_by_its_words() -> None:
+    texts = {**TEXTS, "x": "The release of 1998-07-01 was called quux_frob."}
+    assert filled("hybrid", texts).search("quux_frob", 0, 5)[0][0] == "x"
+    assert filled("words", texts).search("QuuxFrob in 1998/07/01", 0, 5)[0][0] == "x"
+
+
+def test_duplicates_are_found_by_vectors_whatever_a_search_goes_by() -> None:
+    by_vectors, both, words = (filled(kind) for kind in ("vectors", "hybrid", "words"))
+    assert both.nearest(TEXTS["d007"], 3, ["d007"]) == by_vectors.nearest(TEXTS["d007"], 3, ["d007"])
+    assert words.nearest(TEXTS["d007"], 3) == []
+
+
+def test_by_words_alone_nothing_is_embedded() -> None:
+    engine = engine_of(TEXTS.items(), CachedEmbedder(Silent()), search="words")
+    engine.put("new", "Zebedee juggles")
+    engine.prepare(["juggling"])
+    assert engine.search("Zebedee", 0, 5)[0][0] == "new"
+    engine.remove("new")
+    assert engine.search("Zebedee", 0, 5) == []
+    live = live_engine(TEXTS.items(), Embedding(CachedEmbedder(Silent())), search="words")
+    past = live.overlay()
+    live.put("new", "Zebedee juggles")
+    assert [id for id, _ in live.search("Zebedee", 0, 5)] == ["new"] and past.search("Zebedee", 0, 5) == []
+    assert live.nearest("Zebedee", 3) == past.nearest("Zebedee", 3) == []
+
+
+@pytest.mark.parametrize("kind", ["vectors", "words", "hybrid"])
+def test_a_served_engine_gives_what_an_engine_gives_and_its_overlay_the_past(kind: SearchKind) -> None:
+    embedding = Embedding(CachedEmbedder(HashEmbedder()))
+    live = live_engine(TEXTS.items(), embedding, search=kind)
+    past = live.overlay()
+    now = dict(TEXTS)
+    for change in range(40):
+        id = f"d{change * 13 % 320:03}"
+        if change % 3 == 0 and id in now:
+            live.remove(id)
+            del now[id]
+        else:
+            now[id] = f"{WORDS[change % len(WORDS)]} is new {change}"
+            live.put(id, now[id])
+    past.put("own", "Mara the baker of the overlay")
+    past.remove("d001")
+    then = {**TEXTS, "own": "Mara the baker of the overlay"}
+    del then["d001"]
+    for served, texts in ((live, now), (past, then)):
+        expected = filled(kind, texts)
+        for query in ("Mara the baker", "is new", "2014-04-30"):
+            for offset in (0, 5, 45, 200, 298, 400):
+                assert served.search(query, offset, 5) == expected.search(query, offset, 5)
+        assert served.nearest(TEXTS["d003"], 3, ("d003",)) == expected.nearest(TEXTS["d003"], 3, ("d003",))
+    asyncio.run(embedding.prepare(["Mara"]))
+    embedding.close()
+
+
+def test_which_search_a_world_wants() -> None:
+    def wanted(**facts: str) -> SearchKind:
+        return search_named(search_of(World((), (), facts)))
+
+    assert wanted(kind="people") == wanted(kind="phantomwiki") == wanted() == "vectors"
+    assert wanted(kind="public") == wanted(kind="corpus") == "hybrid"
+    assert wanted(kind="corpus", search="words") == "words"
+    with pytest.raises(BadInput, match="vectors, words or hybrid"):
+        wanted(search="psychic")
+    with pytest.raises(BadInput, match="psychic"):
+        engine_of([], CachedEmbedder(HashEmbedder()), search="psychic")  # type: ignore[arg-type]
+
+
+def test_no_text_at_all_finds_nothing() -> None:
+    engine = Engine(HashEmbedder(), kind="hybrid")
+    assert engine.search("anything", 0, 5) == [] == engine.nearest("anything", 3)
+    assert blend(lambda offset, limit: [], BM25Index(), "anything", 0, 5) == []
+
+
+# -- spread -----------------------------------------------------------------------------------------------------------
+
+
+def spread_pages(sources: str, most: int = 3, size: int = 5) -> list[str]:
+    """Pages of a ranking in which every letter is a document of that source; `-` is one of none."""
+    ranked = [(f"{source}{place:03}", -float(place)) for place, source in enumerate(sources)]
+    spread = Spread(lambda id: None if id[0] == "-" else id[0], most, size)
+
+    def page(start: int) -> list[Hit]:
+        return spread.page(lambda offset, limit: ranked[offset : offset + limit], start, size)
+
+    pages = [page(start) for start in range(0, len(ranked), size)]
+    assert sorted(hit for hits in pages for hit in hits) == sorted(ranked)  # everything, once
+    assert all(hits == sorted(hits, key=lambda hit: -hit[1]) for hits in pages)
+    return ["".join(id[0] for id, _ in hits) for hits in pages]
+
+
+def test_one_source_cannot_fill_a_page() -> None:
+    assert spread_pages("aaaaabbcc") == ["aaabb", "aacc"]
+    assert spread_pages("ababababab") == ["ababa", "babab"]
+    assert spread_pages("aaaa-a--bb") == ["aaa--", "aa-bb"]
+
+
+def test_unless_there_is_nothing_else() -> None:
+    assert spread_pages("aaaaaaa") == ["aaaaa", "aa"]
+    assert spread_pages("aaaaaaab") == ["aaaab", "aaa"]
+    assert spread_pages("a" * 60 + "b")[0] == "aaaaa"  # too far down to be worth a place
+    assert spread_pages("aaaaab", most=1) == ["aaaab", "a"]
+
+
+def test_an_engine_spreads_what_it_finds() -> None:
+    texts = {f"{page}{n}": f"Mara bakes {'bread ' * n}" for page in "ab" for n in range(1, 6)}
+    engine = engine_of(texts.items(), CachedEmbedder(HashEmbedder()), search="words")
+    close = [id[0] for id, _ in engine.search("bread", 0, 5)]
+    assert close.count("a") < 5
+    engine.spread = Spread(lambda id: id[0], 2, 4)
+    assert sorted(id[0] for id, _ in engine.search("bread", 0, 4)) == ["a", "a", "b", "b"]
+    assert len({id for start in (0, 4, 8) for id, _ in engine.search("bread", start, 4)}) == 10

@@ -1,0 +1,102 @@
+"""What a folder says of its store, before it has a history and after; and the user's sentences as imports left them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playing import HASH, Live, records
+
+from kbgym.actions import Add
+from kbgym.canonical import write_lines
+from kbgym.errors import BadInput
+from kbgym.store import Store
+from kbgym.trace.copying import save_store
+from kbgym.trace.events import SCHEMA, Committed, Genesis, Imported, RolledBack
+from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder, originals, sources
+from kbgym.trace.log import Writer
+from kbgym.worlds.world import Document, Source
+
+
+def test_a_store_without_history(tmp_path: Path) -> None:
+    save_store(Store(records()), str(tmp_path / "s"))
+    folder = open_folder(tmp_path / "s")
+    assert (folder.events, folder.genesis, folder.iteration, folder.position, folder.arm) == ((), None, 0, 0, "")
+    assert folder.name == str(tmp_path / "s") and list(folder.store()) == records()
+    with folder.start(HASH, {"seed": 3}):
+        pass
+    begun = open_folder(tmp_path / "s")
+    assert begun.genesis == begun.events[0] == Genesis(1, 9, folder.initial.fingerprint, HASH, {"seed": 3})
+    assert (len(begun.events), begun.iteration, begun.position) == (1, 0, 0)
+    with pytest.raises(BadInput, match=f"{tmp_path / 's'} has no history"):
+        begun.rollback(0)
+
+
+def test_the_iteration_asked_for_comes_before_the_one_in_the_name(tmp_path: Path) -> None:
+    live = Live(tmp_path / "s")
+    for number in range(3):
+        live.act(Add(f"Sentence {number}."))
+        live.iteration += number  # iterations 1, 3 and 6, which teach as many lessons
+        live.commit()
+    live.close()
+    folder = open_folder(f"{live.path}@3")
+    assert (folder.at, folder.iteration, folder.position) == (3, 6, 6)
+    for at, expected in ((None, 3), (0, 0), (1, 1), (6, 6)):
+        assert list(folder.store(at)) == live.states[expected]
+    assert folder_and_iteration(f"{live.path}@3") == (live.path, 3)
+    assert folder_and_iteration(live.path) == (live.path, None)
+    for to in (3, 0):
+        again = StoreFolder(live.path)
+        again.rollback(to, "because")
+        assert isinstance(last := again.events[-2], RolledBack) and (last.to, last.reason) == (to, "because")
+        assert again.position == to and again.iteration == last.iteration
+
+
+def doc(id: str, text: str, start: int | None = None, *links: str) -> Document:
+    return Document(id, text, source=None if start is None else Source("notes.md", start, start + 9), links=links)
+
+
+FIRST = Imported(
+    1,
+    removed=("a", "nobody"),
+    edited=(doc("b", "B is new.", 5),),
+    restored=(doc("d", "D.", 20),),
+    added=(doc("e", "E.", 30, "b"),),
+    moved={"c": Source("other.md", 0, 3), "b": None},
+    relinked={"c": ("b", "e")},
+)
+SECOND = Imported(2, removed=("b",), added=(doc("f", "F."),))
+
+
+def test_the_originals_are_what_imports_made_of_them() -> None:
+    began = [doc("a", "A.", 0), doc("b", "B.", 1), doc("c", "C.", 2)]
+    genesis = Genesis(SCHEMA, 3, "0" * 64)
+    commits = [Committed(n, 0, "0" * 64, 0, 0) for n in range(4)]
+    assert imported(began, [genesis]) == {document.id: document for document in began}
+    once = {
+        "b": doc("b", "B is new."),
+        "c": Document("c", "C.", source=Source("other.md", 0, 3), links=("b", "e")),
+        "d": doc("d", "D.", 20),
+        "e": doc("e", "E.", 30, "b"),
+    }
+    assert imported(began, [genesis, FIRST, commits[1]]) == once
+    twice = [genesis, FIRST, commits[1], SECOND, commits[2]]
+    assert imported(began, twice) == {**{id: once[id] for id in "cde"}, "f": doc("f", "F.")}
+    assert imported(began, [*twice, RolledBack(3, 1), commits[3]]) == once, "an import that was rolled back is undone"
+
+
+def test_where_originals_stand_is_read_from_the_world_and_the_trace(tmp_path: Path) -> None:
+    (tmp_path / "world").mkdir()
+    write_lines(tmp_path / "world" / "documents.jsonl", [doc("a", "A.", 0), doc("b", "B.", 1), doc("c", "C.")])
+    assert sources(tmp_path, ()) == {}
+    assert sources(tmp_path, ("a", "c", "zz")) == {"a": Source("notes.md", 0, 9)}
+    with Writer(tmp_path / "trace.jsonl", None) as writer:
+        writer.commit([Genesis(SCHEMA, 3, "0" * 64)])
+        writer.commit([FIRST, Committed(1, 0, "0" * 64, 0, 0)])
+    known = sources(tmp_path, ("a", "b", "c", "e"))
+    assert known == {"c": Source("other.md", 0, 3), "e": Source("notes.md", 30, 39)}
+    assert originals(tmp_path, ()).keys() == {"a", "b", "c"}, "whoever has the events need not read them again"
+    assert StoreFolder(tmp_path).originals() == originals(tmp_path)
+    assert StoreFolder(tmp_path).sources(("e",)) == {"e": Source("notes.md", 30, 39)}
+    save_store(Store(records()), str(tmp_path / "bare"))
+    assert originals(tmp_path / "bare") == {}

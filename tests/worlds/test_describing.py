@@ -1,0 +1,93 @@
+"""A description drafted by counting: what recurs is found, what does not is not."""
+
+import pytest
+
+from kbgym.worlds import describing
+from kbgym.worlds.describing import describe
+from kbgym.worlds.world import Document, Source
+
+
+def documents(*texts: str, file: str = "notes.md") -> list[Document]:
+    return [Document(f"{file}{n}", text, source=Source(file, n, n + 1)) for n, text in enumerate(texts)]
+
+
+BOATS = documents(
+    "Boats > Small: Boat: Dipper; Type: dinghy; Owner: Nell Osgood",
+    "Boats > Small: Boat: Brent; Type: pilot boat; Owner: Harbour Office",
+    "Boats > Small: Boat: Turnstone; Type: dinghy; Owner: Ingrid Falk",
+    file="boats.md",
+)
+CREWS = documents(
+    "Crews: Skipper: Jonas Vael",
+    "Crews: Skipper: Amos Teller",
+    "Crews: The mate of Amos Teller is Lucia Brandt.",
+    "On weekdays Amos Teller keeps the books; see E0382.",
+    "The books of the cooperative follow rule E0382.",
+    "Rule E0382 and fn_call are old. The rule on a boat is older.",
+    file="crews.md",
+)
+
+
+def test_fields_pages_names_and_identifiers():
+    said = describe([*BOATS, *CREWS])
+    assert said.about == "9 documents, each a sentence, an item of a list or a row of a table, from 2 pages."
+    assert [(form.form, form.example) for form in said.forms] == [
+        ("PAGE > SECTION: ...", BOATS[0].text),
+        ("PAGE: ...", CREWS[0].text),
+        ("Boat: ...; Type: ...; Owner: ...", BOATS[0].text),
+    ]
+    assert said.keys == (
+        "a page, such as Boats; Crews",
+        "the field Boat, such as Brent; Dipper; Turnstone",
+        "the field Type, such as dinghy; pilot boat",
+        "the field Owner, such as Harbour Office; Ingrid Falk; Nell Osgood",
+        "a name, such as Amos Teller",
+        "an identifier, such as E0382",
+    )
+
+
+def test_what_begins_sentences_of_several_pages_is_a_field_and_of_one_page_its_title():
+    asked = [*documents("Start Date: 2001", "Start Date: 2002", file="a.md"), *documents("Start Date: 2003")]
+    assert describe(asked).keys == ("the field Start Date, such as 2001; 2002; 2003",)
+    assert describe(documents(*(one.text for one in asked))).keys == ("a page, such as Start Date",)
+
+
+def test_pages_of_a_public_set_are_what_their_documents_are_about():
+    read = [Document(str(n), f"{page}: It is old.", about=(page,)) for n, page in enumerate(["Rome", "Oslo", "Rome"])]
+    said = describe(read)
+    assert said.keys == ("a page, such as Rome; Oslo",) and "from 2 pages" in said.about
+
+
+def test_a_colon_in_a_title_makes_no_field():
+    title = "Killer: A Journal"
+    read = [Document(str(n), f"{title}: Killer: A Journal is film {n}.", about=(title,)) for n in range(4)]
+    assert not any(key.startswith("the field") for key in describe(read).keys)
+    others = [Document(f"{n}", f"{n}: Born: 19{n}0.", about=(str(n),)) for n in range(5, 9)]
+    assert "the field Born, such as 1950; 1960; 1970; 1980" in describe([*read, *others]).keys
+
+
+def test_the_fields_of_a_table_on_one_page():
+    rows = [Document(str(n), f"Landings: Boat: B{n}; Crates: {n % 2}", about=("Landings",)) for n in range(4)]
+    said = describe(rows)
+    assert said.keys[1:3] == ("the field Boat, such as B0; B1; B2; B3", "the field Crates, such as 0; 1")
+    assert [form.form for form in said.forms] == ["PAGE: ...", "Boat: ...; Crates: ..."]
+
+
+def test_an_example_is_short():
+    assert [len(form.example) for form in describe(documents(*["Notes: " + "word " * 700] * 2)).forms] == [300]
+
+
+def test_a_word_that_begins_a_sentence_is_no_name():
+    assert describe(documents("Ships sail.", "Ships rot.", "Ships sink.", "All ships are wood.")).keys == ()
+    assert describe(documents("Élan sails.", "The Élan rots.", "We sold the Élan.")).keys == ("a name, such as Élan",)
+
+
+@pytest.mark.parametrize("texts", [[], [": "], ["a: b: c: d > e: f"], ["x" * 2000], ["_" * 2000], ["A > " * 500]])
+def test_odd_documents(texts):
+    assert describe(documents(*texts)).about.startswith(f"{len(texts)} documents")
+
+
+def test_a_large_corpus_is_read_in_even_steps(monkeypatch):
+    monkeypatch.setattr(describing, "MOST", 3)
+    said = describe(documents(*(f"Place: P{n}" for n in range(9)), file=""))
+    assert said.about.startswith("9 documents") and said.keys[-1] == "the field Place, such as P0; P3; P6"

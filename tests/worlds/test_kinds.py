@@ -1,0 +1,93 @@
+"""A world's kind says what it can; a world of no known kind says that it cannot."""
+
+import re
+from pathlib import Path
+
+import pytest
+from family import family
+
+import kbgym
+from kbgym.errors import BadInput
+from kbgym.worlds.kinds import description_for_prompt, description_of, kind_of
+from kbgym.worlds.people import NO_QUESTIONS, generate, paper
+from kbgym.worlds.world import Description, Document, Question, SentenceForm, World
+
+SAMPLE = Path(__file__).with_name("paper-sample.json")
+
+
+@pytest.fixture(scope="module")
+def people() -> World:
+    return generate(60, 0, NO_QUESTIONS)
+
+
+@pytest.mark.parametrize("facts", [{}, {"kind": "corpus"}, {"kind": "public"}, {"kind": ["people"]}])
+def test_a_world_of_no_known_kind_cannot(facts):
+    world = World((Document("d1", "Water is wet."),), (), facts)
+    kind = kind_of(world)
+    assert kind.truth(world) is None and kind.oracle(world) is None
+    assert not kind.has_pools and not kind.lists_answers
+    with pytest.raises(BadInput, match="cannot list its questions"):
+        kind.pool(world, "job-of")
+    asked = [Question(str(n), "train", class_, "t", "?", ("a",)) for n, class_ in enumerate(("QC1", "QC9", "mine"))]
+    assert {kind.difficulty(question) for question in asked} == {0}
+
+
+def test_the_papers_universe_is_a_people_world(people):
+    world = paper.read(SAMPLE)
+    assert kind_of(world) is kind_of(people) and kind_of(world).title == "People universe"
+    assert kind_of(world).has_pools and kind_of(world).truth(world) is not None
+    assert any(members for _, _, members in kind_of(world).oracle(world))
+
+
+def test_nobody_else_asks_which_kind_a_world_is():
+    source = Path(kbgym.__file__).parent
+    asks = re.compile(r"""facts(\.get\(|\[)["']kind["']""")
+    found = [str(file.relative_to(source)) for file in source.rglob("*.py") if asks.search(file.read_text("utf-8"))]
+    assert found == ["worlds/kinds.py"]
+
+
+def fits(form: SentenceForm) -> bool:
+    pattern = re.escape(form.form).replace("mother/father", "(mother|father)")
+    return re.fullmatch(re.sub("[A-Z]{3,}", ".+", pattern), form.example) is not None
+
+
+@pytest.mark.parametrize("make", [lambda: generate(60, 0, NO_QUESTIONS), lambda: paper.read(SAMPLE), family])
+def test_a_people_world_describes_itself_by_its_own_documents(make):
+    world = make()
+    said = description_of(world)
+    texts = {document.text for document in world.documents}
+    assert len(said.forms) == len({document.kind for document in world.documents}) > 3
+    assert all(form.example in texts and fits(form) for form in said.forms)
+    assert "fictional person" in said.about and "a hobby" in said.keys
+
+
+def test_a_generated_world_keeps_its_bytes(people):
+    """Its description follows from its kind, so nothing is written that was not before."""
+    assert set(people.facts) == {"kind", "seed", "people"} and people.description is None
+
+
+def test_a_worlds_own_words_come_first(people):
+    def told(description: object) -> Description:
+        return description_of(World(people.documents, (), {**people.facts, "description": description}))
+
+    worked_out = description_of(people)
+    assert told("My people.") == Description("My people.", worked_out.forms, worked_out.keys)
+    assert told({"keys": ["a surname"]}) == Description(worked_out.about, worked_out.forms, ("a surname",))
+    forms = [{"form": "X is Y.", "example": "Water is wet."}]
+    whole = Description("All mine.", (SentenceForm("X is Y.", "Water is wet."),), ("a thing",))
+    assert told({"about": "All mine.", "forms": forms, "keys": ["a thing"]}) == whole
+
+
+@pytest.mark.parametrize("description", [7, ["a"], {"about": 7}, {"forms": ["X is Y."]}, {"keys": "a thing"}])
+def test_a_description_that_is_none_is_refused(description):
+    with pytest.raises(BadInput, match=r"description in world\.json"):
+        description_of(World((Document("d1", "Water is wet."),), (), {"description": description}))
+
+
+def test_the_prompts_text():
+    forms = [{"form": "X is Y.", "example": "Water is wet."}]
+    facts = {"description": {"about": "Of water.", "forms": forms, "keys": ["a fluid", "a state"]}}
+    assert description_for_prompt(World((Document("d1", "Water is wet."),), (), facts)) == (
+        "Of water.\n\nForms its sentences have:\n- X is Y. Example: Water is wet.\n\n"
+        "Keys that many documents share:\n- a fluid\n- a state"
+    )
