@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,26 @@ def test_the_example(capfdbinary, harbour):
         told = any(answer.casefold() in texts[id] for answer in question.golds for id in question.support)
         # A number of landings is the number of its supports; every other answer but the list of two boats is in one.
         assert question.golds == (str(len(question.support)),) if counted else told or "two boats" in question.text
+
+
+def test_the_example_of_pages(capfdbinary, tmp_path):
+    """61 pages and 60 questions, half of them about fields, each answered by its supports."""
+    skarn = HARBOUR.parent / "skarn"
+    arguments = ("import", "corpus", skarn / "pages", "--questions", skarn / "questions.jsonl", "--links", "--json")
+    code, printed, err = kbgym(capfdbinary, *arguments, "--out", tmp_path / "w")
+    assert code == 0, err
+    result = json.loads(printed)
+    assert (result["files"], result["questions"], result["dead_links"]) == (61, 60, 0)
+    assert result["left_out"] == result["ignored"] == result["skipped"] == result["leaks"] == []
+    assert result["splits"] == {"train": 36, "test_in": 18, "eval": 6} and result["links"] > 80
+    assert sum(path.stat().st_size for path in skarn.rglob("*.*")) < 300_000
+    world = World.load(tmp_path / "w")
+    texts = {document.id: document.text.casefold() for document in world.documents}
+    asked = [question for question in world.questions if not question.unanswerable]
+    assert len(asked) == 58 and Counter(question.class_ for question in world.questions) == {"field": 30, "prose": 30}
+    for question in asked:
+        told = any(gold.casefold() in texts[id] for gold in question.golds for id in question.support)
+        assert told or question.golds[0] == str(len(question.support)), question
 
 
 def test_what_is_said_of_the_documents_is_kept(capfdbinary, harbour):

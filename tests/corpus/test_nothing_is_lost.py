@@ -288,3 +288,10 @@ def test_what_is_left_out_is_counted_and_shortened():
     (loss,) = losses.listed()
     assert (loss.count, loss.characters, len(loss.texts)) == (1_500, 450_000, 1_000)
     assert len(loss.texts[0]) == 200 and loss.texts[0].endswith("…")
+
+
+def test_characters_nobody_sees_are_taken_out_and_counted(tmp_path: Path):
+    (tmp_path / "a.md").write_text("# T\n\nRuth\u200b is\U000e0041 here\u202e.\n", encoding="utf-8")
+    corpus = read_corpus([tmp_path], ReadingOptions())
+    assert [document.text for document in corpus.documents] == ["T: Ruth is here."]
+    assert [(loss.what, loss.count, loss.texts) for loss in corpus.lost] == [("hidden character", 3, [])]

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from kbgym.characters import made_plain
 from kbgym.corpus.blocks import Broken
 from kbgym.corpus.converting import Converter
 from kbgym.corpus.files import FoundFile, Problem, walk
@@ -150,6 +151,7 @@ def _read_file(
         elif what:
             losses.add(what, text)
     if reading.text:
+        losses.add_hidden(0 if reading.text.isascii() else made_plain(reading.text)[1])
         losses.account(reading.text, [one.prefix + one.own for one in found], (text for _, text in lost))
     return found
 

@@ -25,6 +25,7 @@ REASONS = {
     "heading": "there is no text under it",
     "column": "the column is empty in every row",
     "directive": "an instruction to whoever prints the file",
+    "hidden character": "nobody sees it, and an agent might obey it",
     "other": "markup, or something no reader understood",
 }
 MOST_TEXTS = 1_000  # named of each kind
@@ -50,6 +51,12 @@ class Losses:
 
     def __init__(self) -> None:
         self._kinds: dict[str, Loss] = {}
+
+    def add_hidden(self, count: int) -> None:
+        """Characters that do not show, which no document has."""
+        if count:
+            loss = self._kinds.setdefault("hidden character", Loss("hidden character", REASONS["hidden character"]))
+            loss.count, loss.characters = loss.count + count, loss.characters + count
 
     def add(self, what: str, text: str) -> None:
         loss = self._kinds.setdefault(what, Loss(what, REASONS[what]))

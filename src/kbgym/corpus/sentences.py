@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from kbgym.characters import made_plain
+from kbgym.characters import is_plain, made_plain
 from kbgym.errors import Missing
 
 MOST_TEXT = 4_000  # what the `add` and `edit` tools take, too
@@ -120,10 +120,9 @@ def pieces(text: str, start: int, end: int, most: int, lines: bool = False) -> I
         yield start, end
 
 
-# Control characters and marks that reorder the text around them: no document has any.
-_UNWANTED = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-
-
 def clean(text: str) -> str:
     """A text on one line, without characters that no agent could send."""
-    return " ".join(made_plain(_UNWANTED.sub("", text))[0].split())
+    plain = " ".join(made_plain(text)[0].split())
+    while not is_plain(plain):  # what was taken out may have held others apart
+        plain = " ".join(made_plain(plain)[0].split())
+    return plain
