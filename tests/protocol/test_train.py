@@ -111,7 +111,7 @@ def test_a_model_is_called_what_it_is_and_the_first_line_remembers_it(tmp_path, 
     }
     assert folder.genesis.settings == {**kept, "agents": described}, "what is off is not kept"
     asyncio.run(start(tmp_path / "plain", settings).train())
-    assert StoreFolder(tmp_path / "plain").genesis.settings == msgspec.to_builtins(settings)
+    assert StoreFolder(tmp_path / "plain").genesis.settings == kept
 
 
 def test_stopping_anywhere_and_resuming_gives_the_same_bytes(tmp_path, start):
