@@ -1,8 +1,8 @@
 """Agents by name, as given on the command line.
 
-`reference` is the deterministic reader and curator; `llm:PROVIDER/MODEL` is a language model, `cassette:FILE` a
-recorded one; `hand` is a person at the terminal and `hand:FOLDER` whoever answers there; `MODULE:NAME` is your own: a
-function without arguments that makes a policy for one pass.
+`reference` is the deterministic reader and curator, `general` a reader of any text; `llm:PROVIDER/MODEL` is a language
+model, `cassette:FILE` a recorded one; `hand` is a person at the terminal and `hand:FOLDER` whoever answers there;
+`MODULE:NAME` is your own: a function without arguments that makes a policy for one pass.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection
 
+from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.hand import HandAgent
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
@@ -43,6 +44,10 @@ def make_agent(
         refuse_stranger(name, trusted)
     if name == "reference":
         return ReferenceReader if role == "reader" else ReferenceCurator
+    if name == "general":
+        if role != "reader":
+            raise BadInput("the general agent only reads; name a --curator.")
+        return GeneralReader
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
     if name == "hand" or name.startswith("hand:"):
@@ -50,7 +55,7 @@ def make_agent(
     if ":" in name:
         return _imported(name)
     raise BadInput(
-        f"there is no agent {name!r}; use reference, llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL, "
+        f"there is no agent {name!r}; use reference, general, llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL, "
         "cassette:FILE, hand, hand:FOLDER or MODULE:NAME."
     )
 
