@@ -27,7 +27,7 @@ from pathlib import Path
 Path(__file__).with_name("imported").touch()
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
-def make(): return ReferenceCurator(0)
+def make(): return ReferenceCurator()
 def read(): return ReferenceReader()
 """
 NAMED = {

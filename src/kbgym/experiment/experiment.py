@@ -165,7 +165,12 @@ def read_plan(folder: Path) -> Plan:
     for training in found["trainings"] if isinstance(found.get("trainings"), list) else ():
         if isinstance(training, dict):
             training["settings"] = still_settings(training.get("settings"))
-    return fitting(folder / FILE, found, Plan)
+    plan = fitting(folder / FILE, found, Plan)
+    if not plan.trainings or not plan.seeds:
+        raise Damaged(f"{folder / FILE}: it has no training, or no seed.")
+    for name in (*(training.name for training in plan.trainings), *plan.arms):
+        check_name(folder / FILE, name)
+    return plan
 
 
 def seed_folder(folder: Path, seed: int) -> Path:
