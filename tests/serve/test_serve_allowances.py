@@ -219,7 +219,7 @@ def test_a_failure_names_no_file_and_no_machine(tmp_path: Path, caplog: pytest.L
             async def fails(*_: object) -> None:
                 raise Failed(f"cannot write {place}/trace.jsonl: No space left on device\x1b[2J")
 
-            online.live.act = fails  # type: ignore[method-assign, assignment]
+            online.live.prepare = fails  # type: ignore[method-assign, assignment]
             app = make_app(online.live, online, None, "1", Client("local", "curator"), None)
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as one:
                 return await one.post("/add", json={"text": "A sentence."})

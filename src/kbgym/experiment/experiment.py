@@ -27,7 +27,7 @@ from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
 from kbgym.canonical import check_name, fitting, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
-from kbgym.errors import BadInput
+from kbgym.errors import BadInput, Damaged
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
