@@ -40,7 +40,7 @@ from kbgym.protocol.exam import Row, Summary, Tick, examine, read_rows, summaris
 from kbgym.protocol.no_store import examine_without, is_public
 from kbgym.protocol.run import Run, Settings
 from kbgym.search.choice import search_named
-from kbgym.search.hybrid import SearchKind
+from kbgym.search.kinds import SearchKind
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE

@@ -30,7 +30,7 @@ from kbgym.search.cache import VectorCache, cache_folder
 from kbgym.search.choice import engine_of, live_engine, search_named
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, Tick, default_embedder
 from kbgym.search.engine import Engine
-from kbgym.search.hybrid import SearchKind
+from kbgym.search.kinds import SearchKind
 from kbgym.search.live import Embedding, LiveEngine
 from kbgym.search.ranking import Spread
 from kbgym.search.wordllama import WordLlamaEmbedder

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kbgym.search.embed import Embedder
-from kbgym.search.hybrid import SearchKind
+from kbgym.search.kinds import SearchKind
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
 

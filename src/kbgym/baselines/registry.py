@@ -10,7 +10,7 @@ from kbgym.errors import BadInput
 from kbgym.search.choice import engine_of
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick, default_embedder
 from kbgym.search.engine import Engine
-from kbgym.search.hybrid import SearchKind
+from kbgym.search.kinds import SearchKind
 from kbgym.search.ranking import Spread
 from kbgym.store import Store
 from kbgym.worlds.world import World

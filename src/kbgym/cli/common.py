@@ -18,12 +18,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kbgym.agents.trust import allowed
-from kbgym.artefact import open
 from kbgym.canonical import encode
 from kbgym.characters import safe_json, safe_text
 from kbgym.errors import BadInput
 from kbgym.protocol.run import Settings
-from kbgym.search.hybrid import SEARCHES, SearchKind
+from kbgym.search.kinds import SEARCHES, SearchKind
 from kbgym.trace.place import is_url, shown
 from kbgym.worlds.world import World
 
@@ -171,6 +170,8 @@ serving_options = flags(
 
 def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
     """The settings of a store with what the flags say instead, and which of their agents may play."""
+    from kbgym.artefact import open
+
     roles = ("reader", "curator", "judge")
     with open(place, **{name: value for name, value in given.items() if name != "trust"}) as opened:
         settings = opened.settings

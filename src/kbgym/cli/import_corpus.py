@@ -18,7 +18,7 @@ from kbgym.corpus.make import Made, load_old, make, replace_world
 from kbgym.corpus.rewrite import COMPLETION, Rewriter
 from kbgym.errors import BadInput
 from kbgym.llm.connect import is_model
-from kbgym.search.hybrid import SEARCHES, SearchKind
+from kbgym.search.kinds import SEARCHES, SearchKind
 
 
 @click.command("corpus")

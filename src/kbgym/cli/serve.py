@@ -14,7 +14,7 @@ import click
 from kbgym.characters import number_in
 from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
 from kbgym.errors import BadInput, Missing
-from kbgym.search.hybrid import SearchKind
+from kbgym.search.kinds import SearchKind
 from kbgym.tools import Role
 from kbgym.trace.place import is_url
 

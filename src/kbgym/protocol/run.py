@@ -22,7 +22,7 @@ from kbgym.canonical import check_name, fitting, pretty, read_value, whole_folde
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput
 from kbgym.observations import Observations
-from kbgym.search.hybrid import SearchKind
+from kbgym.search.kinds import SearchKind
 from kbgym.store import Store
 from kbgym.worlds.world import World
 

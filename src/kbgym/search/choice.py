@@ -16,8 +16,8 @@ from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.engine import Engine
 from kbgym.search.graph import INSTALL, installed
-from kbgym.search.hybrid import SEARCHES, SearchKind
 from kbgym.search.index import ExactIndex, KeptIndex, VectorIndex
+from kbgym.search.kinds import SEARCHES, SearchKind
 from kbgym.search.live import Embedding, LiveEngine
 from kbgym.search.ranking import Spread
 

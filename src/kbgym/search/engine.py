@@ -11,8 +11,9 @@ from functools import partial
 
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick
-from kbgym.search.hybrid import SearchKind, blend
+from kbgym.search.hybrid import blend
 from kbgym.search.index import ExactIndex, Hit, VectorIndex
+from kbgym.search.kinds import SearchKind
 from kbgym.search.ranking import Spread
 
 # Whoever pages asks for the same ranking again: ten pages cost one pass over the matrix.

@@ -8,14 +8,10 @@ highest. A text that is neither among the `DEPTH` nor shares a word comes after 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, get_args
+from typing import Protocol
 
 from kbgym.errors import BadInput
 from kbgym.search.index import Fetch, Hit, page_of
-
-# What a search goes by. `vectors` is the paper's protocol.
-SearchKind = Literal["vectors", "words", "hybrid"]
-SEARCHES: tuple[SearchKind, ...] = get_args(SearchKind)
 
 DEPTH = 200
 # Of the vectors. From 0.3 to 0.5 recall@5 was at least that of the better of the two, less 0.003, on MuSiQue, HotpotQA,

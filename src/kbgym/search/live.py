@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.hybrid import SearchKind, WordRanking, blend
+from kbgym.search.hybrid import WordRanking, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
+from kbgym.search.kinds import SearchKind
 from kbgym.search.ranking import Spread
 from kbgym.search.words import WordsBefore
 

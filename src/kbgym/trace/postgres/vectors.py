@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kbgym.search.embed import Embedder, Tick
 from kbgym.search.engine import Engine
-from kbgym.search.hybrid import SearchKind
+from kbgym.search.kinds import SearchKind
 from kbgym.search.pgvector import PgVectorIndex, available
 from kbgym.trace.place import Place
 from kbgym.trace.postgres.place import PostgresStore
