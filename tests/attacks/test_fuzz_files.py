@@ -94,6 +94,11 @@ def an_experiment(place: Path) -> None:
     (exp / "experiment.json").write_text(json.dumps(plan), encoding="utf-8")
 
 
+def an_arm(place: Path) -> None:
+    a_store(place)
+    (place / "store" / "arm.json").write_text('{"arm": "hipporag", "links": 2}', encoding="utf-8")
+
+
 class Format(msgspec.Struct, frozen=True):
     """A file in a place somebody made, and the verbs that read it; {} is the place."""
 
@@ -138,6 +143,8 @@ FORMATS = {
     "tokens": Format(some_tokens, "store/tokens.jsonl", ("serve {}/store --revoke nobody",)),
     "tokens.toml": Format(toml, "tokens.toml", ("serve {}/store --tokens {}/tokens.toml --new-token ada",)),
     "config.toml": Format(toml, "config.toml", ("train --world {}/world --out {}/out --config {}/config.toml",)),
+    "arm": Format(an_arm, "store/arm.json", ("exam {}/store@0 --world {}/world --embedder hash", "audit {}/store")),
+    "snapshot": Format(a_run, "run/snapshots/1.jsonl", ("replay {}/run",)),
     "experiment": Format(an_experiment, "exp/experiment.json", ("report {}/exp",)),
 }
 

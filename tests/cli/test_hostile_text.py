@@ -92,3 +92,12 @@ def test_csv_holds_no_formula_unless_asked(kbgym: Kbgym, store: Path, tmp_path: 
         with (out / "documents.csv").open(encoding="utf-8", newline="") as file:
             rows = {row["id"]: row["text"] for row in csv.DictReader(file)}
         assert rows["d2"] == text
+
+
+def test_a_folder_whose_name_is_no_text(kbgym: Kbgym, store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "\udcff\x1b[2J.jsonl"
+    for flags in ((), ("--json",)):
+        code, printed, err = kbgym("store", "export", store, "--out", out, *flags)
+        assert code == 0, err
+        checked(printed)
+    assert json.loads(printed)["documents"] == 2

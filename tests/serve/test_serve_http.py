@@ -216,6 +216,9 @@ def test_tokens_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytes
         (b"{", 400),
         (b"\xff\xfe", 400),
         (b"[" * 100_000, 400),
+        (b'{"query": ' + b'{"a":' * 100_000, 400),
+        (b'{"query": "x", "page": ' + b"9" * 5_000 + b"}", 422),
+        (b'{"query": "zero\xe2\x80\x8bwidth"}', 422),
         (b"[1]", 422),
         (b"null", 422),
         (b'{"query": 7}', 422),
@@ -280,7 +283,17 @@ def _raw(server: Server, line: str, token: str) -> bytes:
 
 @pytest.mark.parametrize(
     "message",
-    [b"{", b"[]", b"[1,2]", b'{"jsonrpc": "1.0"}', b'{"jsonrpc": "2.0", "id": 1, "method": 7}', b'"x"', b"\xff"],
+    [
+        b"{",
+        b"[]",
+        b"[1,2]",
+        b'{"jsonrpc": "1.0"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": 7}',
+        b'"x"',
+        b"\xff",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+    ],
 )
 def test_malformed_json_rpc_is_refused(served: Served, message: bytes) -> None:
     server, tokens = served

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -101,7 +102,11 @@ def emit(result: Mapping[str, Any], as_json: bool, quiet: bool, text: str | Sequ
     Where a stranger's ids and texts stand in it, `text` is a list of lines: what they hold cannot begin another.
     """
     if as_json:
-        click.echo(safe_json(encode(result)))
+        try:
+            data = encode(result)
+        except UnicodeEncodeError:  # a file's name that is no text
+            data = json.dumps(msgspec.to_builtins(result), sort_keys=True).encode()
+        click.echo(safe_json(data))
     elif not quiet:
         lines = text.split("\n") if isinstance(text, str) else text
         click.echo("\n".join(safe_text(line) for line in lines))

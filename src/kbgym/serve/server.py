@@ -42,7 +42,7 @@ def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
 def serve(app: ASGIApp, listening: socket.socket, keep_alive: int = 5, patience: int = 1) -> None:
     """Answer until interrupted; idle connections are kept, and the last requests waited for, so many seconds."""
     limits = Limits()
-    limits = msgspec.structs.replace(limits, connections=min(limits.connections, _files() - SPARE))
+    limits = msgspec.structs.replace(limits, connections=max(16, min(limits.connections, _files() - SPARE)))
     config = uvicorn.Config(
         app,
         http=bounded(limits),
