@@ -89,6 +89,7 @@ def test_trust_is_said_once_and_holds_for_these_names_in_this_place(kbgym: Kbgym
     header["settings"]["reader"] = "evil_agent:read"
     (place / "run.json").write_text(pretty(header), encoding="utf-8")
     assert kbgym("curate", place, "--idle")[0] == 2
+    assert kbgym("curate", place, "--idle", "--reader", "reference")[0] == 0, "the curator is still trusted"
 
 
 def test_who_is_named_on_the_command_line_plays(kbgym: Kbgym, tmp_path: Path, evil: Path) -> None:

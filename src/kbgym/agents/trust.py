@@ -1,7 +1,7 @@
 """Who may play. A person may name anybody; what a folder names is data, until the person trusts that folder.
 
-Trust is remembered in the user's own configuration folder, a file each: its name is a hash of the place and of the
-names in it, so that another place, or another name in the same place, is asked about again. It loads no agent.
+Trust is remembered in the user's own configuration folder, a file for each name in each place: what it is called is a
+hash of the two, so that another place, or another name in the same place, is asked about again. It loads no agent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from kbgym.canonical import digest_of
+from kbgym.canonical import digest
 from kbgym.errors import BadInput
 
 BUILT_IN = frozenset({"reference", "rule"})
@@ -25,12 +25,10 @@ def allowed(
     With `trust` they are from now on. Otherwise the error says what the place would have run.
     """
     known = frozenset(names)
-    strangers = sorted(known - BUILT_IN - set(given))
-    if not strangers:
-        return known
+    strangers = sorted(name for name in known - BUILT_IN - set(given) if not _file(place, name).is_file())
     if trust:
         remember(place, strangers)
-    elif not _file(place, strangers).is_file():
+    elif strangers:
         does = " and ".join(_does(name) for name in strangers)
         raise BadInput(
             f"{place} would {does}, and is not trusted; look at it, then say --trust, or name other agents yourself."
@@ -46,15 +44,13 @@ def refuse_stranger(name: str, trusted: Collection[str]) -> None:
 
 def remember(place: str, names: Iterable[str]) -> None:
     """Trust these names in this place from now on."""
-    strangers = sorted(set(names) - BUILT_IN)
-    if not strangers:
-        return
-    file = _file(place, strangers)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file.write_text("\n".join([place, *strangers]) + "\n", encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise BadInput(f"cannot remember in {file.parent} that {place} is trusted: {error.strerror}.") from error
+    for name in sorted(set(names) - BUILT_IN):
+        file = _file(place, name)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file.write_bytes(os.fsencode(f"{place}\n{name}\n"))
+        except OSError as error:
+            raise BadInput(f"cannot remember in {file.parent} that {place} is trusted: {error.strerror}.") from error
 
 
 def _does(name: str) -> str:
@@ -62,10 +58,10 @@ def _does(name: str) -> str:
     return _DOES[kind].format(repr(rest)) if kind in _DOES else f"import and call {name!r}"
 
 
-def _file(place: str, strangers: list[str]) -> Path:
-    # A database is named by its address; a folder by where it really is, however it was called.
-    name = place if "://" in place else str(Path(place).resolve())
-    return config_folder() / "trusted" / digest_of([name, strangers])
+def _file(place: str, name: str) -> Path:
+    # A database is known by its address; a folder by where it really is, however it was called.
+    where = place if "://" in place else str(Path(place).resolve())
+    return config_folder() / "trusted" / digest(os.fsencode(f"{where}\0{name}"))
 
 
 def config_folder() -> Path:
