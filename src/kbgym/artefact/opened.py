@@ -162,9 +162,9 @@ class Artefact:
     @property
     def _genesis(self) -> Genesis | None:
         """The first line of the trace; reading only that spares a large store from being opened for its settings."""
-        if self.folder is None or "place" in vars(self):
-            return self.place.genesis
-        trace = self.folder / TRACE
+        trace = self.folder / TRACE if self.folder is not None else None
+        if trace is None or "place" in vars(self) or (has_begun(trace) and not trace.exists()):
+            return self.place.genesis  # or what it has to say about a trace that is gone
         return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
 
     @cached_property
