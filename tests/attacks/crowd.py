@@ -1,10 +1,12 @@
 """Clients of a server under attack, as programs of their own: a few honest ones, and a crowd of hostile ones.
 
     python crowd.py honest URL TOKENS.json     # until its standard input ends; then prints what it did and was told
-    python crowd.py hostile URL TOKENS.json
+    python crowd.py writers URL TOKENS.json FILE    # what they are told goes to a file at once, line by line
+    python crowd.py hostile URL TOKENS.json    # the same; a token goes with a role, here with the kind of attack
 
 An honest client thinks, searches, and, where it is a curator, writes; it waits and asks again when told so. A hostile
-one does its one thing as fast as it is let, and connects again whenever it is hung up on.
+one does its one thing as fast as it is let, and connects again whenever it is hung up on. Writers are honest curators
+who think for a moment only; they too connect again.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
 import random
 import sys
 import time
@@ -29,20 +30,30 @@ QUERIES = ("Where does she live?", "baker", "people who are married", "the city 
 QUESTION = "What is the job of the oldest person?"
 
 
-def kept_waiting(pid: int | str) -> float:
-    """Seconds for which a process's main thread could have gone on, but the machine was busy with others."""
-    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[1]) / 1e9
-
-
 class Told:
     """What the honest clients did and were told: when each search began and how long it took, and every promise."""
 
     def __init__(self) -> None:
-        self.searches: list[tuple[float, float, float, float]] = []
+        self.searches: list[tuple[float, float]] = []
         self.added: dict[str, str] = {}
         self.golds: list[str] = []
         self.waited = 0
         self.broken: list[str] = []
+
+
+async def write(connection: Connection, number: int, out: Path) -> None:
+    for count in itertools.count():
+        await asyncio.sleep(0.02)
+        text = f"Note {count} of writer {number} at {time.monotonic()}."
+        try:
+            status, said = await connection.request("/add", {"text": text})
+        except (OSError, asyncio.IncompleteReadError):
+            connection.close()
+            connection.streams = None
+            continue
+        if status == 200:
+            with out.open("a") as file:
+                file.write(json.dumps([said["result"]["id"], text]) + "\n")
 
 
 async def honest(connection: Connection, number: int, curator: bool, told: Told) -> None:
@@ -50,7 +61,6 @@ async def honest(connection: Connection, number: int, curator: bool, told: Told)
     for count in itertools.count():
         await asyncio.sleep(dice.expovariate(1 / THINK))
         luck, started = dice.random(), time.monotonic()
-        there, here = kept_waiting(SERVER), kept_waiting(os.getpid())
         try:
             if curator and luck < 0.15:
                 text = f"Note {count} of client {number} at {started}."
@@ -66,8 +76,7 @@ async def honest(connection: Connection, number: int, curator: bool, told: Told)
             else:
                 query = dice.choice(QUERIES) if luck < 0.7 else f"somebody whose number is {dice.random()}"
                 status, said = await connection.request("/search", {"query": query})
-                took = time.monotonic() - started
-                told.searches.append((started, took, kept_waiting(SERVER) - there, kept_waiting(os.getpid()) - here))
+                told.searches.append((started, time.monotonic() - started))
         except (OSError, asyncio.IncompleteReadError) as error:
             told.broken.append(repr(error))
             connection.close()
@@ -86,7 +95,7 @@ async def raw(connection: Connection, data: Callable[[], bytes], read: bool = Fa
     """Send without end; answers are read only by whoever wants them."""
     reader, writer = await asyncio.open_connection(connection.host, connection.port)
     try:
-        while True:
+        while not writer.is_closing():
             writer.write(data())
             await writer.drain()
             if read:
@@ -170,6 +179,7 @@ async def hostile(url: str, token: str, number: int, work: Callable[[Connection,
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             await work(connection, number)
         connection.close()
+        await asyncio.sleep(0.01)  # while nobody listens
 
 
 async def main(who: str, url: str, tokens: list[list[str]]) -> None:
@@ -177,6 +187,11 @@ async def main(who: str, url: str, tokens: list[list[str]]) -> None:
     if who == "honest":
         made = [
             honest(Connection(url, token, ""), n, role == "curator", told) for n, (token, role) in enumerate(tokens)
+        ]
+    elif who == "writers":
+        out = Path(sys.argv[4])
+        made = [
+            write(Connection(url, token, ""), n, out) for n, (token, role) in enumerate(tokens) if role == "curator"
         ]
     else:
         made = [hostile(url, token, n, KINDS[kind]) for n, (token, kind) in enumerate(tokens)]
@@ -192,5 +207,4 @@ async def main(who: str, url: str, tokens: list[list[str]]) -> None:
 
 
 if __name__ == "__main__":
-    SERVER = int(sys.argv[4])
     asyncio.run(main(sys.argv[1], sys.argv[2], json.loads(Path(sys.argv[3]).read_text())))

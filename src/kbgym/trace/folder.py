@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, read_lines, whole_folder, write_lines
+from kbgym.canonical import read_lines, read_value, whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
@@ -108,10 +108,22 @@ def returning(
     return store, (RolledBack(iteration, to, reason), commit)
 
 
-def arm_of(folder: Path) -> str:
-    """A baseline's store says which arm it is, and with that how it is searched; empty where nothing says so."""
+class ArmFile(msgspec.Struct, frozen=True):
+    """What `arm.json` says of a baseline's store: which arm it is, and what that is searched with."""
+
+    arm: str
+    engine: str | None = None
+
+
+def arm_file(folder: Path) -> ArmFile | None:
     file = folder / ARM
-    return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else ""
+    return read_value(file, ArmFile) if file.is_file() else None
+
+
+def arm_of(folder: Path) -> str:
+    """Which arm a baseline's store is; empty where nothing says so."""
+    found = arm_file(folder)
+    return found.arm if found is not None else ""
 
 
 def open_folder(place: str | Path) -> StoreFolder:
