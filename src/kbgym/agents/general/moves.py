@@ -1,0 +1,90 @@
+"""What the general reader could do next, and what each move promises: how likely it shows evidence not seen yet.
+
+The numbers are shares measured on two public sets, rounded; the order they give matters, not their last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kbgym.actions import Action, Read, Search
+from kbgym.agents.general.seen import ReaderMemory, SeenDocument
+from kbgym.agents.general.text import content_words, look_at
+from kbgym.tools import PAGE_SIZE
+
+NEXT_PAGE, _PAGES_FALL = 0.4, 5.0  # what the question's second page promises, and the page that promises half
+_TOP = 3
+OPEN = 0.8  # of the belief in the page of a document that has links
+AGAIN = 0.1  # what is left of that for every document of the page that was opened before
+NAME = 0.4  # of the belief in the document that a name stands in
+TITLE = 0.3
+_BLIND = 0.5  # what opening is worth where nobody says whether there are links, for a text that looks like a heading
+_MOST_NAMES = 6
+_MOST_DOCUMENTS = 10
+_MOST_HEADING = 8
+
+
+class Move(msgspec.Struct, frozen=True):
+    """Something that could be done next, and what it promises."""
+
+    action: Action
+    worth: float
+
+
+def moves(memory: ReaderMemory) -> Iterator[Move]:
+    if not memory.pages:
+        yield Move(Search(memory.question), 1.0)
+        return
+    yield from _pages(memory)
+    yield from _openings(memory)
+    yield from _names(memory)
+
+
+def _pages(memory: ReaderMemory) -> Iterator[Move]:
+    """The question's next page: worth more while the last one still showed pages of the source that rank highest."""
+    page = memory.pages[memory.question]
+    if memory.question in memory.ended:
+        return
+    found = [one for one in memory.seen.values() if one.rank]
+    top = {one.title for one in found if one.rank <= _TOP}
+    again = sum(one.title in top for one in found if one.rank > max(_TOP, (page - 1) * PAGE_SIZE)) if page > 1 else 0
+    falling = NEXT_PAGE / (1.0 + (page / _PAGES_FALL) ** 2)
+    yield Move(Search(memory.question, page + 1), memory.missing * falling * (1.0 + 0.5 * min(again, 2)))
+
+
+def _openings(memory: ReaderMemory) -> Iterator[Move]:
+    for one in memory.seen.values():
+        if one.opened or not (likely := _has_links(memory, one)):
+            continue
+        opened = sum(other.opened for other in memory.by_title.get(one.title, ()))
+        yield Move(Read(one.id), likely * OPEN * AGAIN**opened * memory.page_belief(one))
+
+
+def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
+    if one.links is not None:
+        return 1.0 if one.links else 0.0
+    if memory.marked:
+        return 0.0
+    return _BLIND if len(one.text.split()) <= _MOST_HEADING and ": " not in one.text else 0.0
+
+
+def _names(memory: ReaderMemory) -> Iterator[Move]:
+    """Names in believed documents that were not in the question, and the titles of their pages."""
+    tried = [frozenset(content_words(query)) for query in memory.pages if query != memory.question]
+    ranked = memory.ranked()
+    best: dict[str, float] = {}
+    for one in ranked[:_MOST_DOCUMENTS]:
+        for name in look_at(one.text).names[:_MOST_NAMES]:
+            if not memory.wanted.keys() >= set(content_words(name)):
+                best[name] = max(best.get(name, 0.0), NAME * one.belief)
+        if one.title and not any(other.opened for other in memory.by_title[one.title]):
+            best[one.title] = max(best.get(one.title, 0.0), TITLE * one.belief)
+    held = ranked[0].words if ranked else frozenset()
+    for name, worth in best.items():
+        words = frozenset(content_words(name))
+        if words and not any(words <= query for query in tried):
+            left = [word for word in memory.wanted if word not in held and word not in words][:_MOST_NAMES]
+            query = name if name in memory.by_title else " ".join([name, *left])
+            yield Move(Search(query), memory.missing * worth)
