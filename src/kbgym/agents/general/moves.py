@@ -11,7 +11,7 @@ import msgspec
 
 from kbgym.actions import Action, Read, Search
 from kbgym.agents.general.seen import ReaderMemory, SeenDocument
-from kbgym.agents.general.text import content_words, look_at
+from kbgym.agents.general.text import content_words, is_telling, look_at
 from kbgym.tools import PAGE_SIZE
 
 NEXT_PAGE, _PAGES_FALL = 0.4, 5.0  # what the question's second page promises, and the page that promises half
@@ -77,7 +77,7 @@ def _names(memory: ReaderMemory) -> Iterator[Move]:
     best: dict[str, float] = {}
     for one in ranked[:_MOST_DOCUMENTS]:
         for name in look_at(one.text).names[:_MOST_NAMES]:
-            if not memory.wanted.keys() >= set(content_words(name)):
+            if is_telling(name, one.text) and not memory.wanted.keys() >= set(content_words(name)):
                 best[name] = max(best.get(name, 0.0), NAME * one.belief)
         if one.title and not any(other.opened for other in memory.by_title[one.title]):
             best[one.title] = max(best.get(one.title, 0.0), TITLE * one.belief)

@@ -22,7 +22,7 @@ from kbgym.tools import PAGE_SIZE
 _NAME_WORD = 2.0  # how much more a name, a number or an identifier of the question tells than another word
 _BEST, _FALLS = 0.7, 3.0  # belief in what the question finds first, and the rank at which half of it is left
 _FOUND = 0.25  # belief in the first document that a name finds
-_LINKED = 0.9  # of the belief in a document, shared out to the pages it links to
+_LINKED = 0.5  # of the belief in a document, shared out to the pages it links to
 _WORDS = 0.3  # belief in a document that holds all of the question, whatever led to it
 
 

@@ -21,6 +21,8 @@ _SMALL = frozenset(
 # Small words that stand inside names: "University of Lund", "Ludwig van Beethoven".
 _INSIDE = frozenset("of the de la le du des van von der den di da del and for in on y &".split())
 _TITLE = re.compile(r"(.{2,120}?): (?=\S)")
+_MOST_WORDS = 8
+_PEOPLES = ("ian", "ish", "ese", "can")  # "American" and "English" tell little
 _MONTHS = frozenset("january february march april may june july august september october november december".split())
 
 
@@ -86,6 +88,17 @@ def names(text: str) -> list[str]:
             run = []
     _close(run, found)
     return found
+
+
+def is_telling(name: str, text: str) -> bool:
+    """Whether a name may be worth a search: no date, not too long, no single word that only begins a sentence."""
+    words = name.split()
+    if len(words) > _MOST_WORDS or any(word.lower() in _MONTHS for word in words):
+        return False
+    if len(words) > 1 or is_identifier(name):
+        return True
+    inside = re.search(rf"(?<![.!?:] )(?<!^)\b{re.escape(name)}\b", split_title(text)[1])
+    return inside is not None and not name.endswith(_PEOPLES)
 
 
 def _close(run: list[str], found: list[str]) -> None:
