@@ -1,24 +1,25 @@
 """Pages: the structure a corpus has before the first question. Nothing is read but titles, sentences and their links.
 
 A page's first sentence stands for the page, so no document is added that could displace another in a search. It links
-to the page's other sentences in reading order, then to the pages they name; every other sentence links to the pages it
-names itself, and to what its file links it to. Pages that name none and are named by none are left as they are: a
-search for their title shows them, and nothing leads on. A field that at least `SHARED` pages have gets a document of
-its own ("Start Date of all pages") that links to each.
+to the page's other sentences in reading order, to the pages they name, and to the few pages that name it; every other
+sentence links to the pages it names itself. To name a page is to write its title, or to link to it in the file. Pages
+that name none and are named by none stay as they are: that something has links tells a reader that it leads on. A field
+that at least `SHARED` pages have gets a document of its own ("Start Date of all pages") that links to each.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from kbgym.baselines.arm import Built, flat_store, link_all
 from kbgym.baselines.titles import PageTitles, body_of
-from kbgym.tools import PAGE_SIZE
 from kbgym.worlds.pages import SourcePage, source_pages
 from kbgym.worlds.world import Document
 
+CROWD = 20  # a page that more pages name leads everywhere, and so nowhere
+FEW = 2  # a page that so many name links back to them
 SHARED = 5
-MOST_ALONE = PAGE_SIZE
 _LONGEST_LABEL = 5  # words
 
 
@@ -26,24 +27,22 @@ def build(documents: Sequence[Document]) -> Built:
     """Link the sentences of pages, and the pages that name each other."""
     pages = source_pages(documents)
     titles = PageTitles(pages)
-    heads = [page.documents[0].id for page in pages]
-    page_of = {document.id: number for number, page in enumerate(pages) for document in page.documents}
-    named: dict[str, list[int]] = {}
+    named = _named(pages, titles)
+    naming: dict[int, list[int]] = {}
     for number, page in enumerate(pages):
-        for place, document in enumerate(page.documents):
-            linked = [page_of[target] for target in document.links if target in page_of]
-            found = dict.fromkeys([*linked, *titles.named(body_of(page, place))])
-            named[document.id] = [other for other in found if other != number]
-    bridges = {number for number, page in enumerate(pages) if any(named[one.id] for one in page.documents)}
-    bridges |= {other for others in named.values() for other in others}
+        for other in dict.fromkeys(other for one in page.documents for other in named[one.id]):
+            naming.setdefault(other, []).append(number)
+    heads = [page.documents[0].id for page in pages]
     links: dict[str, list[str]] = {}
     for number, page in enumerate(pages):
         first, *others = page.documents
+        far = [other for one in page.documents for other in named[one.id]]
+        back = naming.get(number, [])
         for document in others:
             links[document.id] = [heads[other] for other in named[document.id]]
-        if number in bridges or len(page.documents) > MOST_ALONE:
-            far = dict.fromkeys(heads[other] for one in page.documents for other in named[one.id])
-            links[first.id] = [*(document.id for document in others), *far]
+        if far or back:
+            near = [heads[other] for other in (*far, *(back if len(back) <= FEW else ()))]
+            links[first.id] = list(dict.fromkeys([*(document.id for document in others), *near]))
     store = flat_store(documents)
     link_all(store, links)
     fields = _fields(pages)
@@ -51,13 +50,26 @@ def build(documents: Sequence[Document]) -> Built:
         store.link(store.add(f"{label} of all pages"), ids)
     notes = {
         "pages": len(pages),
-        "bridging_pages": len(bridges),
-        "links_to_named_pages": sum(map(len, named.values())),
+        "pages_named": len(naming),
+        "mentions": sum(map(len, named.values())),
         "ambiguous": sum(titles.ambiguous.values()),
-        "ambiguous_names": len(titles.ambiguous),
         "fields": len(fields),
     }
     return Built(store, notes=notes)
+
+
+def _named(pages: Sequence[SourcePage], titles: PageTitles) -> dict[str, list[int]]:
+    """The other pages each document names, in the order it does, without those that a crowd names."""
+    page_of = {document.id: number for number, page in enumerate(pages) for document in page.documents}
+    found: dict[str, list[int]] = {}
+    crowds: Counter[int] = Counter()
+    for number, page in enumerate(pages):
+        for place, document in enumerate(page.documents):
+            linked = [page_of[target] for target in document.links if target in page_of]
+            others = dict.fromkeys([*linked, *titles.named(body_of(page, place))])
+            found[document.id] = [other for other in others if other != number]
+        crowds.update({other for one in page.documents for other in found[one.id]})
+    return {id: [other for other in others if crowds[other] <= CROWD] for id, others in found.items()}
 
 
 def _fields(pages: Sequence[SourcePage]) -> dict[str, list[str]]:

@@ -14,11 +14,12 @@ from kbgym.agents.general.seen import ReaderMemory, SeenDocument
 from kbgym.agents.general.text import content_words, is_telling, look_at
 from kbgym.tools import PAGE_SIZE
 
-NEXT_PAGE, _PAGES_FALL = 0.4, 5.0  # what the question's second page promises, and the page that promises half
+ENOUGH = 0.12  # a move that promises less is not made
+NEXT_PAGE, _PAGES_FALL = 0.45, 4.0  # what the question's second page promises, and the page that promises half
 _TOP = 3
 OPEN = 0.8  # of the belief in the page of a document that has links
 AGAIN = 0.1  # what is left of that for every document of the page that was opened before
-NAME = 0.4  # of the belief in the document that a name stands in
+NAME = 0.45  # of the belief in the document that a name stands in
 TITLE = 0.3
 _BLIND = 0.5  # what opening is worth where nobody says whether there are links, for a text that looks like a heading
 _MOST_NAMES = 6
@@ -31,6 +32,18 @@ class Move(msgspec.Struct, frozen=True):
 
     action: Action
     worth: float
+
+    @property
+    def opens(self) -> bool:
+        return isinstance(self.action, Read)
+
+
+def best_move(memory: ReaderMemory) -> Move | None:
+    """The move that promises most, if it promises enough; where likely documents were opened, what they link to goes first."""
+    chosen = max(moves(memory), key=lambda move: move.worth * (1.0 if move.opens else memory.doubt), default=None)
+    if chosen is None or (chosen.worth * (1.0 if chosen.opens else memory.missing)) < ENOUGH:
+        return None
+    return chosen
 
 
 def moves(memory: ReaderMemory) -> Iterator[Move]:
@@ -48,17 +61,17 @@ def _pages(memory: ReaderMemory) -> Iterator[Move]:
     if memory.question in memory.ended:
         return
     found = [one for one in memory.seen.values() if one.rank]
-    top = {one.title for one in found if one.rank <= _TOP}
+    top = {one.title for one in found if one.rank <= _TOP and not memory.was_opened(one.title)}
     again = sum(one.title in top for one in found if one.rank > max(_TOP, (page - 1) * PAGE_SIZE)) if page > 1 else 0
-    falling = NEXT_PAGE / (1.0 + (page / _PAGES_FALL) ** 2)
-    yield Move(Search(memory.question, page + 1), memory.missing * falling * (1.0 + 0.5 * min(again, 2)))
+    falling = NEXT_PAGE / (1.0 + (page / _PAGES_FALL) ** 2) * (1.0 + 0.5 * min(again, 2))
+    yield Move(Search(memory.question, page + 1), max(falling, ENOUGH))
 
 
 def _openings(memory: ReaderMemory) -> Iterator[Move]:
     for one in memory.seen.values():
         if one.opened or not (likely := _has_links(memory, one)):
             continue
-        opened = sum(other.opened for other in memory.by_title.get(one.title, ()))
+        opened = memory.was_opened(one.title)
         yield Move(Read(one.id), likely * OPEN * AGAIN**opened * memory.page_belief(one))
 
 
@@ -77,9 +90,9 @@ def _names(memory: ReaderMemory) -> Iterator[Move]:
     best: dict[str, float] = {}
     for one in ranked[:_MOST_DOCUMENTS]:
         for name in look_at(one.text).names[:_MOST_NAMES]:
-            if is_telling(name, one.text) and not memory.wanted.keys() >= set(content_words(name)):
+            if is_telling(name, one.text) and not _is_known(name, one, memory):
                 best[name] = max(best.get(name, 0.0), NAME * one.belief)
-        if one.title and not any(other.opened for other in memory.by_title[one.title]):
+        if one.title and not memory.was_opened(one.title):
             best[one.title] = max(best.get(one.title, 0.0), TITLE * one.belief)
     held = ranked[0].words if ranked else frozenset()
     for name, worth in best.items():
@@ -87,4 +100,11 @@ def _names(memory: ReaderMemory) -> Iterator[Move]:
         if words and not any(words <= query for query in tried):
             left = [word for word in memory.wanted if word not in held and word not in words][:_MOST_NAMES]
             query = name if name in memory.by_title else " ".join([name, *left])
-            yield Move(Search(query), memory.missing * worth)
+            yield Move(Search(query), worth)
+
+
+def _is_known(name: str, one: SeenDocument, memory: ReaderMemory) -> bool:
+    """Whether the question has a name, or it is what the document's page itself is about."""
+    words = set(content_words(name))
+    own = words.intersection(content_words(one.title))
+    return memory.wanted.keys() >= words or 2 * len(own) >= len(words)

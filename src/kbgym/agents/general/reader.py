@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from kbgym.actions import Action, Answer
 from kbgym.agents.general.answers import best_answer
-from kbgym.agents.general.moves import moves
+from kbgym.agents.general.moves import best_move
 from kbgym.agents.general.seen import ReaderMemory
 from kbgym.policy import View
-
-ENOUGH = 0.02  # a move worth less than this is not made
 
 
 class GeneralReader:
@@ -29,7 +27,7 @@ class GeneralReader:
         for turn in view.history[self._taken :]:
             self._memory.take(turn)
         self._taken = len(view.history)
-        move = max(moves(self._memory), key=lambda move: move.worth, default=None)
-        if view.remaining <= 1 or move is None or move.worth < ENOUGH:
+        move = best_move(self._memory) if view.remaining > 1 else None
+        if move is None:
             return Answer(best_answer(self._memory.question, [one.text for one in self._memory.ranked()]))
         return move.action

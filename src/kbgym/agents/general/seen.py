@@ -21,7 +21,7 @@ from kbgym.tools import PAGE_SIZE
 
 _NAME_WORD = 2.0  # how much more a name, a number or an identifier of the question tells than another word
 _BEST, _FALLS = 0.7, 3.0  # belief in what the question finds first, and the rank at which half of it is left
-_FOUND = 0.25  # belief in the first document that a name finds
+_FOUND = 0.35  # belief in the first document that a name finds
 _LINKED = 0.5  # of the belief in a document, shared out to the pages it links to
 _WORDS = 0.3  # belief in a document that holds all of the question, whatever led to it
 
@@ -59,13 +59,19 @@ class ReaderMemory:
         self.pages: Counter[str] = Counter()  # of queries
         self.ended: set[str] = set()
         self.by_title: dict[str, list[SeenDocument]] = {}
-        self.missing = 1.0  # how likely something is still to be found
+        self.doubt = 1.0  # how likely none of what was opened is what was asked for
+        self._read: set[str] = set()  # words of what was opened and of what it links to
         self.marked = False  # whether observations say how many links a document has
         self.holding: Counter[str] = Counter()  # words, by how many documents hold them
 
     def relevance(self, words: Iterable[str]) -> float:
         """The share of the question's words, by what they tell, among these."""
         return sum(self.wanted.get(word, 0.0) for word in set(words)) / self._total
+
+    @property
+    def missing(self) -> float:
+        """How likely something is still to be found: less, the more of the question stands in what was opened."""
+        return 1.0 - (1.0 - self.doubt) * self.relevance(self._read)
 
     def take(self, turn: Turn) -> None:
         shown = documents(turn.observation)
@@ -99,7 +105,8 @@ class ReaderMemory:
         above.opened, above.links = True, len(linked)
         belief = self.page_belief(above)
         if linked:
-            self.missing *= 1.0 - 0.5 * belief
+            self.doubt *= 1.0 - 0.5 * belief
+            self._read.update(*(look_at(text).words for _, text in shown))
         far = [text for _, text in linked if not above.title or look_at(text).title != above.title]
         for target, text in linked:
             led = _LINKED * belief / len(far) if text in far else 0.0
@@ -120,6 +127,10 @@ class ReaderMemory:
         """Belief in a document's page: the more of it turned up, the likelier."""
         beside = self.by_title.get(document.title, ()) if document.title else ()
         return 1.0 - prod(1.0 - one.belief for one in beside or (document,))
+
+    def was_opened(self, title: str) -> int:
+        """How many documents of a page were opened."""
+        return sum(one.opened for one in self.by_title.get(title, ()))
 
     def ranked(self) -> list[SeenDocument]:
         return sorted(self.seen.values(), key=lambda one: (-one.belief, one.id))
