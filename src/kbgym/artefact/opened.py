@@ -145,7 +145,7 @@ class Artefact:
         began = {**genesis.settings, "embedder": genesis.embedder or None} if genesis else {}
         known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
         if genesis is None:
-            known = settings_with(known, search=self._first_search)
+            known = settings_with(known, search=self._first_search, observations=self._built.get("observations"))
         changes = dict(self._changes)
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
@@ -154,10 +154,15 @@ class Artefact:
     @property
     def _first_search(self) -> SearchKind:
         """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
-        if self.folder is not None and (self.folder / ARM).is_file():
-            built = decode((self.folder / ARM).read_bytes(), dict[str, Any])
-            return search_named(built.get("engine") or "vectors")
+        if self._built:
+            return search_named(self._built.get("engine") or "vectors")
         return search_named(search_of(self.world)) if self.world is not None else "vectors"
+
+    @property
+    def _built(self) -> dict[str, Any]:
+        """What the arm that built the store said of it."""
+        file = self.folder / ARM if self.folder is not None else None
+        return decode(file.read_bytes(), dict[str, Any]) if file is not None and file.is_file() else {}
 
     @property
     def _genesis(self) -> Genesis | None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from kbgym.baselines.arm import Built, flat_store, link_all
 from kbgym.baselines.titles import PageTitles, body_of
 from kbgym.worlds.pages import SourcePage, source_pages
@@ -56,6 +58,17 @@ def build(documents: Sequence[Document]) -> Built:
         "fields": len(fields),
     }
     return Built(store, notes=notes)
+
+
+def with_page_links(documents: Sequence[Document]) -> tuple[Document, ...]:
+    """The documents of a world with the arm's links as their own; what it would write besides is left out."""
+    store = build(documents).store
+    originals = {document.id for document in documents}
+    return tuple(
+        structs.replace(document, links=tuple(id for id in links if id in originals))
+        for document in documents
+        for links in [dict.fromkeys((*store[document.id].links, *document.links))]
+    )
 
 
 def _named(pages: Sequence[SourcePage], titles: PageTitles) -> dict[str, list[int]]:

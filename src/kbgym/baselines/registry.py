@@ -54,6 +54,7 @@ ARMS: dict[str, Arm] = {
             "Pages",
             "a page's first sentence links to the rest of the page and to the pages that it names",
             lambda given: pages.build(given.documents),
+            observations="rich",
         ),
         Arm(
             "bm25",

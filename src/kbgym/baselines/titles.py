@@ -55,7 +55,7 @@ class PageTitles:
         known = self._pages.setdefault(tokens, {})
         if not known:
             self._by_first.setdefault(tokens[0], []).append(tokens)
-        known[page] = told if page not in known else known[page]
+        known.setdefault(page, told)
 
     def _is_name(self, tokens: Name) -> bool:
         """Whether these words can stand for a page: not a number, nor a word that is also written small."""

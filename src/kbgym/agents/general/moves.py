@@ -39,9 +39,9 @@ class Move(msgspec.Struct, frozen=True):
 
 
 def best_move(memory: ReaderMemory) -> Move | None:
-    """The move that promises most, if it promises enough; where likely documents were opened, what they link to goes first."""
+    """What promises most, if that is enough; what likely documents link to goes before other searches."""
     chosen = max(moves(memory), key=lambda move: move.worth * (1.0 if move.opens else memory.doubt), default=None)
-    if chosen is None or (chosen.worth * (1.0 if chosen.opens else memory.missing)) < ENOUGH:
+    if chosen is None or chosen.worth * (1.0 if chosen.opens else memory.missing) < ENOUGH:
         return None
     return chosen
 
