@@ -21,10 +21,10 @@ OPEN = 0.8  # of the belief in the page of a document that has links
 AGAIN = 0.1  # what is left of that for every document of the page that was opened before
 NAME = 0.45  # of the belief in the document that a name stands in
 TITLE = 0.3
-_BLIND = 0.5  # what opening is worth where nobody says whether there are links, for a text that looks like a heading
+_BLIND = 0.9  # how likely a heading has links where nobody says what has
 _MOST_NAMES = 6
 _MOST_DOCUMENTS = 10
-_MOST_HEADING = 8
+_MOST_HEADING = 12
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -80,7 +80,8 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
         return 1.0 if one.links else 0.0
     if memory.marked:
         return 0.0
-    return _BLIND if len(one.text.split()) <= _MOST_HEADING and ": " not in one.text else 0.0
+    heading = len(one.text.split()) <= _MOST_HEADING and ": " not in one.text and one.text[-1:] not in ".!?"
+    return _BLIND if heading else 0.0
 
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:
