@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from kbgym.protocol.exam import Row, examine, summarise
 from kbgym.protocol.run import Settings
 from kbgym.worlds.world import World
 
-DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+DATA = Path(os.environ.get("KBGYM_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 SETS = (("hotpotqa", "hotpotqa-100.json"), ("musique", "musique-100.jsonl"))
 SHOWN = (1, 2, 3, 4, 6, 8, 10, 15)
 BUDGET = Settings().forward_budget

@@ -57,7 +57,7 @@ def test_it_stops_where_what_it_opened_holds_the_question() -> None:
     opened = Turn(Read("d1"), f"{head}\nIt links to:\n[d2] Kestrel: It is old.")
     turns = [found, opened, *(Turn(Search(QUESTION, page), found.observation) for page in range(2, 9))]
     assert isinstance(act(*turns, remaining=6), Answer)
-    assert not isinstance(act(found, *turns[2:], remaining=6), Answer)  # nothing opened: nothing is known to be complete
+    assert not isinstance(act(found, *turns[2:], remaining=6), Answer)  # nothing was opened
 
 
 def test_how_many_is_counted_over_an_index() -> None:

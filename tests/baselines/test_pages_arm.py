@@ -52,6 +52,7 @@ def test_what_stands_in_brackets_decides_between_pages_of_one_name_or_it_is_left
     assert named("She liked Big Holm.", pages[0]) == ["Big Holm (film)"]  # only one page it could be
 
 
+ASKED = "Who founded the yard that built Kestrel?"
 WORLD = World(
     documents(
         "Kestrel: Kestrel is a boat.",
@@ -61,7 +62,7 @@ WORLD = World(
         "Gull: The gull is grey.",
         "Gull: It eats fish.",
     ),
-    (Question("q1", "test_in", "text", "two", "Who founded the yard that built Kestrel?", ("Ada Alm",), (), ("d2", "d4")),),
+    (Question("q1", "test_in", "text", "two", ASKED, ("Ada Alm",), (), ("d2", "d4")),),
 )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from kbgym.actions import Action, Read, Search
 from kbgym.agents.general.seen import ReaderMemory, SeenDocument
-from kbgym.agents.general.text import content_words, is_telling, look_at
+from kbgym.agents.general.text import telling_names, word_set
 from kbgym.tools import PAGE_SIZE
 
 ENOUGH = 0.12  # a move that promises less is not made
@@ -86,18 +86,18 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:
     """Names in believed documents that were not in the question, and the titles of their pages."""
-    tried = [frozenset(content_words(query)) for query in memory.pages if query != memory.question]
+    tried = [word_set(query) for query in memory.pages if query != memory.question]
     ranked = memory.ranked()
     best: dict[str, float] = {}
     for one in ranked[:_MOST_DOCUMENTS]:
-        for name in look_at(one.text).names[:_MOST_NAMES]:
-            if is_telling(name, one.text) and not _is_known(name, one, memory):
+        for name in telling_names(one.text, _MOST_NAMES):
+            if not _is_known(name, one, memory):
                 best[name] = max(best.get(name, 0.0), NAME * one.belief)
         if one.title and not memory.was_opened(one.title):
             best[one.title] = max(best.get(one.title, 0.0), TITLE * one.belief)
     held = ranked[0].words if ranked else frozenset()
     for name, worth in best.items():
-        words = frozenset(content_words(name))
+        words = word_set(name)
         if words and not any(words <= query for query in tried):
             left = [word for word in memory.wanted if word not in held and word not in words][:_MOST_NAMES]
             query = name if name in memory.by_title else " ".join([name, *left])
@@ -106,6 +106,5 @@ def _names(memory: ReaderMemory) -> Iterator[Move]:
 
 def _is_known(name: str, one: SeenDocument, memory: ReaderMemory) -> bool:
     """Whether the question has a name, or it is what the document's page itself is about."""
-    words = set(content_words(name))
-    own = words.intersection(content_words(one.title))
-    return memory.wanted.keys() >= words or 2 * len(own) >= len(words)
+    words = word_set(name)
+    return memory.wanted.keys() >= words or 2 * len(words & word_set(one.title)) >= len(words)

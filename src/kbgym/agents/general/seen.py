@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Set
 from math import prod
 
 import msgspec
 
 from kbgym.actions import Read, Search
-from kbgym.agents.general.text import content_words, look_at, names
+from kbgym.agents.general.text import content_words, names, split_title, word_set
 from kbgym.observations import documents, sizes
 from kbgym.policy import Turn
 from kbgym.tools import PAGE_SIZE
@@ -31,18 +31,12 @@ class SeenDocument(msgspec.Struct):
 
     id: str
     text: str
+    title: str
+    words: frozenset[str]
     belief: float
     rank: int = 0  # by the question, from 1; 0 where something else led here
     links: int | None = None
     opened: bool = False
-
-    @property
-    def words(self) -> frozenset[str]:
-        return look_at(self.text).words
-
-    @property
-    def title(self) -> str:
-        return look_at(self.text).title
 
 
 class ReaderMemory:
@@ -62,11 +56,10 @@ class ReaderMemory:
         self.doubt = 1.0  # how likely none of what was opened is what was asked for
         self._read: set[str] = set()  # words of what was opened and of what it links to
         self.marked = False  # whether observations say how many links a document has
-        self.holding: Counter[str] = Counter()  # words, by how many documents hold them
 
-    def relevance(self, words: Iterable[str]) -> float:
+    def relevance(self, words: Set[str]) -> float:
         """The share of the question's words, by what they tell, among these."""
-        return sum(self.wanted.get(word, 0.0) for word in set(words)) / self._total
+        return sum(worth for word, worth in self.wanted.items() if word in words) / self._total
 
     @property
     def missing(self) -> float:
@@ -95,7 +88,7 @@ class ReaderMemory:
 
     def _by_name(self, place: int, text: str) -> float:
         """Belief in what a name found: the first result, or one that speaks of the question."""
-        return _FOUND / (place + 1) + _WORDS * self.relevance(look_at(text).words) ** 2
+        return _FOUND / (place + 1) + _WORDS * self.relevance(word_set(text)) ** 2
 
     def _open(self, id: str, shown: list[tuple[str, str]]) -> None:
         first, *linked = shown
@@ -106,11 +99,11 @@ class ReaderMemory:
         belief = self.page_belief(above)
         if linked:
             self.doubt *= 1.0 - 0.5 * belief
-            self._read.update(*(look_at(text).words for _, text in shown))
-        far = [text for _, text in linked if not above.title or look_at(text).title != above.title]
+            self._read.update(*(word_set(text) for _, text in shown))
+        far = [text for _, text in linked if not above.title or split_title(text)[0] != above.title]
         for target, text in linked:
             led = _LINKED * belief / len(far) if text in far else 0.0
-            self._show(target, text, led + _WORDS * self.relevance(look_at(text).words) ** 2)
+            self._show(target, text, led + _WORDS * self.relevance(word_set(text)) ** 2)
 
     def _show(self, id: str, text: str, belief: float, rank: int = 0) -> None:
         known = self.seen.get(id)
@@ -118,8 +111,7 @@ class ReaderMemory:
             known.belief = max(known.belief, belief)
             known.rank = known.rank or rank
             return
-        made = self.seen[id] = SeenDocument(id, text, belief, rank)
-        self.holding.update(made.words)
+        made = self.seen[id] = SeenDocument(id, text, split_title(text)[0], word_set(text), belief, rank)
         if made.title:
             self.by_title.setdefault(made.title, []).append(made)
 
