@@ -268,12 +268,16 @@ class Artefact:
     ) -> Exam:
         """With `out`, rows are kept in that file as they come, and what has a row is not asked again."""
         questions = self.questions(set) if isinstance(set, str) else set
-        about = description_for_prompt(self.world) if self.world is not None else ""
-        agent = agent_of(reader, "reader", models, about=about, indexes=self.store.links > 0)
+        agent = self.reader(reader, models)
         file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick)
         return Exam(rows, await examine_without(*asked) if self.is_public else [])
+
+    def reader(self, name: Player, models: Models | None = None) -> Any:
+        """Who reads here: told what the world says of itself, and of indexes where the store has links."""
+        about = description_for_prompt(self.world) if self.world is not None else ""
+        return agent_of(name, "reader", models, about=about, indexes=self.store.links > 0)
 
     @property
     def is_public(self) -> bool:

@@ -37,7 +37,7 @@ from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE, Role
-from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.kinds import description_for_prompt, observations_of, search_of
 from kbgym.worlds.pages import pages_of
 from kbgym.worlds.world import Document, Question, World
 
@@ -190,8 +190,10 @@ def training_settings(world: World, **given: Any) -> Settings:
     """Settings to train on a world with: never more questions than it has, unless they were asked for."""
     most = min(Settings().questions, len(world.split("train")))
     search = given.get("search") or search_named(search_of(world))
+    observations = given.get("observations") or observations_of(world)
     embedder = given.get("embedder") or ("none" if search == "words" else None)
-    made = settings_with(**{"questions": most, **given, "search": search, "embedder": embedder})
+    chosen = {"search": search, "embedder": embedder, "observations": observations}
+    made = settings_with(**{"questions": most, **given, **chosen})
     embedder_named(made.embedder)
     schedule(world, made)
     return made
