@@ -45,7 +45,7 @@ from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Event, Genesis
-from kbgym.trace.folder import TRACE, arm_file, arm_of, folder_and_iteration, initial_file
+from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
@@ -145,7 +145,8 @@ class Artefact:
         began = {**genesis.settings, "embedder": genesis.embedder or None} if genesis else {}
         known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
         if genesis is None:
-            known = settings_with(known, search=self._first_search)
+            observations = self._built.observations if self._built is not None else None
+            known = settings_with(known, search=self._first_search, observations=observations)
         changes = dict(self._changes)
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
@@ -154,9 +155,14 @@ class Artefact:
     @property
     def _first_search(self) -> SearchKind:
         """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
-        if self.folder is not None and (built := arm_file(self.folder)) is not None:
+        if (built := self._built) is not None:
             return search_named(built.engine or "vectors")
         return search_named(search_of(self.world)) if self.world is not None else "vectors"
+
+    @property
+    def _built(self) -> ArmFile | None:
+        """What the arm that built the store said of it."""
+        return arm_file(self.folder) if self.folder is not None else None
 
     @property
     def _genesis(self) -> Genesis | None:

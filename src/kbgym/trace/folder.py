@@ -109,10 +109,11 @@ def returning(
 
 
 class ArmFile(msgspec.Struct, frozen=True):
-    """What `arm.json` says of a baseline's store: which arm it is, and what that is searched with."""
+    """What `arm.json` says of a baseline's store: which arm it is, what it is searched with, how its results read."""
 
     arm: str
     engine: str | None = None
+    observations: str | None = None
 
 
 def arm_file(folder: Path) -> ArmFile | None:
