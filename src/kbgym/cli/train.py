@@ -72,7 +72,7 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
         left = len(trainer.lessons) - trainer.position
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         spending.confirm(settings.reader, {"forward": left, "exam": evaluations})
-        spending.confirm(settings.curator, {"backward": left})
+        spending.confirm(settings.curator, {"backward class" if settings.strategy == "class" else "backward": left})
         with progress("training") as tick:
             teach(trainer, with_spend(tick, models))
     counted, share = ledger(trainer.store), coverage(trainer.store).direct
