@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection
 
+from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.hand import HandAgent
 from kbgym.agents.judge import LLMJudge
@@ -45,9 +46,7 @@ def make_agent(
     if name == "reference":
         return ReferenceReader if role == "reader" else ReferenceCurator
     if name == "general":
-        if role != "reader":
-            raise BadInput("the general agent only reads; name a --curator.")
-        return GeneralReader
+        return GeneralReader if role == "reader" else GeneralCurator
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
     if name == "hand" or name.startswith("hand:"):

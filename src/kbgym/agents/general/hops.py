@@ -1,0 +1,134 @@
+"""Where an answer stands: which pages a question and its gold lead over, worked out from texts that were seen.
+
+The pages a question names are its beginning, the document that states the gold is its end, and what lies between is a
+page that the beginning names and the end knows. It knows no grammar and is given no supports; where it cannot tell, it
+names fewer pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from kbgym.agents.general.keys import bare, holds, names_in, page_of, plain
+from kbgym.agents.general.text import content_words, look_at
+from kbgym.policy import Turn
+from kbgym.observations import documents
+
+_SAYS_LITTLE = frozenset("yes no true false both neither none unknown".split())
+MOST_PAGES = 4
+
+
+class Findings:
+    """Documents that were seen, with when; what of a question they hold."""
+
+    def __init__(self, question: str, golds: Sequence[str]) -> None:
+        self.question = question
+        self.wanted = dict.fromkeys(content_words(question))
+        self.asked_names = [name for name in names_in(question) if content_words(name)]
+        self.golds = [gold for gold in golds if tells(gold)]
+        self.texts: dict[str, str] = {}
+        self.first: dict[str, int] = {}
+        self._holding: Counter[str] = Counter()
+        self._turns = 0
+
+    def take(self, turn: Turn) -> None:
+        self._turns += 1
+        self.see(documents(turn.observation))
+
+    def see(self, shown: Iterable[tuple[str, str]]) -> None:
+        for id, text in shown:
+            if id not in self.texts:
+                self._holding.update(look_at(text).words)
+                self.first[id] = self._turns
+            self.texts[id] = text
+
+    def weight(self, word: str) -> float:
+        return math.log1p((len(self.texts) + 1) / (self._holding[word] + 0.5))
+
+    def relevance(self, words: Iterable[str]) -> float:
+        """The share of the question's words, by what they tell, among these."""
+        total = sum(map(self.weight, self.wanted))
+        held = frozenset(words)
+        return sum(self.weight(word) for word in self.wanted if word in held) / total if total else 0.0
+
+    def has_gold(self, text: str) -> bool:
+        return any(holds(text, gold) for gold in self.golds)
+
+    # -- pages --------------------------------------------------------------------------------------------------------
+
+    def pages(self) -> dict[str, list[str]]:
+        """The documents seen of every page, in the order they were seen; indexes are of no page."""
+        found: dict[str, list[str]] = {}
+        for id, text in self.texts.items():
+            if (page := page_of(text)) and is_statement(text):
+                found.setdefault(page, []).append(id)
+        return found
+
+    def named(self, pages: Iterable[str]) -> list[str]:
+        """The pages the question names, those it names in more words first; a name inside another is not meant."""
+        asked = plain(self.question)
+        found: list[str] = []
+        for page in sorted(pages, key=lambda page: (-len(plain(bare(page))), page)):
+            words = plain(bare(page))
+            if words.strip() and words in asked and content_words(page):
+                found.append(page)
+                asked = asked.replace(words, "  ", 1) if not page.endswith(")") else asked
+        return found
+
+    def hops(self) -> list[str]:
+        """The pages that lead to the gold, beginning first."""
+        pages = self.pages()
+        best = {page: max(self.relevance(look_at(self.texts[id]).words) for id in ids) for page, ids in pages.items()}
+        chosen = self.named(pages)[:MOST_PAGES]
+        if not chosen and best:
+            chosen = [max(best, key=lambda page: (best[page], page))]
+        ends = {
+            page: max(self.relevance(look_at(self.texts[id]).words) for id in ids if self.has_gold(self.texts[id]))
+            for page, ids in pages.items()
+            if any(self.has_gold(self.texts[id]) for id in ids)
+        }
+        if ends and not any(page in ends for page in chosen[1:] or chosen):
+            worth = {page: share + self._tie(page, chosen, pages) for page, share in ends.items()}
+            end = max(worth, key=lambda page: (worth[page], page))
+            if end not in chosen:
+                if not self._tie(end, chosen, pages) and (middle := self._between(chosen, end, pages, best)):
+                    chosen.append(middle)
+                chosen.append(end)
+        return chosen[:MOST_PAGES]
+
+    def _names(self, page: str, other: str, pages: dict[str, list[str]]) -> bool:
+        """Whether a document of one page names another page."""
+        return any(holds(self.texts[id], bare(other)) for id in pages.get(page, ()))
+
+    def _tie(self, page: str, chosen: Sequence[str], pages: dict[str, list[str]]) -> float:
+        """Whether a page and those chosen name each other, or a name in common."""
+        if any(self._names(one, page, pages) or self._names(page, one, pages) for one in chosen if one != page):
+            return 0.5
+        mine = {name for id in pages[page] for name in names_in(self.texts[id])}
+        theirs = {name for one in chosen for id in pages.get(one, ()) for name in names_in(self.texts[id])}
+        return 0.25 if any(len(name) > 4 for name in mine & theirs) else 0.0
+
+    def _between(
+        self, chosen: Sequence[str], end: str, pages: dict[str, list[str]], best: dict[str, float]
+    ) -> str | None:
+        fitting = [
+            page
+            for page in pages
+            if page not in (*chosen, end)
+            and any(self._names(one, page, pages) for one in chosen)
+            and (self._names(page, end, pages) or self._names(end, page, pages))
+        ]
+        return max(fitting, key=lambda page: (best[page], page), default=None)
+
+
+def is_statement(text: str) -> bool:
+    """Whether a document says something: an index is a name, a question or a heading, and no statement."""
+    return not text.endswith(("?", " of all pages")) and plain(text) != plain(page_of(text))
+
+
+def tells(gold: str) -> bool:
+    """Whether a gold can be looked for: yes, no and a small number stand everywhere."""
+    words = plain(gold).split()
+    return bool(words) and len("".join(words)) > 2 and words[0] not in _SAYS_LITTLE

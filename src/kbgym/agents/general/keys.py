@@ -1,0 +1,107 @@
+"""Keys of any text: a page, a field that many pages have, a name; what a document says of each, without any grammar.
+
+A document of a corpus reads "Title: sentence", "Title > Section: sentence" or "Title: label: value"; one without a
+title belongs to the first name it has. Nothing here knows a world, an arm or a wording but those of the indexes that
+the general curator writes itself.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from kbgym.agents.general.text import content_words, look_at, names, split_title
+
+KeyKind = Literal["page", "field", "name"]
+KINDS: tuple[KeyKind, ...] = ("page", "field", "name")
+_LABEL = re.compile(r"([^\W\d][^:;.!?\n]{0,40}): (?=\S)")
+_MOST_LABEL = 4  # words of a label
+_OWNED = re.compile(r"['’]s?$")
+_BRACKET = re.compile(r"\s*\([^()]*\)$")
+_WORDS = re.compile(r"[^\W_]+")
+_POSSESSION = re.compile(r"['’]s\b")
+_ALL = " of all pages"
+
+
+class TextKey(msgspec.Struct, frozen=True):
+    """Something that questions come by and several documents share."""
+
+    kind: KeyKind
+    value: str
+
+
+@lru_cache(maxsize=65_536)
+def page_of(text: str) -> str:
+    """The page a document belongs to: its title without the section; else the first name it has; else nothing."""
+    title, _ = split_title(text)
+    if title:
+        return title.split(" > ")[0]
+    found = names_in(text)
+    return found[0] if found else ""
+
+
+@lru_cache(maxsize=65_536)
+def field_of(text: str) -> str:
+    """The label of a field a document states ("Title: label: value"), empty where it states none."""
+    title, body = split_title(text)
+    found = _LABEL.match(body) if title and " > " not in title else None
+    return found[1] if found and len(found[1].split()) <= _MOST_LABEL else ""
+
+
+@lru_cache(maxsize=65_536)
+def names_in(text: str) -> tuple[str, ...]:
+    """The names a text has, without what possession adds."""
+    return tuple(dict.fromkeys(_OWNED.sub("", name) for name in names(text)))
+
+
+@lru_cache(maxsize=65_536)
+def plain(text: str) -> str:
+    """A text as words between single spaces, to look for other such texts in."""
+    return f" {' '.join(_WORDS.findall(_POSSESSION.sub('', text).lower()))} "
+
+
+def bare(title: str) -> str:
+    """A title without the bracket that tells it from others of its name."""
+    return _BRACKET.sub("", title) or title
+
+
+def holds(text: str, name: str) -> bool:
+    """Whether a text has these words, in this order."""
+    wanted = plain(name)
+    return wanted.strip() != "" and wanted in plain(text)
+
+
+def label_words(label: str) -> list[str]:
+    return content_words(label.replace("_", " "))
+
+
+def belongs(text: str, key: TextKey) -> bool:
+    """Whether a document belongs under a key."""
+    match key.kind:
+        case "page":
+            return bool(split_title(text)[0]) and page_of(text) == key.value
+        case "field":
+            return field_of(text).casefold() == key.value.casefold()
+    return holds(text, key.value) and not is_index_of(text, key)
+
+
+def index_text(key: TextKey) -> str:
+    """What an index of a key is called."""
+    return key.value.replace("_", " ") + _ALL if key.kind == "field" else key.value
+
+
+def is_index_of(text: str, key: TextKey) -> bool:
+    """Whether a document is worded as the index of a key."""
+    return plain(text) == plain(index_text(key))
+
+
+def query_of(key: TextKey) -> str:
+    """What to search for to see what belongs under a key."""
+    return key.value.replace("_", " ") if key.kind == "field" else key.value
+
+
+def words_of_document(text: str) -> frozenset[str]:
+    return look_at(text).words
