@@ -66,21 +66,18 @@ class GeneralCurator(PlannedPolicy):
             yield from self._write(task.question, members)
 
     def _sufficed(self, found: Findings) -> bool:
-        """Whether two actions showed every page on the way, and the gold."""
+        """Whether two actions showed all that was seen of the way and speaks of the question, and the gold."""
         pages, hops = found.pages(), found.hops()
-        if not hops or not found.golds or not any(found.has_gold(text) for text in found.texts.values()):
-            return False
-        golds = [found.first[id] for id, text in found.texts.items() if found.has_gold(text)]
-        return min(golds) <= SUFFICED and all(
-            min(found.first[id] for id in pages[page]) <= SUFFICED for page in hops
-        ) and len(hops) > 1
+        on_way = [id for page in hops for id in pages[page] if found.speaks(id)]
+        golds = [id for id in on_way if found.has_gold(found.texts[id])]
+        return bool(golds) and all(found.first[id] <= SUFFICED for id in on_way)
 
     def _look_up(self, found: Findings) -> Working:
         """Searches that may show the pages on the way: the question with its gold, its names, what those lead to."""
         gold = found.golds[0] if found.golds else ""
         if gold:
             yield from self._search(f"{found.question} {gold}", found)
-            if not any(found.has_gold(text) for text in found.texts.values()) or not self._tied(found):
+            if not any(map(found.is_gold, found.pages())):
                 yield from self._search(gold, found)
         named = found.named(found.pages())
         for name in found.asked_names[:MOST_NAMES]:
@@ -90,10 +87,6 @@ class GeneralCurator(PlannedPolicy):
         for name in self._leads(found)[:MOST_NAMES]:
             left = [word for word in found.wanted if word not in content_words(name)][:5]
             yield from self._search(" ".join([name, *left]), found)
-
-    def _tied(self, found: Findings) -> bool:
-        hops, pages = found.hops(), found.pages()
-        return len(hops) > 1 and found._tie(hops[-1], hops[:-1], pages) > 0
 
     def _leads(self, found: Findings) -> list[str]:
         pages = found.pages()
@@ -128,11 +121,7 @@ class GeneralCurator(PlannedPolicy):
         pages = found.pages()
         members: dict[str, None] = {}
         for page in hops:
-            def worth(id: str) -> float:
-                text = found.texts[id]
-                return found.relevance(look_at(text).words) + found.has_gold(text)
-
-            ranked = sorted(pages.get(page, ()), key=lambda id: -worth(id))
+            ranked = sorted(pages.get(page, ()), key=lambda id: -found.worth(id))
             members.update(dict.fromkeys(ranked[:MOST_OF_PAGE]))
         return list(members)
 

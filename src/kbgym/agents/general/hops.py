@@ -11,13 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kbgym.agents.general.keys import bare, holds, names_in, page_of, plain
+from kbgym.agents.general.keys import bare, cased, holds, names_in, page_of, plain
 from kbgym.agents.general.text import content_words, look_at
-from kbgym.policy import Turn
 from kbgym.observations import documents
+from kbgym.policy import Turn
 
 _SAYS_LITTLE = frozenset("yes no true false both neither none unknown".split())
-MOST_PAGES = 4
+MOST_PAGES = 5
 
 
 class Findings:
@@ -68,35 +68,63 @@ class Findings:
 
     def named(self, pages: Iterable[str]) -> list[str]:
         """The pages the question names, those it names in more words first; a name inside another is not meant."""
-        asked = plain(self.question)
+        asked = cased(self.question)
         found: list[str] = []
-        for page in sorted(pages, key=lambda page: (-len(plain(bare(page))), page)):
-            words = plain(bare(page))
-            if words.strip() and words in asked and content_words(page):
+        for page in sorted(pages, key=lambda page: (-len(cased(bare(page))), page)):
+            words = cased(bare(page))
+            if words in asked and content_words(page):
                 found.append(page)
-                asked = asked.replace(words, "  ", 1) if not page.endswith(")") else asked
+                asked = asked.replace(words, "  ", 1)
         return found
 
     def hops(self) -> list[str]:
         """The pages that lead to the gold, beginning first."""
         pages = self.pages()
-        best = {page: max(self.relevance(look_at(self.texts[id]).words) for id in ids) for page, ids in pages.items()}
+        best = {page: max(map(self.worth, ids)) for page, ids in pages.items()}
         chosen = self.named(pages)[:MOST_PAGES]
         if not chosen and best:
             chosen = [max(best, key=lambda page: (best[page], page))]
+        if (end := self._end(chosen, pages)) and end not in chosen:
+            if not self._is_tied(end, chosen, pages) and (middle := self._between(chosen, end, pages, best)):
+                chosen.append(middle)
+            chosen.append(end)
+        for name in self.asked_names:  # one that has no page of its own stands on somebody else's
+            if not any(holds(self.texts[id], name) for page in chosen for id in pages[page]):
+                of = [page for page in pages if any(holds(self.texts[id], name) for id in pages[page])]
+                worth = {page: best[page] + self._tie(page, chosen, pages) for page in of}
+                chosen += sorted(worth, key=lambda page: (-worth[page], page))[:1]
+        chosen += [page for page in pages if page not in chosen and self.is_gold(page)][:1]
+        return chosen[:MOST_PAGES]
+
+    def worth(self, id: str) -> float:
+        """What a document has of the question and of its gold."""
+        text = self.texts[id]
+        return self.relevance(look_at(text).words) + 0.5 * self.has_gold(text)
+
+    def speaks(self, id: str) -> bool:
+        """Whether a document has a word of the question beside its page's title, or the gold."""
+        text = self.texts[id]
+        own = frozenset(content_words(page_of(text)))
+        return self.has_gold(text) or any(word in look_at(text).words and word not in own for word in self.wanted)
+
+    def is_gold(self, page: str) -> bool:
+        """Whether a page is what was asked for."""
+        return any(plain(bare(page)) == plain(gold) for gold in self.golds)
+
+    def _end(self, chosen: Sequence[str], pages: dict[str, list[str]]) -> str | None:
+        """The page that states the gold; of several, one that is about the question and tied to its beginning."""
         ends = {
-            page: max(self.relevance(look_at(self.texts[id]).words) for id in ids if self.has_gold(self.texts[id]))
+            page: max(self.worth(id) for id in ids if self.has_gold(self.texts[id]))
             for page, ids in pages.items()
             if any(self.has_gold(self.texts[id]) for id in ids)
         }
-        if ends and not any(page in ends for page in chosen[1:] or chosen):
-            worth = {page: share + self._tie(page, chosen, pages) for page, share in ends.items()}
-            end = max(worth, key=lambda page: (worth[page], page))
-            if end not in chosen:
-                if not self._tie(end, chosen, pages) and (middle := self._between(chosen, end, pages, best)):
-                    chosen.append(middle)
-                chosen.append(end)
-        return chosen[:MOST_PAGES]
+        if any(page in ends for page in (chosen[1:] or chosen)):
+            return None
+        worth = {page: share + self._tie(page, chosen, pages) for page, share in ends.items()}
+        return max(worth, key=lambda page: (worth[page], page), default=None)
+
+    def _is_tied(self, page: str, chosen: Sequence[str], pages: dict[str, list[str]]) -> bool:
+        return self._tie(page, chosen, pages) >= 0.5
 
     def _names(self, page: str, other: str, pages: dict[str, list[str]]) -> bool:
         """Whether a document of one page names another page."""

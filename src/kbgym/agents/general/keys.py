@@ -8,6 +8,7 @@ the general curator writes itself.
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from typing import Literal
 
@@ -59,8 +60,15 @@ def names_in(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65_536)
 def plain(text: str) -> str:
-    """A text as words between single spaces, to look for other such texts in."""
-    return f" {' '.join(_WORDS.findall(_POSSESSION.sub('', text).lower()))} "
+    """A text as small words between single spaces, without accents, to look for other such texts in."""
+    return cased(text).casefold()
+
+
+@lru_cache(maxsize=65_536)
+def cased(text: str) -> str:
+    """The same with capitals left as they are."""
+    bare_letters = unicodedata.normalize("NFKD", _POSSESSION.sub("", text))
+    return f" {' '.join(_WORDS.findall(''.join(c for c in bare_letters if not unicodedata.combining(c))))} "
 
 
 def bare(title: str) -> str:
