@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection
 
+from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.hand import HandAgent
@@ -59,9 +60,9 @@ def make_agent(
     )
 
 
-def make_agenda() -> Agenda:
-    """An agenda that has seen no event yet."""
-    return ReferenceAgenda()
+def make_agenda(curator: str = "reference") -> Agenda:
+    """An agenda that has seen no event yet: the one this curator works by; a model is given the reference one."""
+    return GeneralAgenda() if curator == "general" else ReferenceAgenda()
 
 
 def make_judge(name: str, models: Models | None = None, trusted: Collection[str] | None = None) -> LLMJudge | None:

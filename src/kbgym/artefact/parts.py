@@ -149,7 +149,8 @@ def agents_named(
         for role, one in (("reader", reads), ("curator", curates), ("judge", judge))
         if isinstance(one, LLMAgent | LLMJudge)
     }
-    return Agents(reads, curates, judge, described, make_agenda if settings.strategy == "class" else None)
+    agenda = (lambda: make_agenda(settings.curator)) if settings.strategy == "class" else None
+    return Agents(reads, curates, judge, described, agenda)
 
 
 @contextmanager

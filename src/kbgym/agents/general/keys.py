@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from kbgym.agents.general.text import content_words, look_at, names, split_title
+from kbgym.agents.general.text import content_words, names, split_title
 
 KeyKind = Literal["page", "field", "name"]
 KINDS: tuple[KeyKind, ...] = ("page", "field", "name")
@@ -42,6 +42,11 @@ def page_of(text: str) -> str:
         return title.split(" > ")[0]
     found = names_in(text)
     return found[0] if found else ""
+
+
+def titled(text: str) -> bool:
+    """Whether a document begins with its page's title."""
+    return bool(split_title(text)[0])
 
 
 @lru_cache(maxsize=65_536)
@@ -90,7 +95,7 @@ def belongs(text: str, key: TextKey) -> bool:
     """Whether a document belongs under a key."""
     match key.kind:
         case "page":
-            return bool(split_title(text)[0]) and page_of(text) == key.value
+            return titled(text) and page_of(text) == key.value
         case "field":
             return field_of(text).casefold() == key.value.casefold()
     return holds(text, key.value) and not is_index_of(text, key)
@@ -109,7 +114,3 @@ def is_index_of(text: str, key: TextKey) -> bool:
 def query_of(key: TextKey) -> str:
     """What to search for to see what belongs under a key."""
     return key.value.replace("_", " ") if key.kind == "field" else key.value
-
-
-def words_of_document(text: str) -> frozenset[str]:
-    return look_at(text).words
