@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 
 from kbgym.actions import Action, Delete, LinkMany, Read, Search, Unlink
-from kbgym.agents.general.hops import is_statement
 from kbgym.agents.general.keys import (
     TextKey,
     belongs,
     field_of,
     holds,
     index_text,
+    is_statement,
     label_words,
     names_in,
     page_of,
@@ -102,14 +102,14 @@ class GeneralAgenda:
             self._index.setdefault(plain(text), id)
             return
         if titled(text):
-            self._under.setdefault(TextKey("page", page_of(text)), {})[id] = None
+            self._want(TextKey("name", page_of(text)))
             if label := field_of(text):
                 self._under.setdefault(TextKey("field", label), {})[id] = None
                 self._pages_with.setdefault(label, set()).add(page_of(text))
         elif page := page_of(text):
-            self._under.setdefault(TextKey("name", page), {})[id] = None
+            self._want(TextKey("name", page))
         for key in self._names:
-            if holds(text, key.value):
+            if belongs(text, key):
                 self._under[key][id] = None
 
     # -- asking -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kbgym.agents.general.keys import bare, cased, holds, names_in, page_of, plain
+from kbgym.agents.general.keys import bare, cased, holds, is_statement, names_in, page_of, plain
 from kbgym.agents.general.text import content_words, look_at
 from kbgym.observations import documents
 from kbgym.policy import Turn
@@ -149,11 +149,6 @@ class Findings:
             and (self._names(page, end, pages) or self._names(end, page, pages))
         ]
         return max(fitting, key=lambda page: (best[page], page), default=None)
-
-
-def is_statement(text: str) -> bool:
-    """Whether a document says something: an index is a name, a question or a heading, and no statement."""
-    return not text.endswith(("?", " of all pages")) and plain(text) != plain(page_of(text))
 
 
 def tells(gold: str) -> bool:

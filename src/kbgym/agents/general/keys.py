@@ -24,7 +24,7 @@ _OWNED = re.compile(r"['’]s?$")
 _BRACKET = re.compile(r"\s*\([^()]*\)$")
 _WORDS = re.compile(r"[^\W_]+")
 _POSSESSION = re.compile(r"['’]s\b")
-_ALL = " of all pages"
+_MOST_NAME = 8  # words of a text that only names something
 
 
 class TextKey(msgspec.Struct, frozen=True):
@@ -98,17 +98,17 @@ def belongs(text: str, key: TextKey) -> bool:
             return titled(text) and page_of(text) == key.value
         case "field":
             return field_of(text).casefold() == key.value.casefold()
-    return holds(text, key.value) and not is_index_of(text, key)
+    return cased(key.value) in cased(text) and is_statement(text)
 
 
 def index_text(key: TextKey) -> str:
     """What an index of a key is called."""
-    return key.value.replace("_", " ") + _ALL if key.kind == "field" else key.value
+    return key.value.replace("_", " ") if key.kind == "field" else bare(key.value)
 
 
-def is_index_of(text: str, key: TextKey) -> bool:
-    """Whether a document is worded as the index of a key."""
-    return plain(text) == plain(index_text(key))
+def is_statement(text: str) -> bool:
+    """Whether a document says something: an index is a name, a label or a question, and no statement."""
+    return titled(text) or not text.endswith("?") and (text.endswith((".", "!")) or len(text.split()) > _MOST_NAME)
 
 
 def query_of(key: TextKey) -> str:
