@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 
 from kbgym.actions import Action, Delete, LinkMany, Read, Search, Unlink
+from kbgym.agents.general.hops import SHARED_BY
 from kbgym.agents.general.keys import (
     TextKey,
     belongs,
@@ -30,7 +31,6 @@ from kbgym.observations import documents
 from kbgym.policy import Errand, Lookup, Reason
 
 LENGTH = 16
-SHARED_BY = 3  # pages that have a label before it is a field
 ENOUGH = 3  # documents seen of a page or a name before it is worth an index
 MOST_MEMBERS = 60  # documents under one key; a name in more of them tells nothing
 

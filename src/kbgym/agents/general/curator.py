@@ -10,13 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from kbgym.actions import Action, Add, Done, LinkMany, Read, Search
+from kbgym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.general.hops import Findings
-from kbgym.agents.general.keys import TextKey, bare, belongs, holds, names_in, page_of
+from kbgym.agents.general.keys import (
+    TextKey,
+    bare,
+    belongs,
+    holds,
+    index_text,
+    key_of_question,
+    names_in,
+    page_of,
+    plain,
+    query_of,
+)
 from kbgym.agents.general.text import content_words, look_at
 from kbgym.observations import documents
-from kbgym.policy import Backward, Errand, View
+from kbgym.policy import Backward, Errand, Lookup, View
 from kbgym.tools import MOST_TARGETS
 
 SUFFICED = 2  # actions after which nothing is to be gained
@@ -55,6 +66,9 @@ class GeneralCurator(PlannedPolicy):
         found = Findings(task.question, task.golds)
         for turn in task.forward:
             found.take(turn)
+        if (label := found.field()) is not None:
+            yield from self._complete(_errand(TextKey("field", label), found))
+            return
         if self._sufficed(found):
             return
         yield from self._look_up(found)
@@ -63,7 +77,7 @@ class GeneralCurator(PlannedPolicy):
             yield from self._whole_page(page, found)
         members = self._evidence(found, hops)
         if len(members) > 1 and self._remaining > 2 + len(members) // MOST_TARGETS:
-            yield from self._write(task.question, members)
+            yield from self._write(key_of_question(task.question), members)
 
     def _sufficed(self, found: Findings) -> bool:
         """Whether two actions showed all that was seen of the way and speaks of the question, and the gold."""
@@ -162,4 +176,9 @@ class GeneralCurator(PlannedPolicy):
             yield from self._write(errand.text, members)
 
 
-__all__ = ["GeneralCurator", "Read"]
+def _errand(key: TextKey, found: Findings) -> Errand:
+    """What is known of a key nobody has worked on, from one pass."""
+    text = index_text(key)
+    index = next((id for id, said in found.texts.items() if plain(said) == plain(text)), None)
+    known = tuple((id, said) for id, said in found.texts.items() if belongs(said, key))
+    return Errand(key.kind, key.value, "named", known, (Lookup(query_of(key)),), index, "", text)

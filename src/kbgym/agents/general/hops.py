@@ -11,13 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kbgym.agents.general.keys import bare, cased, holds, is_statement, names_in, page_of, plain
+from kbgym.agents.general.keys import bare, cased, field_of, holds, is_statement, label_words, names_in, page_of, plain
 from kbgym.agents.general.text import content_words, look_at
 from kbgym.observations import documents
 from kbgym.policy import Turn
 
 _SAYS_LITTLE = frozenset("yes no true false both neither none unknown".split())
 MOST_PAGES = 5
+SHARED_BY = 3  # pages that have a label before it is a field
 
 
 class Findings:
@@ -76,6 +77,22 @@ class Findings:
                 found.append(page)
                 asked = asked.replace(words, "  ", 1)
         return found
+
+    def field(self) -> str | None:
+        """The field a question is about as a whole: it has the label's words and names no page that has the field."""
+        having: dict[str, set[str]] = {}
+        for text in self.texts.values():
+            if label := field_of(text):
+                having.setdefault(label, set()).add(page_of(text))
+        fitting = [
+            label
+            for label, pages in having.items()
+            if len(pages) >= SHARED_BY
+            and set(label_words(label)) & self.wanted.keys()
+            and not self.named(pages)
+        ]
+        held = {label: set(label_words(label)) & self.wanted.keys() for label in fitting}
+        return max(fitting, key=lambda label: (sum(map(self.weight, held[label])), label), default=None)
 
     def hops(self) -> list[str]:
         """The pages that lead to the gold, beginning first."""

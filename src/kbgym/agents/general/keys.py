@@ -24,7 +24,6 @@ _OWNED = re.compile(r"['’]s?$")
 _BRACKET = re.compile(r"\s*\([^()]*\)$")
 _WORDS = re.compile(r"[^\W_]+")
 _POSSESSION = re.compile(r"['’]s\b")
-_MOST_NAME = 8  # words of a text that only names something
 
 
 class TextKey(msgspec.Struct, frozen=True):
@@ -107,8 +106,22 @@ def index_text(key: TextKey) -> str:
 
 
 def is_statement(text: str) -> bool:
-    """Whether a document says something: an index is a name, a label or a question, and no statement."""
-    return titled(text) or not text.endswith("?") and (text.endswith((".", "!")) or len(text.split()) > _MOST_NAME)
+    """Whether a document says something: a name, a label, a heading or a question does not."""
+    return titled(text) or text.endswith((".", "!", '"', "”", ")"))
+
+
+_ASKING = re.compile(
+    r"^(?:(?:in|at|on|from|to|by|for|with|of|under|after|before|below) )?"
+    r"(?:who|whom|whose|what|which|when|where|why|how (?:many|much|old|long|far)|how)\b"
+    r"(?: (?:is|are|was|were|do|does|did|has|have|had|will|can|of|the|an?)\b)*\s*",
+    re.IGNORECASE,
+)
+
+
+def key_of_question(question: str) -> str:
+    """What a question asks for, in its own words, without how it asks."""
+    text = " ".join(question.replace(": ", " ").split()).rstrip(" ?.!")
+    return _ASKING.sub("", text) or text
 
 
 def query_of(key: TextKey) -> str:
