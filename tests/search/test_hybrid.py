@@ -79,7 +79,7 @@ def test_duplicates_are_found_by_vectors_whatever_a_search_goes_by() -> None:
 def test_by_words_alone_nothing_is_embedded() -> None:
     engine = engine_of(TEXTS.items(), CachedEmbedder(Silent()), search="words")
     engine.put("new", "Zebedee juggles")
-    engine.prepare(["juggling"])
+    asyncio.run(engine.prepare(["juggling"]))
     assert engine.search("Zebedee", 0, 5)[0][0] == "new"
     engine.remove("new")
     assert engine.search("Zebedee", 0, 5) == []

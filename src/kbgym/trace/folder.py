@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import decode, read_lines, whole_folder, write_lines
+from kbgym.canonical import read_lines, read_value, whole_folder, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
@@ -108,10 +108,16 @@ def returning(
     return store, (RolledBack(iteration, to, reason), commit)
 
 
+class _ArmFile(msgspec.Struct, frozen=True):
+    """What is read of `arm.json`; the rest is for people."""
+
+    arm: str
+
+
 def arm_of(folder: Path) -> str:
     """A baseline's store says which arm it is, and with that how it is searched; empty where nothing says so."""
     file = folder / ARM
-    return str(decode(file.read_bytes(), dict[str, Any])["arm"]) if file.is_file() else ""
+    return read_value(file, _ArmFile).arm if file.is_file() else ""
 
 
 def open_folder(place: str | Path) -> StoreFolder:
