@@ -37,7 +37,7 @@ from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE, Role
-from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.kinds import agent_for, description_for_prompt, search_of
 from kbgym.worlds.pages import pages_of
 from kbgym.worlds.world import Document, Question, World
 
@@ -188,8 +188,20 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
 
 
 def training_settings(world: World, **given: Any) -> Settings:
-    """Settings to train on a world with: never more questions than it has, unless they were asked for."""
+    """Settings to train on a world with: never more questions than it has, unless they were asked for.
+
+    Who plays, where nobody is named, follows from the kind of world.
+    """
+    if not world.split("train"):
+        raise BadInput(
+            "this world has no training questions: import it with --questions FILE, or let a model draft some with "
+            "`kbgym questions suggest`."
+        )
     most = min(Settings().questions, len(world.split("train")))
+    who = agent_for(world)
+    given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
+    if given["reader"] == "general" and given.get("observations") is None:
+        given["observations"] = "rich"  # what has links is said, so that whoever knows no wording need not guess
     search = given.get("search") or search_named(search_of(world))
     embedder = given.get("embedder") or ("none" if search == "words" else None)
     made = settings_with(**{"questions": most, **given, "search": search, "embedder": embedder})

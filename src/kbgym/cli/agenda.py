@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kbgym.agents.registry import make_agenda
 from kbgym.artefact import open
 from kbgym.cli.common import Printed, verb
 from kbgym.online.agenda_follower import AgendaFollower, Item
@@ -27,8 +28,9 @@ def command(place: str) -> Printed:
     Example:
       kbgym agenda runs/first
     """
-    desk = AgendaFollower()
     with open(place) as opened:
+        curator = opened.settings.curator
+        desk = AgendaFollower(lambda: make_agenda(curator))
         items = desk.items(opened.place.store(watch=replaying([desk])))
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
     text = "\n".join(_line(item) for item in items) or f"{opened.name}: nothing is open."

@@ -16,7 +16,6 @@ from kbgym.agents.general.keys import (
     TextKey,
     belongs,
     field_of,
-    holds,
     index_text,
     is_statement,
     label_words,

@@ -87,9 +87,7 @@ class Findings:
         fitting = [
             label
             for label, pages in having.items()
-            if len(pages) >= SHARED_BY
-            and set(label_words(label)) & self.wanted.keys()
-            and not self.named(pages)
+            if len(pages) >= SHARED_BY and set(label_words(label)) & self.wanted.keys() and not self.named(pages)
         ]
         held = {label: set(label_words(label)) & self.wanted.keys() for label in fitting}
         return max(fitting, key=lambda label: (sum(map(self.weight, held[label])), label), default=None)
