@@ -102,7 +102,7 @@ def belongs(text: str, key: TextKey) -> bool:
 
 def index_text(key: TextKey) -> str:
     """What an index of a key is called."""
-    return key.value.replace("_", " ") if key.kind == "field" else bare(key.value)
+    return f"{key.value.replace('_', ' ')}, how many and which" if key.kind == "field" else bare(key.value)
 
 
 def is_statement(text: str) -> bool:
