@@ -60,9 +60,9 @@ def make_agent(
     )
 
 
-def make_agenda(curator: str = "reference") -> Agenda:
-    """An agenda that has seen no event yet: the one this curator works by; a model is given the reference one."""
-    return GeneralAgenda() if curator == "general" else ReferenceAgenda()
+def make_agenda(agent: str = "reference") -> Agenda:
+    """An agenda that has seen no event yet: one that knows the benchmark's grammar, or one for any text."""
+    return GeneralAgenda() if agent == "general" else ReferenceAgenda()
 
 
 def make_judge(name: str, models: Models | None = None, trusted: Collection[str] | None = None) -> LLMJudge | None:

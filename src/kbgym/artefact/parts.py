@@ -22,7 +22,7 @@ from kbgym.agents.registry import make_agenda, make_agent, make_judge
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, Options, is_model
-from kbgym.policy import Agent, View
+from kbgym.policy import Agenda, Agent, View
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES, Agents
@@ -149,8 +149,14 @@ def agents_named(
         for role, one in (("reader", reads), ("curator", curates), ("judge", judge))
         if isinstance(one, LLMAgent | LLMJudge)
     }
-    agenda = (lambda: make_agenda(settings.curator)) if settings.strategy == "class" else None
+    agenda = agenda_for(settings, world) if settings.strategy == "class" else None
     return Agents(reads, curates, judge, described, agenda)
+
+
+def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
+    """What a curator works from: for any text where it is the general one or the world's grammar is not known."""
+    any_text = settings.curator == "general" or (world is not None and agent_for(world) == "general")
+    return lambda: make_agenda("general" if any_text else "reference")
 
 
 @contextmanager

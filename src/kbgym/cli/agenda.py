@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kbgym.agents.registry import make_agenda
 from kbgym.artefact import open
+from kbgym.artefact.parts import agenda_for
 from kbgym.cli.common import Printed, verb
 from kbgym.online.agenda_follower import AgendaFollower, Item
 from kbgym.trace.listeners import replaying
@@ -29,8 +29,7 @@ def command(place: str) -> Printed:
       kbgym agenda runs/first
     """
     with open(place) as opened:
-        curator = opened.settings.curator
-        desk = AgendaFollower(lambda: make_agenda(curator))
+        desk = AgendaFollower(agenda_for(opened.settings, opened.world))
         items = desk.items(opened.place.store(watch=replaying([desk])))
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
     text = "\n".join(_line(item) for item in items) or f"{opened.name}: nothing is open."

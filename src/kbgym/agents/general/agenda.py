@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from typing import NamedTuple
 
 from kbgym.actions import Action, Delete, LinkMany, Read, Search, Unlink
 from kbgym.agents.general.hops import SHARED_BY
 from kbgym.agents.general.keys import (
     TextKey,
     belongs,
+    cased,
     field_of,
     index_text,
     is_statement,
@@ -34,12 +36,11 @@ ENOUGH = 3  # documents seen of a page or a name before it is worth an index
 MOST_MEMBERS = 60  # documents under one key; a name in more of them tells nothing
 
 
-class _Read:
-    """How far a search was read, and whether its last page had a document nobody had seen before."""
+class ReadSoFar(NamedTuple):
+    """The last page of a search that was looked at, and what on it nobody had seen before."""
 
-    def __init__(self) -> None:
-        self.page = 0
-        self.over = False
+    page: int
+    new: tuple[str, ...]
 
 
 class GeneralAgenda:
@@ -51,7 +52,9 @@ class GeneralAgenda:
         self._names: dict[TextKey, None] = {}  # names of questions
         self._index: dict[str, str] = {}  # an index's id by its plain text
         self._links: dict[str, dict[str, None]] = {}
-        self._read: dict[str, _Read] = {}
+        self._read: dict[str, ReadSoFar] = {}
+        self._with_word: dict[str, dict[str, None]] = {}  # documents by word, capitals as they are
+        self._by_word: dict[str, dict[TextKey, None]] = {}  # names by their first word
         self._lent: dict[Hashable, set[TextKey]] = {}
 
     # -- feeding ------------------------------------------------------------------------------------------------------
@@ -59,28 +62,29 @@ class GeneralAgenda:
     def note_question(self, text: str, lesson: Hashable = None) -> None:
         self._asked.update(set(content_words(text)))
         for name in names_in(text):
-            if len(name.split()) > 1 or any(titled(other) and page_of(other) == name for other in self.texts.values()):
+            if len(name.split()) > 1:
                 self._want(TextKey("name", name))
         if lesson is not None:
             self._lent.setdefault(lesson, set())
 
     def _want(self, key: TextKey) -> None:
-        if key not in self._names:
+        words = cased(key.value).split()
+        if key not in self._names and words:
             self._names[key] = None
-            self._under[key] = {id: None for id, text in self.texts.items() if belongs(text, key)}
+            self._by_word.setdefault(words[0], {})[key] = None
+            having = self._with_word.get(words[0], {})
+            self._under[key] = {id: None for id in having if id in self.texts and belongs(self.texts[id], key)}
 
     def note_turn(self, action: Action, observation: str) -> None:
         if observation.startswith("Error: "):
-            if isinstance(action, Search) and action.query in self._read:
-                self._read[action.query].over = True
+            if isinstance(action, Search):
+                self._read[action.query] = ReadSoFar(action.page, ())
             return
         shown = documents(observation)
         match action:
             case Search(query, page):
-                read = self._read.setdefault(query, _Read())
-                if page == read.page + 1:
-                    read.page = page
-                    read.over = read.over or not any(id not in self.texts for id, _ in shown)
+                if page == self._read.get(query, ReadSoFar(0, ())).page + 1:
+                    self._read[query] = ReadSoFar(page, tuple(text for id, text in shown if id not in self.texts))
             case Read(id):
                 self._links[id] = {target: None for target, _ in shown[1:]}
             case LinkMany(source, targets):
@@ -107,9 +111,11 @@ class GeneralAgenda:
                 self._pages_with.setdefault(label, set()).add(page_of(text))
         elif page := page_of(text):
             self._want(TextKey("name", page))
-        for key in self._names:
-            if belongs(text, key):
-                self._under[key][id] = None
+        for word in dict.fromkeys(cased(text).split()):
+            self._with_word.setdefault(word, {})[id] = None
+            for key in self._by_word.get(word, ()):
+                if belongs(text, key):
+                    self._under[key][id] = None
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -120,7 +126,7 @@ class GeneralAgenda:
             if key in taken or key in chosen:
                 continue
             errand = self._errand(key, reason)
-            if errand.known or errand.lookups:
+            if errand.lookups or len(errand.known) > (errand.index is None):
                 chosen[key] = errand
             if len(chosen) == LENGTH:
                 break
@@ -147,7 +153,7 @@ class GeneralAgenda:
         known = tuple((id, self.texts[id]) for id in self._under.get(key, ()) if id not in linked)
         query = query_of(key)
         read = self._read.get(query)
-        over = index is not None or (read is not None and read.over)
+        over = index is not None or (read is not None and not any(belongs(text, key) for text in read.new))
         lookups = () if over else (Lookup(query, read.page + 1 if read else 1),)
         return Errand(key.kind, key.value, reason, known, lookups, index, "", index_text(key), tuple(linked))
 

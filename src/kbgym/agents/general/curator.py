@@ -24,6 +24,7 @@ from kbgym.agents.general.keys import (
     page_of,
     plain,
     query_of,
+    titled,
 )
 from kbgym.agents.general.text import content_words, look_at
 from kbgym.observations import documents
@@ -136,8 +137,16 @@ class GeneralCurator(PlannedPolicy):
         members: dict[str, None] = {}
         for page in hops:
             ranked = sorted(pages.get(page, ()), key=lambda id: -found.worth(id))
-            members.update(dict.fromkeys(ranked[:MOST_OF_PAGE]))
+            kept = [
+                id for id in ranked if titled(found.texts[id]) or found.speaks(id) or self._leads_on(id, hops, found)
+            ]
+            members.update(dict.fromkeys(kept[:MOST_OF_PAGE]))
         return list(members)
+
+    def _leads_on(self, id: str, hops: list[str], found: Findings) -> bool:
+        """Whether a document names another page on the way."""
+        own = page_of(found.texts[id])
+        return any(holds(found.texts[id], bare(page)) for page in hops if page != own)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
