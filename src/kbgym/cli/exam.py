@@ -55,7 +55,6 @@ def command(
     cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
     opened = open(store, world, **flags)
     why = why_agent(opened.world) if agent is None and opened.world is not None else None
-    say(why)
     agent = agent or opened.agent
     opened.show_links_to(agent)
     with opened, spending.models([agent], cassette) as models:
@@ -64,6 +63,7 @@ def command(
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
         reader = agent_of(agent, "reader", models) if where.is_here else None
+        say(why)  # once nothing can be wrong any more with what was given
         spending.confirm(agent, {"exam": len(questions) * (1 + opened.is_public)})
         with progress(f"exam {set_name}") as tick:
             counted = with_spend(tick, models)

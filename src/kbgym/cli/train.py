@@ -66,8 +66,8 @@ def command(
     settings = training_settings(world, **given, **({"begins": said} if said else {}))
     agents_named(settings)  # refuses whom it does not know, before anything is written
     why = None if {"reader", "curator"} <= given.keys() else why_agent(world)
-    say(why)
     run = Run.open_or_create(out, world, settings, store)
+    say(why)
     names = [settings.reader, settings.curator, settings.judge]
     with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
         remember(str(out), names)
