@@ -54,7 +54,7 @@ class GeneralAgenda:
         self._links: dict[str, dict[str, None]] = {}
         self._read: dict[str, ReadSoFar] = {}
         self._with_word: dict[str, dict[str, None]] = {}  # documents by word, capitals as they are
-        self._by_word: dict[str, dict[TextKey, None]] = {}  # names by their first word
+        self._by_word: dict[str, dict[TextKey, None]] = {}  # names by their rarest word
         self._lent: dict[Hashable, set[TextKey]] = {}
 
     # -- feeding ------------------------------------------------------------------------------------------------------
@@ -71,8 +71,9 @@ class GeneralAgenda:
         words = cased(key.value).split()
         if key not in self._names and words:
             self._names[key] = None
-            self._by_word.setdefault(words[0], {})[key] = None
-            having = self._with_word.get(words[0], {})
+            telling = min(words, key=lambda word: (len(self._with_word.get(word, ())), -len(word)))
+            self._by_word.setdefault(telling, {})[key] = None
+            having = self._with_word.get(telling, {})
             self._under[key] = {id: None for id in having if id in self.texts and belongs(self.texts[id], key)}
 
     def note_turn(self, action: Action, observation: str) -> None:

@@ -71,8 +71,10 @@ def plain(text: str) -> str:
 @lru_cache(maxsize=65_536)
 def cased(text: str) -> str:
     """The same with capitals left as they are."""
-    bare_letters = unicodedata.normalize("NFKD", _POSSESSION.sub("", text))
-    return f" {' '.join(_WORDS.findall(''.join(c for c in bare_letters if not unicodedata.combining(c))))} "
+    letters = _POSSESSION.sub("", text)
+    if not letters.isascii():
+        letters = "".join(c for c in unicodedata.normalize("NFKD", letters) if not unicodedata.combining(c))
+    return f" {' '.join(_WORDS.findall(letters))} "
 
 
 def bare(title: str) -> str:
