@@ -116,6 +116,8 @@ def _rich(result: Result, look: Look) -> str:
         case Merged(into, gone):
             folded = f", and [{gone}] was folded into it" if gone else ""
             return f"The store already says this{folded}.\n{line(into)}"
+        case Linked(source):
+            return f"{render(result, lambda id: look(id)[0])} It has {_count(len(look(source)[1]))} now."
     return render(result, lambda id: look(id)[0])
 
 

@@ -128,7 +128,8 @@ def parse(name: str, arguments: Mapping[str, Any], role: Role) -> Action:
     try:
         action: Action = msgspec.convert(arguments, TOOLS[name].action)
     except msgspec.ValidationError as error:
-        return Invalid(shown, _plain(f"{name}: {error}."))
+        fields = ", ".join(TOOLS[name].schema["properties"]) or "nothing"
+        return Invalid(shown, _plain(f"{name} takes {fields}: {error}."))
     except UnicodeEncodeError:
         return Invalid(shown, f"{name}: an argument's name is broken Unicode.")
     return check(action, role)

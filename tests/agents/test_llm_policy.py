@@ -56,7 +56,7 @@ def act(replies: list[Reply | Exception], allowance: int = 3) -> tuple[Action, L
         (called("search", '{"query":"x'), "no JSON"),
         (called("search", '{"query":"x', finish="length"), "were cut off"),
         (called("search", "[1]"), "no JSON object"),
-        (called("search", '{"query":7}'), "search: Expected 'str', got 'int' in 'query'"),
+        (called("search", '{"query":7}'), "search takes query, page: Expected 'str', got 'int' in 'query'"),
         (called("search", "{}"), "missing required field 'query'"),
         (called("search", '{"query":"x","size":9}'), "unknown field 'size'"),
         (called("search", '{"query":"x","page":"2"}'), "Expected 'int'"),
@@ -208,7 +208,7 @@ def test_the_agenda_is_told_with_its_documents_as_data() -> None:
     (message,) = request_for(View("curator", task, (), 30), SETTINGS).messages
     for part in (
         '- "Residents of Lund" (its index misses documents that were seen); its index is [i1], 2 links; ',
-        'not linked: [d7], [d2]; search for "lives in the city of Lund", page 3 (the page before had 4); at least 2 ',
+        'not linked: [d7], [d2]; search for "lives in the city of Lund", page 3 (the page before had 4); 2 ',
     ):
         assert part in message.text
     assert as_data("[d7] Anna lives in Lund.") in message.text, "and no document the forward pass shows already"

@@ -42,8 +42,9 @@ def run_in(folder: str) -> Run:
 
 def train(folder: str, url: str, settings: Settings = SETTINGS) -> Trainer:
     run, agents = run_in(folder), agents_named(settings)
-    place = join(url, StoreFolder(Path(folder)).initial, "hash", remembered(settings, agents))
-    trainer = Trainer(run, agents, engine_for(place.store(), embedder_named("hash")), place)
+    initial = StoreFolder(Path(folder)).initial
+    join(url, initial, "hash", remembered(settings, agents))
+    trainer = Trainer(run, agents, engine_for(initial, embedder_named("hash")), url)
     asyncio.run(trainer.train())
     return trainer
 
@@ -78,8 +79,9 @@ def test_one_trainer_learns_there_what_it_learns_in_a_folder(cluster: Cluster, t
     asyncio.run(Trainer(here, agents_named(alone), engine).train())
     there = Run.open_or_create(tmp_path / "one", run.world, alone)
     agents = agents_named(alone)
-    place = join(url, StoreFolder(there.folder).initial, "hash", remembered(alone, agents))
-    trainer = Trainer(there, agents, engine_for(place.store(), embedder_named("hash")), place)
+    initial = StoreFolder(there.folder).initial
+    join(url, initial, "hash", remembered(alone, agents))
+    trainer = Trainer(there, agents, engine_for(initial, embedder_named("hash")), url)
     asyncio.run(trainer.train())
     assert trainer.store.fingerprint == StoreFolder(here.folder).store().fingerprint
     whole(url)
@@ -90,7 +92,7 @@ def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Pa
     run = run_in(str(tmp_path / "a"))
     copy_store(str(run.folder / "world"), url)
     initial, agents = StoreFolder(run.folder).initial, agents_named(SETTINGS)
-    join(url, initial, "hash", remembered(SETTINGS, agents)).close()
+    join(url, initial, "hash", remembered(SETTINGS, agents))
     with pytest.raises(BadInput, match="strategy 'class', not 'paper'"):
         join(url, initial, "hash", remembered(Settings(questions=20, embedder="hash", eval=False), agents))
     other = generate(people=40, seed=1)

@@ -38,9 +38,9 @@ def test_fields_pages_names_and_identifiers():
     ]
     assert said.keys == (
         "a page, such as Boats; Crews",
-        "the field Boat, such as Brent; Dipper; Turnstone",
-        "the field Type, such as dinghy; pilot boat",
-        "the field Owner, such as Harbour Office; Ingrid Falk; Nell Osgood",
+        "the field Boat, such as Brent; Dipper; Turnstone (3 documents)",
+        "the field Type, such as dinghy; pilot boat (3 documents)",
+        "the field Owner, such as Harbour Office; Ingrid Falk; Nell Osgood (3 documents)",
         "a name, such as Amos Teller",
         "an identifier, such as E0382",
     )
@@ -48,7 +48,7 @@ def test_fields_pages_names_and_identifiers():
 
 def test_what_begins_sentences_of_several_pages_is_a_field_and_of_one_page_its_title():
     asked = [*documents("Start Date: 2001", "Start Date: 2002", file="a.md"), *documents("Start Date: 2003")]
-    assert describe(asked).keys == ("the field Start Date, such as 2001; 2002; 2003",)
+    assert describe(asked).keys == ("the field Start Date, such as 2001; 2002; 2003 (3 documents)",)
     assert describe(documents(*(one.text for one in asked))).keys == ("a page, such as Start Date",)
 
 
@@ -63,13 +63,16 @@ def test_a_colon_in_a_title_makes_no_field():
     read = [Document(str(n), f"{title}: Killer: A Journal is film {n}.", about=(title,)) for n in range(4)]
     assert not any(key.startswith("the field") for key in describe(read).keys)
     others = [Document(f"{n}", f"{n}: Born: 19{n}0.", about=(str(n),)) for n in range(5, 9)]
-    assert "the field Born, such as 1950; 1960; 1970; 1980" in describe([*read, *others]).keys
+    assert "the field Born, such as 1950; 1960; 1970; 1980 (4 documents)" in describe([*read, *others]).keys
 
 
 def test_the_fields_of_a_table_on_one_page():
     rows = [Document(str(n), f"Landings: Boat: B{n}; Crates: {n % 2}", about=("Landings",)) for n in range(4)]
     said = describe(rows)
-    assert said.keys[1:3] == ("the field Boat, such as B0; B1; B2; B3", "the field Crates, such as 0; 1")
+    assert said.keys[1:3] == (
+        "the field Boat, such as B0; B1; B2; B3 (4 documents)",
+        "the field Crates, such as 0; 1 (4 documents)",
+    )
     assert [form.form for form in said.forms] == ["PAGE: ...", "Boat: ...; Crates: ..."]
 
 
@@ -90,4 +93,16 @@ def test_odd_documents(texts):
 def test_a_large_corpus_is_read_in_even_steps(monkeypatch):
     monkeypatch.setattr(describing, "MOST", 3)
     said = describe(documents(*(f"Place: P{n}" for n in range(9)), file=""))
-    assert said.about.startswith("9 documents") and said.keys[-1] == "the field Place, such as P0; P3; P6"
+    assert (
+        said.about.startswith("9 documents")
+        and said.keys[-1] == "the field Place, such as P0; P3; P6 (about 9 documents)"
+    )
+
+
+def test_a_field_within_another_is_named_with_it_and_what_most_pages_have_comes_first():
+    texts = [[f"P{n}: releases: {n}.{m}: eol: 20{m}" for m in range(3)] for n in range(4)]
+    read = [one for n, page in enumerate(texts) for one in documents(*page, f"P{n}: made: {n}", file=f"p{n}.md")]
+    read += documents(*(f"P9: note: {n}" for n in range(9)), file="p9.md")
+    keys = [key for key in describe(read).keys if "field" in key]
+    assert [key.split(",")[0] for key in keys] == ["the field releases: eol", "the field made", "the field note"]
+    assert keys[0].endswith("(12 documents)")

@@ -33,7 +33,7 @@ def told(errand: Errand, visible: Container[str] = ()) -> tuple[str, list[tuple[
         rest = len(errand.lookups) - _MOST_LOOKUPS
         searches = ", then ".join(map(_search, errand.lookups[:_MOST_LOOKUPS]))
         parts.append(f"search for {searches}" + (f", and {rest} more" if rest > 0 else ""))
-        parts.append(f"at least {errand.cost} actions")
+        parts.append(f"{errand.cost} actions, and one for each page more")
     else:
         parts.append(f"complete: {'link, one action' if errand.index else 'add and link, two actions'}")
     return "; ".join(parts), [(id, text) for id, text in errand.known if id not in visible]

@@ -100,8 +100,9 @@ def task_block(task: Task) -> str:
                     *(_attempt(number, turn) for number, turn in enumerate(forward, 1)),
                     f"{_VERDICTS[verdict]} Score (F1): {f1:.2f}.",
                     f"Correct answer: {_plain(golds[0])}{also}",
-                    "Name the keys this question mentions. See to it that each has a complete index: build what is "
-                    "missing, extend what is partial, change nothing where they are complete.",
+                    "Find the keys this question mentions. Where an index would have saved the reader actions, see to "
+                    "it that there is a complete one: build what is missing, extend what is partial, change nothing "
+                    "where it is complete.",
                     *_agenda(agenda, forward),
                 ]
             )
@@ -121,7 +122,10 @@ def _agenda(errands: tuple[Errand, ...], forward: tuple[Turn, ...]) -> list[str]
     if not errands:
         return []
     visible = {id for turn in forward for id, _ in documents(turn.observation)}
-    lines = ["Keys worth an index, the most useful first:"]
+    lines = [
+        "After these, keys worth an index, the most useful first. What you see and cannot finish is not lost: a later "
+        "pass will be shown it."
+    ]
     for errand in errands[:_MOST_ERRANDS]:
         line, unseen = told(errand, visible)
         lines.append(f"- {_plain(line)}")

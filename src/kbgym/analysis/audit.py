@@ -150,10 +150,10 @@ class Auditor:
         wrong: list[str] = []
         for target in record.links:
             members = self.reach(key, target)
-            if members is None:
-                wrong.append(target)
-            else:
+            if members is not None:
                 found |= members
+            elif not self._leads_on(record, target):
+                wrong.append(target)
         members = self.truth.members(key)
         missing = tuple(sorted(members - found))
         return msgspec.structs.replace(base, members=len(members), wrong=tuple(wrong), missing=missing)
@@ -161,7 +161,14 @@ class Auditor:
     def correct(self, index: Record, target: str) -> bool:
         """Whether a link belongs: what `coverage` asks for its confirmed reading."""
         key = self.key(index)
-        return key is not None and self.reach(key, target) is not None
+        return key is not None and (self.reach(key, target) is not None or self._leads_on(index, target))
+
+    def _leads_on(self, index: Record, target: str) -> bool:
+        """Whether a link goes to the index of something that a document of this index names."""
+        further = self.store[target]
+        key = self.key(further) if further.flag == "authored" and further.links else None
+        named = (self.store[other] for other in index.links if other != target)
+        return key is not None and any(key.value in one.text for one in named if one.flag != "authored")
 
     # -- one link -----------------------------------------------------------------------------------------------------
 

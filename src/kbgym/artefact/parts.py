@@ -37,7 +37,7 @@ from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE, Role
-from kbgym.worlds.kinds import agent_for, description_for_prompt, search_of
+from kbgym.worlds.kinds import agent_for, description_for_prompt, observations_of, search_of
 from kbgym.worlds.pages import pages_of
 from kbgym.worlds.world import Document, Question, World
 
@@ -206,11 +206,13 @@ def training_settings(world: World, **given: Any) -> Settings:
     most = min(Settings().questions, len(world.split("train")))
     who = agent_for(world)
     given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
-    if given["reader"] == "general" and given.get("observations") is None:
-        given["observations"] = "rich"  # what has links is said, so that whoever knows no wording need not guess
     search = given.get("search") or search_named(search_of(world))
+    # What has links is said on real text, and to whoever knows no wording.
+    usual = "rich" if given["reader"] == "general" else observations_of(world)
+    observations = given.get("observations") or usual
     embedder = given.get("embedder") or ("none" if search == "words" else None)
-    made = settings_with(**{"questions": most, **given, "search": search, "embedder": embedder})
+    chosen = {"search": search, "embedder": embedder, "observations": observations}
+    made = settings_with(**{"questions": most, **given, **chosen})
     embedder_named(made.embedder)
     schedule(world, made)
     return made

@@ -36,7 +36,11 @@ from kbgym.worlds.world import World
 @click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
 @click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]")
 @click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
-@click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [default: paper]")
+@click.option(
+    "--observations",
+    type=click.Choice(OBSERVATIONS),
+    help="What agents read.  [default: rich for real text]",
+)
 @click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option(

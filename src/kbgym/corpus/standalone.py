@@ -35,7 +35,7 @@ _GOING_ON = (
 _EARLY = "he she it they him her them his its their this these those above previous aforementioned"
 _PAGE = "page document file section chapter article guide tutorial manual rfc RFC pep PEP proposal module"
 _BACK = re.compile(
-    r"\W*(?:(?i:{first})\b|[\w'’-]+\W+(?:[^\W\dA-Z_][\w'’-]*\W+){{0,6}}?"
+    r"\W*(?:(?i:{first})\b|[\w'’-]++\W++(?:[^\W\dA-Z_][\w'’-]*+\W++){{0,6}}?"
     r"(?:{early}|(?i:(?<=\b(?:of|to|in|by|at|on) )|(?<=\bfor )|(?<=\b(?:with|from|like|than) )|(?<=\bafter ))that)\b)"
     r"(?!\s+(?:{page})\b)".format(
         first="|".join((*sorted(POINTING), *_GOING_ON.split())),

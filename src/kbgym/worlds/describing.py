@@ -15,6 +15,7 @@ from kbgym.worlds.world import Description, Document, SentenceForm
 MOST = 5_000  # documents read, evenly spread over all
 SHOWN = 5  # examples of anything
 LONGEST = 300  # characters of an example
+LONGEST_VALUE = 40  # of a field's value
 OFTEN = 3  # documents that must have a field, a name or an identifier
 
 _HEAD = re.compile(r"((?:[^>]{1,200}? > )*[^:>]{1,60}): (?=\S)")
@@ -29,14 +30,15 @@ _IDENTIFIER = re.compile(
 
 def describe(documents: Sequence[Document]) -> Description:
     """A draft from what recurs; the examples are documents as they stand, the beginning of long ones."""
-    read = documents[:: max(1, -(-len(documents) // MOST))]
+    step = max(1, -(-len(documents) // MOST))
+    read = documents[::step]
     heads = [_head(one) for one in read]
     titles = _titles(read, heads)
     own = [
         one.text[len(head) + 2 :] if " > " in head or head in titles else one.text
         for one, head in zip(read, heads, strict=True)
     ]
-    fields = _fields(read, own)
+    fields = _fields(read, own, step)
     pages = len({page for one in documents if (page := _page(one))})
     about = f"{len(documents):,} documents, each a sentence, an item of a list or a row of a table"
     about += f", from {pages:,} pages" if pages > 1 else ""
@@ -44,8 +46,9 @@ def describe(documents: Sequence[Document]) -> Description:
     for one, head in zip(read, heads, strict=True):
         if " > " in head or head in titles:
             forms.setdefault("PAGE > SECTION: ..." if " > " in head else "PAGE: ...", one.text)
-    for _, text in fields.values():
-        forms.setdefault("; ".join(f"{label}: ..." for label in fields if f"{label}: " in text), text)
+    for label, (_, text) in list(fields.items())[:SHOWN]:
+        rows = [other for other in fields if f"; {other}: " in text or f": {other}: " in text or label == other]
+        forms.setdefault("; ".join(f"{row.replace(': ', ': ...: ')}: ..." for row in rows), text)
     keys = [f"a page, such as {_listed(titles)}"] if titles else []
     keys += [f"the field {label}, such as {values}" for label, (values, _) in fields.items()]
     for what, found in (
@@ -87,19 +90,32 @@ def _titles(read: Sequence[Document], heads: Sequence[str]) -> Counter[str]:
     return found
 
 
-def _fields(read: Sequence[Document], own: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Labels that recur, the most frequent first, each with some of its values and a document that has it.
+def _fields(read: Sequence[Document], own: Sequence[str], step: int) -> dict[str, tuple[str, str]]:
+    """Labels that recur, those of the most pages first, each with some of its values and a document that has it.
+
+    A label within another ("releases: 17: eol: 2025-05-15") is named with the outer one, without what is between.
 
     What a page's own name begins with is none: "Killer: A Journal of Murder".
     """
     found: dict[str, tuple[Counter[str], str]] = {}
+    pages: dict[str, set[str]] = {}
     for document, text in zip(read, own, strict=True):
-        for label, value in _FIELD.findall(text):
-            if not _page(document).startswith(f"{label}:"):
+        for first, said in _FIELD.findall(text):
+            if not _page(document).startswith(f"{first}:"):
+                *path, value = f"{first}: {said}".split(": ")
+                inner = next((part for part in reversed(path[1:]) if part.replace("_", "").isalpha()), "")
+                label = f"{first}: {inner}" if inner else first
                 values, _ = found.setdefault(label, (Counter(), document.text))
-                values[value.rstrip(" .")] += 1
-    count = Counter({label: values.total() for label, (values, _) in found.items() if values.total() >= OFTEN})
-    return {label: (_listed(found[label][0]), found[label][1]) for label, _ in count.most_common(2 * SHOWN)}
+                values[value.rstrip(" .")[:LONGEST_VALUE]] += 1
+                pages.setdefault(label, set()).add(_page(document) or document.id)
+    often = [label for label, (values, _) in found.items() if values.total() >= OFTEN]
+    often.sort(key=lambda label: -len(pages[label]))
+    about = "about " if step > 1 else ""
+    shown = ((label, *found[label]) for label in often[: 3 * SHOWN])
+    return {
+        label: (f"{_listed(values)} ({about}{step * values.total():,} documents)", text)
+        for label, values, text in shown
+    }
 
 
 def _names(own: Sequence[str]) -> Iterator[list[str]]:

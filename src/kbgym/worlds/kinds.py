@@ -102,6 +102,11 @@ def search_of(world: World) -> object:
     return world.facts.get("search") or kind_of(world).search
 
 
+def observations_of(world: World) -> str:
+    """How results read unless told otherwise: on real text they say what has links, elsewhere as in the paper."""
+    return "rich" if kind_of(world).name in _REAL_TEXT else "paper"
+
+
 def description_of(world: World) -> Description:
     """What a world says of itself: its own words where `world.json` has them, the rest as its kind works it out."""
     said, made = world.description, kind_of(world).describe(world)

@@ -32,6 +32,7 @@ from kbgym.observations import documents
 from kbgym.policy import Errand, Lookup, Reason
 
 LENGTH = 32  # more than a pass has actions: some errands are a single search
+SHARED = 6  # where lessons run side by side, so that one does not keep from the others what it will not reach
 # Actions an index costs: about five pages, adding and linking; only the last two where everything was seen already.
 # One relation of a person saves a reader characters but no action, so it waits for whatever saves actions.
 _COST, _COST_SEEN, _COST_RELATION = 7, 2, 20
@@ -111,7 +112,7 @@ class ReferenceAgenda:
             errand = self.errand(key, reason)
             if errand.known or errand.lookups:
                 chosen[key] = errand
-            if len(chosen) == LENGTH:
+            if len(chosen) == (SHARED if self._under_way.keys() - {lesson} else LENGTH):
                 break
         if lesson is not None:
             self._under_way[lesson] = dict.fromkeys(key for key in (*named, *chosen) if key not in taken)
