@@ -32,7 +32,7 @@ from kbgym.artefact.parts import (
     spread_over,
 )
 from kbgym.baselines.registry import engine_for_arm
-from kbgym.canonical import decode, read_lines
+from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
@@ -45,7 +45,7 @@ from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Event, Genesis
-from kbgym.trace.folder import ARM, TRACE, arm_of, folder_and_iteration, initial_file
+from kbgym.trace.folder import TRACE, arm_file, arm_of, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
@@ -172,17 +172,16 @@ class Artefact:
     @property
     def _first_search(self) -> SearchKind:
         """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
-        if self.folder is not None and (self.folder / ARM).is_file():
-            built = decode((self.folder / ARM).read_bytes(), dict[str, Any])
-            return search_named(built.get("engine") or "vectors")
+        if self.folder is not None and (built := arm_file(self.folder)) is not None:
+            return search_named(built.engine or "vectors")
         return search_named(search_of(self.world)) if self.world is not None else "vectors"
 
     @property
     def _genesis(self) -> Genesis | None:
         """The first line of the trace; reading only that spares a large store from being opened for its settings."""
-        if self.folder is None or "place" in vars(self):
-            return self.place.genesis
-        trace = self.folder / TRACE
+        trace = self.folder / TRACE if self.folder is not None else None
+        if trace is None or "place" in vars(self) or (has_begun(trace) and not trace.exists()):
+            return self.place.genesis  # or what it has to say about a trace that is gone
         return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
 
     @cached_property
@@ -286,12 +285,16 @@ class Artefact:
         reader = self.agent if reader is None else reader
         self.show_links_to(reader)
         questions = self.questions(set) if isinstance(set, str) else set
-        about = description_for_prompt(self.world) if self.world is not None else ""
-        agent = agent_of(reader, "reader", models, about=about, indexes=self.store.links > 0)
+        agent = self.reader(reader, models)
         file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick)
         return Exam(rows, await examine_without(*asked) if self.is_public else [])
+
+    def reader(self, name: Player, models: Models | None = None) -> Any:
+        """Who reads here: told what the world says of itself, and of indexes where the store has links."""
+        about = description_for_prompt(self.world) if self.world is not None else ""
+        return agent_of(name, "reader", models, about=about, indexes=self.store.links > 0)
 
     @property
     def is_public(self) -> bool:

@@ -154,8 +154,9 @@ def agents_named(
 
 
 def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
-    """What a curator works from: for any text where it is the general one or the world's grammar is not known."""
-    any_text = settings.curator == "general" or (world is not None and agent_for(world) == "general")
+    """What a curator works from: its own where it is built in, else by the world's kind."""
+    elsewhere = world is not None and agent_for(world) == "general"
+    any_text = settings.curator == "general" or (elsewhere and settings.curator != "reference")
     return lambda: make_agenda("general" if any_text else "reference")
 
 

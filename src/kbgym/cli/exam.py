@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from kbgym.artefact import open
-from kbgym.artefact.parts import CASSETTE, agent_of
+from kbgym.artefact.parts import CASSETTE
 from kbgym.cli.common import Printed, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -62,7 +62,7 @@ def command(
         with progress("embedding") as tick:
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
-        reader = agent_of(agent, "reader", models) if where.is_here else None
+        reader = opened.reader(agent, models) if where.is_here else None
         say(why)  # once nothing can be wrong any more with what was given
         spending.confirm(agent, {"exam": len(questions) * (1 + opened.is_public)})
         with progress(f"exam {set_name}") as tick:
