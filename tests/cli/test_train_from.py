@@ -74,3 +74,15 @@ def test_a_world_without_questions_is_refused(kbgym, notes, tmp_path):
     code, _, error = kbgym("train", "--world", tmp_path / "mute", "--out", tmp_path / "r")
     assert code == 2 and "no training questions" in error and len(error.splitlines()) == 1
     assert not (tmp_path / "r").exists()
+
+
+def test_a_run_goes_on_with_what_it_began_with_whatever_is_usual_now(kbgym, notes, tmp_path):
+    out = tmp_path / "run"
+    begun = ("--agent", "reference", "--observations", "paper", "--search", "vectors")
+    assert kbgym("train", "--world", notes, "--out", out, *begun, *SMALL)[0] == 0
+    code, printed, error = kbgym("train", "--world", notes, "--out", out, *SMALL)
+    settings = json.loads(printed)["settings"]
+    assert code == 0, error
+    assert [settings[name] for name in ("reader", "observations", "search")] == ["reference", "paper", "vectors"]
+    code, _, error = kbgym("train", "--world", notes, "--out", out, "--agent", "general", *SMALL)
+    assert code == 2 and "reader 'reference', not 'general'" in error

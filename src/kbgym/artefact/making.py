@@ -52,7 +52,7 @@ def train(
     taught = world if isinstance(world, World) else World.load(Path(world))
     store, said = beginning(begins, taught) if begins is not None else (None, None)
     names = {"reader": reader and name_of(reader), "curator": curator and name_of(curator), "begins": said}
-    chosen = training_settings(taught, **names, **settings)
+    chosen = training_settings(taught, Path(out), **names, **settings)
     agents_named(chosen, models, reader, curator)  # refuses whom it does not know, before anything is written
     run = Run.open_or_create(Path(out), taught, chosen, store)
     with models_for([chosen.reader, chosen.curator, chosen.judge], models, cassette=run.folder / CASSETTE) as shared:

@@ -194,10 +194,11 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
     return made
 
 
-def training_settings(world: World, **given: Any) -> Settings:
+def training_settings(world: World, out: Path, **given: Any) -> Settings:
     """Settings to train on a world with: never more questions than it has, unless they were asked for.
 
-    Who plays, where nobody is named, follows from the kind of world.
+    Who plays, what is searched by and how results read follow from the kind of world, unless they were named; where a
+    run stands already, they are what it began with.
     """
     if not world.split("train"):
         raise BadInput(
@@ -205,6 +206,10 @@ def training_settings(world: World, **given: Any) -> Settings:
             "`kbgym questions suggest`."
         )
     most = min(Settings().questions, len(world.split("train")))
+    if (out / "run.json").is_file():
+        begun = Run(out).settings
+        began = {name: getattr(begun, name) for name in ("reader", "curator", "search", "observations")}
+        given = {**given, **{name: given.get(name) or value for name, value in began.items()}}
     who = agent_for(world)
     given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
     search = given.get("search") or search_named(search_of(world))

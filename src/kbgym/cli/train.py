@@ -67,7 +67,7 @@ def command(
     world = World.load(world_folder)
     given = settings_given(config, flags)
     store, said = beginning(begins, world) if begins is not None else (None, None)
-    settings = training_settings(world, **given, **({"begins": said} if said else {}))
+    settings = training_settings(world, out, **given, **({"begins": said} if said else {}))
     agents_named(settings)  # refuses whom it does not know, before anything is written
     why = None if {"reader", "curator"} <= given.keys() else why_agent(world)
     run = Run.open_or_create(out, world, settings, store)
