@@ -9,7 +9,7 @@ from playing import Live, lines, records
 
 from kbgym.actions import Add, Link
 from kbgym.canonical import write_lines
-from kbgym.errors import BadInput
+from kbgym.errors import BadInput, KbgymError
 from kbgym.store import Store
 from kbgym.trace import copying
 from kbgym.trace.copying import Copied, copy_store, save_store
@@ -98,3 +98,10 @@ def test_a_copy_that_is_another_store_is_no_copy(live: Live, tmp_path: Path, mon
     with pytest.raises(BadInput, match="changed while it was copied"):
         copy_store(str(live.path), str(tmp_path / "copy"))
     assert open_folder(tmp_path / "other").arm == "pages"
+
+
+def test_a_url_is_no_name_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KbgymError):
+        save_store(Store(records()), "postgresql://nobody@127.0.0.1:1/nothing")
+    assert list(tmp_path.iterdir()) == []

@@ -185,8 +185,6 @@ def _made(result: Result) -> Iterator[str]:
 
 def _rename(action: Action, renamed: dict[str, str]) -> Action:
     """The same action where documents the trial made have other ids."""
-    if not renamed:
-        return action
     match action:
         case Read(id):
             return Read(renamed.get(id, id))
