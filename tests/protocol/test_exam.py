@@ -311,8 +311,8 @@ def test_without_a_store_the_same_reader_is_asked_beside_the_exam(tmp_path):
     file = no_store_file(tmp_path / "flat.jsonl")
     assert file == tmp_path / "flat.nostore.jsonl"
     settings = Settings(ranking="apart", forward_budget=2)
-    found = asyncio.run(examine_without([QUESTION], Searcher, tmp_path / "flat.jsonl", settings))
+    found = asyncio.run(examine_without([QUESTION], Searcher, tmp_path / "flat.jsonl", settings, 16))
     assert seen == ["", "Nothing found."] and found == read_rows(file) and found[0].ranking == "paper"
-    assert asyncio.run(examine_without([QUESTION], Searcher, None, settings)) == found
+    assert asyncio.run(examine_without([QUESTION], Searcher, None, settings, 16)) == found
     for facts, public in (({}, False), ({"public_text": False}, False), ({"public_text": True}, True)):
         assert is_public(World((), (), facts)) is public

@@ -72,7 +72,7 @@ def test_no_file_stays_open(place: Path) -> None:
         TraceWriter(trace, old)
     (place / "trace.head").write_bytes(b"what?")
     with trace.open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with pytest.raises(BadInput, match="another process"):
             recover(trace)
         assert open_files() == before + 1

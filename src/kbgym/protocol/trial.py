@@ -202,8 +202,6 @@ def _rename(action: Action, renamed: dict[str, str]) -> Action:
 
 
 def _rename_result(result: Result, renamed: dict[str, str]) -> Result:
-    if not renamed:
-        return result
     plain = msgspec.to_builtins(result)
     for field in ("id", "ids", "links"):
         value = plain.get(field)
