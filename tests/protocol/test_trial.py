@@ -10,21 +10,21 @@ import pytest
 from live_stores import live_store
 from playing import records
 
-from kbgym.actions import Action, Add, Delete, Done, Edit, Link, Opened, Read
+from kbgym.actions import Action, Add, Answer, Answered, Delete, Done, Edit, Link, Opened, Read
 from kbgym.environment import Step
 from kbgym.policy import Backward, View
 from kbgym.protocol.lessons import Progress
-from kbgym.protocol.trial import Trial, land, refuse, trial, unchanged, without
+from kbgym.protocol.trial import Trial, forward, land, record_forward, refuse, trial, unchanged, without
 from kbgym.store import Store
 from kbgym.trace.copying import save_store
-from kbgym.trace.events import Acted, Began, Event, Noted
+from kbgym.trace.events import Acted, Began, Ended, Event, Noted
 from kbgym.trace.live import LiveStore
 
 TASK = Backward("Who?", (), ("x",), 0.0, "wrong")
 
 
 class Played:
-    """A curator that does what it is told."""
+    """An agent that does what it is told."""
 
     def __init__(self, *actions: Action) -> None:
         self.actions = iter(actions)
@@ -103,6 +103,23 @@ def test_a_step_that_is_true_no_more_is_kept_with_the_iteration_it_was_true_of(t
     (note, done) = tried(tmp_path / "s", (Read("d1"),), work)
     assert isinstance(note, Noted) and note.kind == "stale" and note.data["at"] == 0
     assert isinstance(done, Acted) and done.action == Done()
+
+
+def test_a_finished_forward_pass_is_recorded_from_its_question_to_its_outcome(tmp_path: Path) -> None:
+    began = Began(1, "forward", "reader", "q", "Who?", 1)
+
+    async def work(live: LiveStore, made: Trial) -> None:
+        passed, base = await forward(live, Played(Read("d1"), Read("d2"), Answer("Bo Ek")), "Who?", 15, 30)
+        async with live.turn():
+            await live.environment.carry_out(Delete("d1"))
+            record_forward(live, began, passed, base)
+
+    events = tried(tmp_path / "s", (), work)
+    assert events[0] == began and events[-1] == Ended(1, "forward", "answered")
+    stale, read, answered = events[1:-1]
+    assert isinstance(stale, Noted) and (stale.kind, stale.data["at"], stale.data["phase"]) == ("stale", 0, "forward")
+    assert read == Acted(1, "forward", 2, Read("d2"), Opened("d2", ()))
+    assert answered == Acted(1, "forward", 3, Answer("Bo Ek"), Answered())
 
 
 def test_a_refused_edit_is_kept_without_one(tmp_path: Path) -> None:
