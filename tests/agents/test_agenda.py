@@ -286,3 +286,19 @@ def test_an_index_whose_facts_changed_is_gone_over_again_from_the_first_page(age
     assert [lookup.page for lookup in again.lookups] == [1]
     assert agenda.index_text(again) == "People whose job is tanner"
     assert agenda.errand_of("d1") is None, "no index"
+
+
+def test_parents_are_looked_for_where_most_have_some(agenda):
+    for number in range(12):
+        agenda.note_turn(Search("x"), f"[j{number}] Ann Lee{number}'s job is smith.\n")
+        if number < 8:
+            agenda.note_turn(Search("x"), f"[p{number}] Ann Lee{number} is a child of Bo Lee{number}.\n")
+        agenda.note_turn(Add(f"Ann Lee{number}"), f"Added.\n[i{number}] Ann Lee{number}")
+        agenda.note_turn(LinkMany(f"i{number}", (f"j{number}",)), f"Linked [i{number}] to 1 document.")
+    queries = {
+        errand.value: [lookup.query for lookup in agenda.errand(IndexKey("person", errand.value), "doubted").lookups]
+        for errand in agenda.errands("What is the job of Ann Lee1?")
+        if errand.kind == "person"
+    }
+    assert "Ann Lee9 is a child of" in queries["Ann Lee9"]
+    assert "Ann Lee2 is a child of" not in queries.get("Ann Lee2", [])

@@ -38,6 +38,7 @@ SHARED = 6  # where lessons run side by side, so that one does not keep from the
 _COST, _COST_SEEN, _COST_RELATION = 7, 2, 20
 # An attribute is expected of everybody when so many of the people with an index have it, and there are so many.
 _USUAL, _ENOUGH = 0.9, 10
+_MOST_HAVE = 0.5  # a relation that so many have is worth one search where somebody has none
 
 
 class LastPage(NamedTuple):
@@ -196,11 +197,13 @@ class ReferenceAgenda:
         return lookups_of(person, dict.fromkeys([*expected.implied(person), *guessed]))
 
     def _usual_attributes(self) -> list[str]:
-        """The attributes that nearly everybody with an index has."""
+        """What nearly everybody with an index has; and parents, where most have some."""
         people = [key.value for key in self.indexes.of if key.kind == "person"]
         if len(people) < _ENOUGH:
             return []
-        return [kind for kind in INDEXED if self.seen.expected.share(people, kind) >= _USUAL]
+        share = self.seen.expected.share
+        usual = [kind for kind in INDEXED if share(people, kind) >= _USUAL]
+        return [*usual, "parent"] if share(people, "parent") >= _MOST_HAVE else usual
 
     # -- siblings and narrower keys -----------------------------------------------------------------------------------
 

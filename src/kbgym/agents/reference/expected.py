@@ -94,7 +94,7 @@ def lookup_of(person: str, told: Told) -> Lookup:
     if relation not in _SENTENCES:
         query = query_about(relation, person)
         return Lookup(query, seeks=(query,), most=1)
-    sentences = tuple(sentence.format(person, other) for sentence in _SENTENCES[relation])
+    sentences = tuple(sentence.format(person, other).rstrip() for sentence in _SENTENCES[relation])
     query = f"{CHILDREN.format(person)} {other}" if relation == "child" else sentences[0]
     return Lookup(query, seeks=sentences, most=1)
 
