@@ -20,6 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "generate": ("generate", "Make a world of fictional people, with questions and exact golds."),
     "import": ("imports", "Make a world from somebody else's documents or questions."),
     "questions": ("questions", "Draft questions over your documents with a model, for you to approve."),
+    "prove": ("prove", "Does a trained store help? Exams, training and a verdict in plain words; run again to resume."),
     "train": ("train", "Train a store on a world's questions; run again to resume."),
     "exam": ("exam", "Examine a frozen store with an independent reader."),
     "probe": ("exam:probe_command", "Draw the gradient's question groups for a trained run."),

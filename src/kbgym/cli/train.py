@@ -71,8 +71,9 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
             trainer = trainer_for(run, agents_named(settings, models, world=world), url, tick)
         left = len(trainer.lessons) - trainer.position
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
-        spending.confirm(settings.reader, {"forward": left, "exam": evaluations})
-        spending.confirm(settings.curator, {"backward": left})
+        spending.confirm_all(
+            [(settings.reader, {"forward": left, "exam": evaluations}), (settings.curator, {"backward": left})]
+        )
         with progress("training") as tick:
             teach(trainer, with_spend(tick, models))
     counted, share = ledger(trainer.store), coverage(trainer.store).direct
