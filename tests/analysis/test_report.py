@@ -154,8 +154,8 @@ def test_a_folder_without_exams_is_refused(folder, tmp_path):
     with pytest.raises(BadInput, match="is no experiment, no run, and holds no exam"):
         make_report(tmp_path)
     shutil.copytree(folder / "seed-0" / "trained-paper", tmp_path / "run")
-    with pytest.raises(BadInput, match="no exam of the flat store"):
-        make_report(tmp_path / "run")
+    with pytest.raises(BadInput, match="no exam of the flat and the trained store"):
+        open_results(tmp_path / "run")
 
 
 def test_numbers_are_shown_plainly():

@@ -161,7 +161,7 @@ def test_exams_of_two_readers_are_not_mixed(trained, tmp_path):
     with kbgym.open(run) as opened:
         header = opened.exam_header("general", "test_in")
         assert verb("exam", run, "--set", "test_in", "--agent", "general") == 0
-    files = [file for file in (run / "exams").glob("trained-test_in*.jsonl")]
+    files = list((run / "exams").glob("trained-test_in*.jsonl"))
     assert len(files) == 2
     report = make_report(run)
     assert any("1 exams under other conditions (by general)" in note for note in report.notes)

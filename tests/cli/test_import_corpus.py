@@ -55,6 +55,17 @@ def test_the_example(capfdbinary, harbour):
         assert question.golds == (str(len(question.support)),) if counted else told or "two boats" in question.text
 
 
+def test_structure_links_pages(capfdbinary, harbour):
+    imported(capfdbinary, harbour, "--structure")
+    world = World.load(harbour.parent / "world")
+    linked = [document for document in world.documents if document.links]
+    assert sum(len(document.links) for document in linked) > 2  # more than the files' own
+    code, _, err = kbgym(
+        capfdbinary, "import", "corpus", harbour / "notes", "--out", harbour.parent / "world", "--structure", "--update"
+    )
+    assert code == 2 and "--structure is for a new world" in err
+
+
 def test_the_example_of_pages(capfdbinary, tmp_path):
     """61 pages and 60 questions, half of them about fields, each answered by its supports."""
     skarn = HARBOUR.parent / "skarn"

@@ -32,7 +32,7 @@ from kbgym.artefact.parts import (
     spread_over,
 )
 from kbgym.baselines.registry import engine_for_arm
-from kbgym.canonical import decode, read_lines
+from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
@@ -46,7 +46,7 @@ from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Event, Genesis
-from kbgym.trace.folder import ARM, TRACE, arm_of, folder_and_iteration, initial_file
+from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
@@ -146,7 +146,8 @@ class Artefact:
         began = {**genesis.settings, "embedder": genesis.embedder or None} if genesis else {}
         known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
         if genesis is None:
-            known = settings_with(known, search=self._first_search)
+            observations = self._built.observations if self._built is not None else None
+            known = settings_with(known, search=self._first_search, observations=observations)
         changes = dict(self._changes)
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
@@ -155,17 +156,21 @@ class Artefact:
     @property
     def _first_search(self) -> SearchKind:
         """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
-        if self.folder is not None and (self.folder / ARM).is_file():
-            built = decode((self.folder / ARM).read_bytes(), dict[str, Any])
-            return search_named(built.get("engine") or "vectors")
+        if (built := self._built) is not None:
+            return search_named(built.engine or "vectors")
         return search_named(search_of(self.world)) if self.world is not None else "vectors"
+
+    @property
+    def _built(self) -> ArmFile | None:
+        """What the arm that built the store said of it."""
+        return arm_file(self.folder) if self.folder is not None else None
 
     @property
     def _genesis(self) -> Genesis | None:
         """The first line of the trace; reading only that spares a large store from being opened for its settings."""
-        if self.folder is None or "place" in vars(self):
-            return self.place.genesis
-        trace = self.folder / TRACE
+        trace = self.folder / TRACE if self.folder is not None else None
+        if trace is None or "place" in vars(self) or (has_begun(trace) and not trace.exists()):
+            return self.place.genesis  # or what it has to say about a trace that is gone
         return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
 
     @cached_property
@@ -268,8 +273,7 @@ class Artefact:
         `header` is what the file beside it says, where reader and set have names that are not known here.
         """
         questions = self.questions(set) if isinstance(set, str) else set
-        about = description_for_prompt(self.world) if self.world is not None else ""
-        agent = agent_of(reader, "reader", models, about=about, indexes=self.store.links > 0)
+        agent = self.reader(reader, models)
         file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
         if file is not None:
             claim(file, header or self.exam_header(name_of(reader), set))
@@ -283,6 +287,11 @@ class Artefact:
         name = called or (Path(set).stem if isinstance(set, str) else "questions")
         world = self.world.hash if self.world is not None else ""
         return header_of(self.store, self.iteration, self.arm, world, agent, name, asked, self.settings)
+
+    def reader(self, name: Player, models: Models | None = None) -> Any:
+        """Who reads here: told what the world says of itself, and of indexes where the store has links."""
+        about = description_for_prompt(self.world) if self.world is not None else ""
+        return agent_of(name, "reader", models, about=about, indexes=self.store.links > 0)
 
     @property
     def is_public(self) -> bool:

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from kbgym.artefact import Artefact, open
-from kbgym.artefact.parts import CASSETTE, agent_of
+from kbgym.artefact.parts import CASSETTE
 from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
@@ -20,8 +20,9 @@ from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES, examine_on
 from kbgym.observations import OBSERVATIONS
-from kbgym.protocol.exam import summarise
+from kbgym.protocol.exam import read_rows, summarise
 from kbgym.protocol.exam_header import ExamHeader, place_for
+from kbgym.protocol.no_store import no_store_file
 from kbgym.protocol.probe import probe_run
 from kbgym.protocol.run import Run
 from kbgym.worlds.world import World
@@ -66,8 +67,10 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
         with progress("embedding") as tick:
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
-        reader = agent_of(agent, "reader", models) if where.is_here else None
-        spending.confirm(agent, {"exam": len(questions) * (1 + opened.is_public)})
+        reader = opened.reader(agent, models) if where.is_here else None
+        files = [out, *([no_store_file(out) if out else None] if opened.is_public else [])]
+        left = sum(len(questions) - (len(read_rows(file)) if file else 0) for file in files)
+        spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
             counted = with_spend(tick, models)
             if reader is not None:

@@ -15,7 +15,7 @@ from kbgym.artefact import Artefact, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, write_whole
 from kbgym.cli.common import Printed, agent_options, progress, say_cost, search_options, settings_given, verb
-from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES
@@ -125,9 +125,7 @@ class _Steps:
         stores = [self._missing(f"{self._run.folder}@0"), self._asked if left else self._missing(str(self._run.folder))]
         exams = sum(stores) * each
         exams += len(self._run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
-        self._spending.confirm_all(
-            [(settings.reader, {"forward": left, "exam": exams}), (settings.curator, {"backward": left})]
-        )
+        self._spending.confirm_all(training_plan(settings, left, exams))
 
     def examine(self, place: str) -> dict[str, list[Row]]:
         """All sets on one store, kept in the run."""

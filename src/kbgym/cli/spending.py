@@ -20,8 +20,10 @@ from kbgym.llm.client import Budget
 from kbgym.llm.connect import Models
 from kbgym.llm.prices import Prices, forecast
 from kbgym.llm.values import Reply, Request
+from kbgym.protocol.run import Settings
 
 CHARACTERS = 4  # a token, roughly
+Plan = tuple[str, dict[str, int]]  # who plays, and how many passes of which kind
 
 
 # The flags of verbs that may call a model.
@@ -65,7 +67,7 @@ class Spending:
         """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""
         self.confirm_all([(name, passes)])
 
-    def confirm_all(self, plans: Sequence[tuple[str, dict[str, int]]]) -> None:
+    def confirm_all(self, plans: Iterable[Plan]) -> None:
         """The same for several who play: a line for each, one question for all."""
         passes: dict[str, Counter[str]] = {}
         for name, some in plans:
@@ -99,6 +101,12 @@ class Spending:
         if not sys.stdin.isatty():
             raise BadInput("this would spend money; say --yes to go on without being asked.")
         click.confirm("Go on?", abort=True, err=True)
+
+
+def training_plan(settings: Settings, lessons: int, exams: int) -> list[Plan]:
+    """Who plays how many passes in so many lessons, with so many exam passes beside them."""
+    backward = "backward class" if settings.strategy == "class" else "backward"
+    return [(settings.reader, {"forward": lessons, "exam": exams}), (settings.curator, {backward: lessons})]
 
 
 def _size(request: Request) -> int:

@@ -13,7 +13,7 @@ from kbgym.analysis.coverage import coverage
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import Printed, agent_options, progress, say_cost, search_options, settings_given, verb
-from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.observations import OBSERVATIONS
@@ -71,9 +71,7 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
             trainer = trainer_for(run, agents_named(settings, models, world=world), url, tick)
         left = len(trainer.lessons) - trainer.position
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
-        spending.confirm_all(
-            [(settings.reader, {"forward": left, "exam": evaluations}), (settings.curator, {"backward": left})]
-        )
+        spending.confirm_all(training_plan(settings, left, evaluations))
         with progress("training") as tick:
             teach(trainer, with_spend(tick, models))
     counted, share = ledger(trainer.store), coverage(trainer.store).direct

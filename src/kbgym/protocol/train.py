@@ -300,6 +300,10 @@ class _Acting:
     def __init__(self, live: LiveStore, iteration: int, phase: Phase, taken: int) -> None:
         self._live, self._iteration, self._phase, self._taken = live, iteration, phase, taken
 
+    @property
+    def only_shown(self) -> bool:
+        return self._live.environment.only_shown
+
     async def step(self, action: Action, role: Role) -> Step:
         live, action = self._live, check(action, role)
         await live.prepare([action])

@@ -170,7 +170,10 @@ class LiveStore:
 
     async def _news(self) -> None:
         if self._lost:
-            self._return()
+            try:
+                self._return()
+            except BadInput as error:  # what is there now is not what was written: no request of anybody's is at fault
+                raise Failed(str(error)) from error
         if self.shared and self._writer is not None:
             await self._follow(await self._in_thread(self._writer.news))
         elif self._writer is None and self.folder is not None:
