@@ -61,7 +61,8 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
     with contextlib.ExitStack() as held:
         opened = held.enter_context(open(store, world, **flags))
         questions, header = opened.questions(set_name), opened.exam_header(agent, set_name)
-        out = out or _place_in_run(opened, header)
+        kept = None if out else _place_in_run(opened, header)
+        out = out or kept
         cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
         models = held.enter_context(spending.models([agent], cassette))
         with progress("embedding") as tick:
@@ -90,9 +91,9 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
         alone = summarise(exam.without)
         result |= {"nostore_f1": alone.f1, "nostore_em": alone.em}
         text += f"\nThis text is public: without a store the same reader scores F1 {alone.f1:.3f}, EM {alone.em:.3f}."
-    if out is not None:
-        result["rows"] = str(out)
-        text += f"\nIts rows are in {out}."
+    if kept is not None:
+        result["rows"] = str(kept)
+        text += f"\nIts rows are in {kept}."
     return result, text
 
 
