@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from kbgym.actions import Answer, Read, Search
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.general.text import is_telling, names, split_title
-from kbgym.agents.registry import make_agent
-from kbgym.errors import BadInput
 from kbgym.policy import Forward, Turn, View
 
 QUESTION = "Who founded the yard that built the Kestrel?"
@@ -77,8 +73,3 @@ def test_which_names_are_worth_a_search() -> None:
 def test_names_and_titles() -> None:
     assert names("The boat of Ada Alm was at the University of Lund.") == ["Ada Alm", "University of Lund"]
     assert split_title("Kestrel: It was built in 1987.") == ("Kestrel", "It was built in 1987.")
-
-
-def test_it_does_not_curate() -> None:
-    with pytest.raises(BadInput, match="only reads"):
-        make_agent("general", "curator")

@@ -88,7 +88,7 @@ def batched(folder, world):
 
 def interrupted(folder, world):
     shutil.rmtree(folder)
-    settings = training_settings(world, **SMALL)
+    settings = training_settings(world, folder, **SMALL)
     run, real, taught = Run.open_or_create(folder, world, settings), Trainer._teach, []
 
     async def stops(self, lesson):
@@ -104,7 +104,7 @@ def interrupted(folder, world):
 
 def never_trained(folder, world):
     shutil.rmtree(folder)
-    Run.open_or_create(folder, world, training_settings(world, **SMALL))
+    Run.open_or_create(folder, world, training_settings(world, folder, **SMALL))
 
 
 def imported(folder, world):

@@ -29,6 +29,7 @@ def family_store(place: Path) -> Path:
     """The folder of a small store: the family's sentences, no links."""
     place.mkdir(parents=True)
     write_lines(place / "documents.jsonl", family().documents)
+    (place / "world.json").write_text('{"kind": "people"}', encoding="utf-8")  # whose grammar the reference agents know
     return place
 
 

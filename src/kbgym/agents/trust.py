@@ -13,7 +13,7 @@ from pathlib import Path
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 
-BUILT_IN = frozenset({"reference", "rule"})
+BUILT_IN = frozenset({"reference", "general", "rule"})
 _DOES = {"llm": "ask the model {} at your cost", "cassette": "play back the file {}", "command": "run the command {}"}
 
 

@@ -22,6 +22,7 @@ from kbgym.analysis.page import Figure, Report, Section, sections, write
 from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
 from kbgym.analysis.tables import arms, groups, stores, training, usage
+from kbgym.analysis.tables.evidence import evidence
 from kbgym.analysis.verdict import judge
 from kbgym.characters import safe_text
 from kbgym.errors import Missing
@@ -67,6 +68,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
             if compared
             else [],
         ),
+        ("Evidence: what was found, whoever reads", [evidence(results) if compared else None]),
         (
             "Coverage is the currency",
             [groups.per_point(results), stores.readings(results), groups.against_b3(results)] if compared else [],

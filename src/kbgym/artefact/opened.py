@@ -50,7 +50,7 @@ from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iter
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
-from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.kinds import agent_for, description_for_prompt, search_of
 from kbgym.worlds.world import Question, Source, World
 
 Kind = Literal["world", "run", "store"]
@@ -147,11 +147,35 @@ class Artefact:
         known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
         if genesis is None:
             observations = self._built.observations if self._built is not None else None
-            known = settings_with(known, search=self._first_search, observations=observations)
+            known = settings_with(
+                known,
+                search=self._first_search,
+                observations=observations,
+                reader=self.agent,
+                curator=self.agent,
+            )
         changes = dict(self._changes)
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
         return settings_with(known, **changes)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nobody has trained or served it yet, so that nothing says who plays."""
+        return self.run is None and self._genesis is None
+
+    @property
+    def agent(self) -> str:
+        """Who plays here unless told otherwise: as the world's kind says, else as its history does."""
+        if self.world is not None:
+            return agent_for(self.world)
+        return Settings().reader if self.is_new else self.settings.reader
+
+    def show_links_to(self, reader: Player) -> None:
+        """A reader that knows no wording is told what has links, unless the store's history or somebody says not."""
+        if reader == "general" and self.is_new and self._changes.get("observations") is None:
+            self._changes = {**self._changes, "observations": "rich"}
+            vars(self).pop("settings", None)
 
     @property
     def _first_search(self) -> SearchKind:
@@ -247,12 +271,15 @@ class Artefact:
 
     # -- exams --------------------------------------------------------------------------------------------------------
 
-    def examine(self, reader: Player = "reference", set: str | Sequence[Question] = "test_in", **how: Any) -> Exam:
+    def examine(self, reader: Player | None = None, set: str | Sequence[Question] = "test_in", **how: Any) -> Exam:
         """Ask a reader a set of questions on the frozen store, under the run's budget, memory and ranking.
+
+        Without a reader it is the one that suits the world.
 
         `how` is what `examine_async` takes beside these; inside a running loop either may be used. What a model said is
         kept beside `out`.
         """
+        reader = self.agent if reader is None else reader
         out = how.get("out")
         cassette = None if out is None else Path(out).with_name(f"{Path(out).stem}.{CASSETTE}")
         with models_for([name_of(reader)], how.pop("models", None), cassette=cassette) as models:
@@ -260,7 +287,7 @@ class Artefact:
 
     async def examine_async(
         self,
-        reader: Player = "reference",
+        reader: Player | None = None,
         set: str | Sequence[Question] = "test_in",
         out: str | Path | None = None,
         concurrency: int = 16,
@@ -272,6 +299,8 @@ class Artefact:
 
         `header` is what the file beside it says, where reader and set have names that are not known here.
         """
+        reader = self.agent if reader is None else reader
+        self.show_links_to(reader)
         questions = self.questions(set) if isinstance(set, str) else set
         agent = self.reader(reader, models)
         file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency

@@ -13,7 +13,7 @@ import msgspec
 from kbgym.artefact import Artefact, open
 from kbgym.artefact.parts import CASSETTE
 from kbgym.canonical import refuse_links
-from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
+from kbgym.cli.common import Printed, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
@@ -25,6 +25,7 @@ from kbgym.protocol.exam_header import ExamHeader, place_for
 from kbgym.protocol.no_store import no_store_file
 from kbgym.protocol.probe import probe_run
 from kbgym.protocol.run import Run
+from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import World
 
 
@@ -32,7 +33,7 @@ from kbgym.worlds.world import World
 @click.argument("store")
 @click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
 @click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
-@click.option("--agent", default="reference", show_default=True, help="Who reads.")
+@click.option("--agent", help="Who reads.  [default: reference where it knows the world's grammar, else general]")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -48,7 +49,9 @@ from kbgym.worlds.world import World
 @engine_options
 @search_options
 @spending_options
-def command(store: str, world: Path | None, set_name: str, agent: str, out: Path | None, **flags: Any) -> Printed:
+def command(
+    store: str, world: Path | None, set_name: str, agent: str | None, out: Path | None, **flags: Any
+) -> Printed:
     """Examine a frozen STORE: a run, a run at an iteration (RUN@57), a store folder or a world.
 
     \b
@@ -60,6 +63,9 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
     where, spending = Where(flags), Spending(flags)
     with contextlib.ExitStack() as held:
         opened = held.enter_context(open(store, world, **flags))
+        why = why_agent(opened.world) if agent is None and opened.world is not None else None
+        agent = agent or opened.agent
+        opened.show_links_to(agent)
         questions, header = opened.questions(set_name), opened.exam_header(agent, set_name)
         kept = None if out else _place_in_run(opened, header)
         out = out or kept
@@ -69,6 +75,7 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
         reader = opened.reader(agent, models) if where.is_here else None
+        say(why)  # once nothing can be wrong any more with what was given
         files = [out, *([no_store_file(out) if out else None] if opened.is_public else [])]
         left = sum(len(questions) - (len(read_rows(file)) if file else 0) for file in files)
         spending.confirm(agent, {"exam": left})
@@ -86,7 +93,7 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
         f"{opened.name} on {set_name}, {agent} reader, n = {summary.n}: F1 {summary.f1:.3f}, EM {summary.em:.3f}, "
         f"{summary.actions:.2f} actions and {summary.characters:,.0f} characters read a question ({outcomes})."
     )
-    result = {**msgspec.to_builtins(summary), "ranking": opened.settings.ranking}
+    result = {**msgspec.to_builtins(summary), "ranking": opened.settings.ranking, "agents": why or f"{agent} reads."}
     if exam.without:
         alone = summarise(exam.without)
         result |= {"nostore_f1": alone.f1, "nostore_em": alone.em}

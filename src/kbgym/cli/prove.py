@@ -14,7 +14,7 @@ from kbgym.analysis.proof import Asked, lines, prove, values
 from kbgym.artefact import Artefact, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, write_whole
-from kbgym.cli.common import Printed, agent_options, progress, say_cost, search_options, settings_given, verb
+from kbgym.cli.common import Printed, agent_options, progress, say, say_cost, search_options, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
@@ -26,6 +26,7 @@ from kbgym.protocol.lessons import schedule
 from kbgym.protocol.no_store import is_public
 from kbgym.protocol.run import Run, Settings
 from kbgym.trace.events import Committed
+from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import Question, World
 
 FILE = "verdict.json"
@@ -68,7 +69,8 @@ def command(
     """
     spending = Spending(flags)
     world = World.load(world_folder)
-    settings = _settings(out, world, settings_given(config, flags))
+    chosen = settings_given(config, flags)
+    settings = _settings(out, world, chosen)
     agents_named(settings)  # refuses whom it does not know, before anything is written
     sets = _sets(world, settings, set_name, most)
     names = [settings.reader, settings.curator, settings.judge]
@@ -79,6 +81,7 @@ def command(
     steps = _Steps(Run.open_or_create(out, world, settings), sets, spending)
     with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
         remember(str(out), names)
+    say(None if {"reader", "curator"} <= chosen.keys() else why_agent(world))
     steps.confirm()
     flat = steps.examine(f"{out}@0")
     steps.train()
@@ -97,7 +100,7 @@ def _settings(out: Path, world: World, given: dict[str, Any]) -> Settings:
     """
     if (out / "run.json").exists():
         return settings_with(Run(out).settings, **given)
-    return training_settings(world, **{"eval": False, **given})
+    return training_settings(world, out, **{"eval": False, **given})
 
 
 def _sets(world: World, settings: Settings, unseen: str, most: int | None) -> Sets:

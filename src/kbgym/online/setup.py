@@ -9,7 +9,7 @@ import msgspec
 
 from kbgym.agents.registry import make_agent, make_judge
 from kbgym.artefact import open
-from kbgym.artefact.parts import embedder_named, engine_for, spread_over
+from kbgym.artefact.parts import agenda_for, embedder_named, engine_for, spread_over
 from kbgym.canonical import digest_of, read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
@@ -70,12 +70,13 @@ def open_online(
     tick: Tick | None = None,
     questions: Questions | None = None,
     trusted: Collection[str] = (),
+    models: Models | None = None,
 ) -> Online:
     """A store open for questions and edits; whoever opened it closes its live store.
 
     The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
     """
-    questions, desk = questions or Questions(), AgendaFollower()
+    questions, desk = questions or Questions(), AgendaFollower(agenda_for(settings, open(place).world))
     reader = make_agent(settings.reader, "reader", trusted=trusted)
     curator = make_agent(settings.curator, "curator", strategy=settings.strategy, trusted=trusted)
     budget, memory = settings.forward_budget, settings.memory
