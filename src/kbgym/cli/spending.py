@@ -67,14 +67,15 @@ class Spending:
         """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""
         self.confirm_all([(name, passes)])
 
-    def confirm_all(self, plans: Iterable[Plan]) -> None:
-        """The same for several who play: a line for each, one question for all."""
+    def confirm_all(self, plans: Iterable[Plan], each: str = "") -> None:
+        """The same for several who play: a line for each, one question for all. `each` says what it is the cost of."""
         passes: dict[str, Counter[str]] = {}
         for name, some in plans:
             if name.startswith("llm:") and any(some.values()):
                 passes.setdefault(name, Counter()).update(some)
         if passes:
-            self._go_on([f"{name}: {forecast(self._prices(name), dict(of))}" for name, of in passes.items()])
+            costs = {name: forecast(self._prices(name), dict(of)) for name, of in passes.items()}
+            self._go_on([f"{name}: {cost}{f', {each}' if each else ''}" for name, cost in costs.items()])
 
     def confirm_requests(self, name: str, requests: Sequence[Request], completion: int) -> None:
         """The same for single requests that are known beforehand, each answered in about so many tokens."""
@@ -106,7 +107,11 @@ class Spending:
 def training_plan(settings: Settings, lessons: int, exams: int) -> list[Plan]:
     """Who plays how many passes in so many lessons, with so many exam passes beside them."""
     backward = "backward class" if settings.strategy == "class" else "backward"
-    return [(settings.reader, {"forward": lessons, "exam": exams}), (settings.curator, {backward: lessons})]
+    return [
+        (settings.reader, {"forward": lessons, "exam": exams}),
+        (settings.curator, {backward: lessons}),
+        (settings.judge, {"judgement": lessons}),
+    ]
 
 
 def _size(request: Request) -> int:
