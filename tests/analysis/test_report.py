@@ -151,7 +151,7 @@ def test_without_matplotlib_the_tables_remain(folder, monkeypatch):
 
 
 def test_a_folder_without_exams_is_refused(folder, tmp_path):
-    with pytest.raises(BadInput, match="is no experiment, no run, and holds no exam"):
+    with pytest.raises(BadInput, match="is neither an experiment nor a run, and holds no exam"):
         make_report(tmp_path)
     shutil.copytree(folder / "seed-0" / "trained-paper", tmp_path / "run")
     with pytest.raises(BadInput, match="no exam of the flat and the trained store"):

@@ -169,5 +169,5 @@ def test_exams_of_two_readers_are_not_mixed(trained, tmp_path):
 
 
 def test_a_folder_of_nothing_is_one_sentence(tmp_path):
-    with pytest.raises(BadInput, match="is no experiment, no run, and holds no exam"):
+    with pytest.raises(BadInput, match="is neither an experiment nor a run, and holds no exam"):
         make_report(tmp_path)

@@ -23,7 +23,7 @@ def report_of_exams(place: Path) -> Report:
     kept = kept_exams(folder)
     if not kept:
         raise BadInput(
-            f"{place} is no experiment, no run, and holds no exam that says what it is; make one with "
+            f"{place} is neither an experiment nor a run, and holds no exam that says what it is; make one with "
             f"`kbgym exam STORE --world WORLD --out {place}/NAME.jsonl`."
         )
     agents = ", ".join(sorted({safe_text(exam.header.agent) for exam in kept}))

@@ -130,4 +130,5 @@ def exam_files(folder: Path) -> list[Path]:
 
 
 def _short(value: object) -> str:
-    return f"{value:.12}" if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) else repr(value)
+    """Enough of a hash to tell it from another."""
+    return f"{value:.12}" if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) else str(value)
