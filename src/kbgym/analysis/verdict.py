@@ -34,13 +34,12 @@ LEVEL = 0.05
 MARGIN = 0.03  # of accuracy
 GAIN = 0.20  # fewer actions: what a user would care to know
 POWER = 0.80
-FEWEST = 7  # questions that differ, below which no permutation test of two endpoints can speak
 
 
 class Verdict(msgspec.Struct, frozen=True):
     """What two exams come to. `rho` is actions on the trained store over actions on the flat one; None without pairs.
 
-    `more_questions`: how many more would show a gain of 20% in four of five cases; None where that cannot be told.
+    `more_questions`: how many more would show a gain of 20% in four of five cases; None without any.
     """
 
     word: Word
@@ -74,7 +73,8 @@ class Verdict(msgspec.Struct, frozen=True):
             return f"{begin}."
         if not self.more_questions:
             return f"{begin}; with as many questions a gain of {GAIN:.0%} shows in four exams of five."
-        return f"{begin}; with {self.more_questions:,} more questions a gain of {GAIN:.0%} would show."
+        more = f"{self.more_questions:,} more question{'s' if self.more_questions > 1 else ''}"
+        return f"{begin}; with {more} a gain of {GAIN:.0%} would show."
 
 
 def paired_rows(trained: Sequence[Row], flat: Sequence[Row]) -> list[Pair]:
@@ -120,14 +120,15 @@ def more_questions(trained: Sequence[float], flat: Sequence[float], gain: float 
     """How many more questions would show so large a gain in actions, were it there, in four of five experiments.
 
     From the spread of the differences seen so far, by the normal approximation at the level of the stricter of the two
-    tests; None where nothing was seen to differ, or on one question alone.
+    tests. A gain is hardly the same on every question, so the spread is taken to be as large as the gain at least; that
+    makes ten questions the fewest. None where nothing was done at all.
     """
-    differences = [a - b for a, b in zip(trained, flat, strict=True)]
-    if len(differences) < 2 or not any(differences):
+    differences, effect = [a - b for a, b in zip(trained, flat, strict=True)], gain * fmean(flat)
+    if not effect:
         return None
-    spread, effect = stdev(differences), gain * fmean(flat)
+    spread = max(effect, stdev(differences) if len(differences) > 1 else 0.0)
     z = NormalDist().inv_cdf(1 - LEVEL / 4) + NormalDist().inv_cdf(POWER)
-    return max(0, math.ceil(max(FEWEST, (z * spread / effect) ** 2)) - len(differences)) if effect else None
+    return max(0, math.ceil((z * spread / effect) ** 2) - len(differences))
 
 
 def _actions(rho: Interval) -> str:

@@ -34,6 +34,11 @@ VERBS: dict[str, tuple[str, str]] = {
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
     "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),
     "blame": ("history:blame_command", "Which question and step wrote a document and each of its links."),
+    "explain": (
+        "explain",
+        "How a question of a run's exams went on each store, and which indexes made the difference.",
+    ),
+    "prune": ("prune", "Take out indexes that a run's exams never opened or that did harm; can be rolled back."),
     "rollback": ("history:rollback_command", "Return a store to an earlier iteration, keeping the history."),
     "store": ("store", "Search, read, count or export a store."),
     "view": ("view", "Look at runs, experiments and stores on a page of this machine."),
