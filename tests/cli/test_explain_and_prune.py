@@ -75,9 +75,8 @@ def test_what_was_never_opened_makes_no_difference_when_it_is_gone(proved, tmp_p
     assert kbgym("prune", run, "--unused", "--quiet")[0] == 0
     found = {}
     for place in (proved, run):
-        _, text, _ = kbgym(
-            "exam", place, "--set", "test_in", "--out", tmp_path / f"{place.parent.name}.jsonl", "--json"
-        )
+        rows = tmp_path / f"{place.parent.name}.jsonl"
+        _, text, _ = kbgym("exam", place, "--set", "test_in", "--out", rows, "--json")
         found[place] = json.loads(text)
     assert found[run]["f1"] >= found[proved]["f1"]
 

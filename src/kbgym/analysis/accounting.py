@@ -39,9 +39,8 @@ def pairs_of(run: Path, store: Store) -> dict[str, list[Pair]]:
     arm = next(iter(seed.trained))
     found = {name: paired_rows(seed.rows(arm, name), seed.rows(FLAT, name)) for name in _fitting(seed, arm, store)}
     if not found:
-        raise BadInput(
-            f"{run} holds no exam of its store as it is now beside one of the flat store; {how_to_compare(run)}."
-        )
+        how = f"examine it again: kbgym exam {run} --set {seed.sets[0]}" if seed.sets else how_to_compare(run)
+        raise BadInput(f"{run} holds no exam of its store as it is now beside one of the flat store; {how}.")
     return found
 
 

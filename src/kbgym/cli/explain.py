@@ -1,4 +1,4 @@
-"""`kbgym explain`: how one question went on each store, step by step, and which written documents made the difference."""
+"""`kbgym explain`: how one question went on each store, step by step, and what training wrote that it opened."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(place: Path, question: str | None) -> Printed:
       kbgym explain runs/r0 q0012
     """
     with open(str(place)) as opened:
-        pairs = {name: some for name, some in pairs_of(place, opened.store).items()}
+        pairs = pairs_of(place, opened.store)
         if question is None:
             return _listed(place, pairs)
         return _explained(opened, *_found(place, pairs, question))
@@ -89,11 +89,8 @@ def _explained(opened: Artefact, name: str, pair: Pair) -> Printed:
     lines = [
         f"{trained.id} ({name}): {trained.question}",
         f"Right is: {', '.join(trained.golds)}",
-        *(
-            line
-            for label, row, at in (("flat", flat, before), ("trained", trained, store))
-            for line in _pass(label, row, at)
-        ),
+        *_pass("flat", flat, before),
+        *_pass("trained", trained, store),
         f"On the trained store {_said(saved, gained)}.",
     ]
     if not used:
@@ -145,8 +142,8 @@ def _steps(shots: Sequence[Shot], store: Store) -> list[str]:
     found = []
     for shot in shots:
         match shot.action, shot.result:
-            case Search(query), Found(ids):
-                found.append(f"search {query!r}: {len(ids)} found")
+            case Search(query, page), Found(ids):
+                found.append(f"search {query!r}{f', page {page}' if page > 1 else ''}: {len(ids)} found")
             case Read(), Opened(id, links):
                 found.append(f"open {id} {_text(store, id)!r}: {len(links)} links")
             case Answer(text), _:

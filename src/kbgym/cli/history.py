@@ -22,8 +22,9 @@ from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame,
 def log_command(place: str, limit: int | None) -> Printed:
     """What happened to a store, a lesson a line, in the order in which they were over.
 
-    The number in front is the N of STORE@N, the store in which the lesson is whole. Of lessons side by side one may have
-    begun earlier than it was over; its own number then stands behind.
+    The number in front is the N of STORE@N, the store in which the lesson is whole. Of lessons side by side one may
+    have begun earlier than it was over; its own number then stands behind.
+
     An iteration that a later rollback undid is marked with a cross.
 
     \b

@@ -36,7 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "blame": ("history:blame_command", "Which question and step wrote a document and each of its links."),
     "explain": (
         "explain",
-        "How a question of a run's exams went on each store, and which indexes made the difference.",
+        "How a question of a run's exams went on each store, and which indexes it opened.",
     ),
     "prune": ("prune", "Take out indexes that a run's exams never opened or that did harm; can be rolled back."),
     "rollback": ("history:rollback_command", "Return a store to an earlier iteration, keeping the history."),
