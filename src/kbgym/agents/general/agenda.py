@@ -34,6 +34,8 @@ from kbgym.policy import Errand, Lookup, Reason
 LENGTH = 16
 ENOUGH = 3  # documents seen of a page or a name before it is worth an index
 MOST_MEMBERS = 60  # documents under one key; a name in more of them tells nothing
+MOST_A_PAGE = 3  # documents of one field, on average: what a page has twenty of ("releases") is a table, not a field
+MOST_OF_FIELD = 150  # more than one read should show
 
 
 class ReadSoFar(NamedTuple):
@@ -179,5 +181,6 @@ class GeneralAgenda:
 
     def _is_usual(self, key: TextKey) -> bool:
         if key.kind == "field":
-            return len(self._pages_with.get(key.value, ())) >= SHARED_BY
+            pages, members = len(self._pages_with.get(key.value, ())), len(self._under[key])
+            return pages >= SHARED_BY and members <= min(MOST_A_PAGE * pages, MOST_OF_FIELD)
         return (ENOUGH if key not in self._names else 1) <= len(self._under[key]) <= MOST_MEMBERS
