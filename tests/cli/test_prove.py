@@ -13,6 +13,7 @@ import pytest
 from experiments import contents
 from fault_server import FaultServer
 
+import kbgym as package
 from kbgym.llm.cassette import Cassette
 from kbgym.protocol.exam import Sheet
 from kbgym.protocol.train import Trainer
@@ -110,6 +111,40 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(world, tmp_path, kbgym
         assert code == 2 and said in error and not (tmp_path / "run").exists()
 
 
+def test_an_own_corpus_from_its_files_to_a_verdict(tmp_path, kbgym):
+    notes, out = "examples/harbour/notes", tmp_path / "run"
+    asked = ("--questions", "examples/harbour/questions.csv")
+    assert kbgym("import", "corpus", notes, *asked, "--out", tmp_path / "world", "--quiet")[0] == 0
+    code, said, _ = kbgym("prove", tmp_path / "world", "--out", out, "--embedder", "hash")
+    assert code == 0 and said.startswith("Verdict: ")
+    assert kbgym("report", out, "--no-map", "--quiet")[0] == 0
+
+
+def test_public_text_is_also_asked_without_a_store_and_only_once(tmp_path, kbgym):
+    entries = [
+        {
+            "_id": f"h{number}",
+            "question": f"Who founded the yard that built the boat{number}?",
+            "answer": f"Founder{number}",
+            "type": "bridge",
+            "supporting_facts": [[f"Boat{number}", 0], [f"Yard {number}", 0]],
+            "context": [
+                [f"Boat{number}", [f"The boat{number} was built by Yard {number}."]],
+                [f"Yard {number}", [f"Yard {number} was founded by Founder{number}."]],
+            ],
+        }
+        for number in range(20)
+    ]
+    (tmp_path / "hotpot.json").write_text(json.dumps(entries))
+    assert kbgym("import", "hotpotqa", tmp_path / "hotpot.json", "--out", tmp_path / "world", "--quiet")[0] == 0
+    code, text, error = kbgym("prove", tmp_path / "world", "--out", tmp_path / "run", "--embedder", "hash", "--json")
+    assert code == 0, error
+    assert json.loads(text)["nostore_f1"] is not None
+    assert len(list((tmp_path / "run" / "exams").glob("*.nostore.jsonl"))) == 1
+    assert "This text is public" in kbgym("prove", tmp_path / "world", "--out", tmp_path / "run")[1]
+    assert kbgym("report", tmp_path / "run", "--no-map", "--quiet")[0] == 0
+
+
 @pytest.mark.slow
 def test_one_forecast_one_confirmation_one_cap_for_everything(world, tmp_path, kbgym):
     out = tmp_path / "run"
@@ -134,6 +169,7 @@ def test_one_forecast_one_confirmation_one_cap_for_everything(world, tmp_path, k
         assert server.answered == sum(len(Cassette(file, record=False)) for file in kept), "nothing was paid twice"
         code, _, error = kbgym(*base)
         assert code == 0 and "passes" not in error, "when all is there, nothing is asked and nothing spent"
+        assert len(package.open(out).exams()) == 4, "what models said lies beside the rows and is no exam"
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ class Proof(msgspec.Struct, frozen=True):
     """The answer to "does a trained store help me?", and everything it rests on. Holds no clock: made again, the same.
 
     `verdict` is about questions training never saw; `on_trained` about those it did. `break_even` counts questions, in
-    `unit`; None where a question saves nothing.
+    `unit`; None where a question saves nothing. `nostore_f1`, where the text is public: what the reader knew before.
     """
 
     verdict: Verdict
@@ -56,6 +56,7 @@ class Proof(msgspec.Struct, frozen=True):
     documents: int
     links: int
     indexes: Sequence[IndexUse]
+    nostore_f1: float | None = None
 
     @property
     def used(self) -> list[IndexUse]:
@@ -67,8 +68,8 @@ class Proof(msgspec.Struct, frozen=True):
         return sorted((one for one in self.used if one.harmful), key=lambda one: (one.f1, one.saved, one.id))
 
 
-def prove(run: Path, unseen: Asked, seen: Asked) -> Proof:
-    """From a trained run and four exams of it."""
+def prove(run: Path, unseen: Asked, seen: Asked, alone: Sequence[Row] = ()) -> Proof:
+    """From a trained run and four exams of it; `alone` are rows of the unseen questions asked without a store."""
     trained = Trained(run, run, "trained", "Trained")
     rows = [*unseen.flat, *unseen.trained, *seen.flat, *seen.trained]
     spent = trained.spent[max(trained.spent)]
@@ -98,6 +99,7 @@ def prove(run: Path, unseen: Asked, seen: Asked) -> Proof:
         documents=len(store),
         links=store.links,
         indexes=index_use(store, [*pairs, *paired_rows(seen.trained, seen.flat)]),
+        nostore_f1=summarise(alone).f1 if alone else None,
     )
 
 
@@ -132,6 +134,7 @@ def values(proof: Proof) -> dict[str, Any]:
         "trained": {"verdict": proof.on_trained.word, "sentence": proof.on_trained.sentence, "n": proof.on_trained.n},
         "indexes": msgspec.to_builtins(proof.indexes),
         "harmful": [one.id for one in proof.harmful],
+        "nostore_f1": proof.nostore_f1,
     }
 
 
@@ -145,6 +148,9 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
         "",
         f"On questions it was trained on, which is easier: {proof.on_trained.sentence}",
     ]
+    if proof.nostore_f1 is not None:
+        known = f"without a store the same reader scores {proof.nostore_f1:.2f}"
+        found.append(f"This text is public: {known}. Only what lies above that is the store's.")
     if verdict.failed:
         found.append(f"{verdict.failed} questions are left out because the agent failed on them, not the store.")
     found.append(_cost(proof))
@@ -182,9 +188,8 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
         case "helps":
             first = f"Next: kbgym serve {run} --mcp --role reader"
         case "hurts":
-            first = (
-                f"Next: kbgym prove {world} --out {run}-gated --admission 10, which keeps only edits that do no harm"
-            )
+            first = f"Next: kbgym prune {run} --harmful --dry-run; or, keeping only edits that do no harm: "
+            first += f"kbgym prove {world} --out {run}-gated --admission 10"
         case _:
             first = f"Next: more questions, or a training that reaches further: kbgym prove {world} --out {run}-class "
             first += "--strategy class"

@@ -23,6 +23,7 @@ from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
 from kbgym.analysis.tables import arms, groups, stores, training, usage
 from kbgym.analysis.tables.evidence import evidence
+from kbgym.analysis.tables.indexes import index_accounts
 from kbgym.analysis.verdict import judge
 from kbgym.characters import safe_text
 from kbgym.errors import Missing
@@ -81,6 +82,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 *(_network(results, arm, embedder) for arm in results.trainings[:1]),
                 stores.store_audit(results),
                 *(stores.index_quality(results, arm) for arm in results.trainings),
+                index_accounts(results) if compared and results.plan is None else None,
                 training.breaking_even(results) if compared else None,
                 usage.model_usage(results),
                 training.timing(results),

@@ -294,10 +294,12 @@ class Artefact:
         models: Models | None = None,
         tick: Tick | None = None,
         header: ExamHeader | None = None,
+        alone: bool = True,
     ) -> Exam:
         """With `out`, rows are kept in that file as they come, and what has a row is not asked again.
 
-        `header` is what the file beside it says, where reader and set have names that are not known here.
+        `header` is what the file beside it says, where reader and set have names that are not known here. Without
+        `alone`, the reader is not asked without a store even where the text is public.
         """
         reader = self.agent if reader is None else reader
         self.show_links_to(reader)
@@ -308,7 +310,7 @@ class Artefact:
             claim(file, header or self.exam_header(name_of(reader), set))
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick)
-        return Exam(rows, await examine_without(*asked) if self.is_public else [])
+        return Exam(rows, await examine_without(*asked) if alone and self.is_public else [])
 
     def exam_header(self, agent: str, set: str | Sequence[Question], called: str | None = None) -> ExamHeader:
         """What an exam of this store by this agent says of itself."""

@@ -11,7 +11,7 @@ import click
 
 from kbgym.agents.trust import allowed, remember
 from kbgym.analysis.proof import Asked, lines, prove, values
-from kbgym.artefact import Artefact, teach, trainer_for
+from kbgym.artefact import Artefact, Exam, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, write_whole
 from kbgym.cli.common import Printed, agent_options, progress, say, say_cost, search_options, settings_given, verb
@@ -20,10 +20,10 @@ from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES
 from kbgym.observations import OBSERVATIONS
-from kbgym.protocol.exam import Row, read_rows
+from kbgym.protocol.exam import read_rows
 from kbgym.protocol.exam_header import place_for
 from kbgym.protocol.lessons import schedule
-from kbgym.protocol.no_store import is_public
+from kbgym.protocol.no_store import no_store_file
 from kbgym.protocol.run import Run, Settings
 from kbgym.trace.events import Committed
 from kbgym.worlds.kinds import why_agent
@@ -83,10 +83,11 @@ def command(
         remember(str(out), names)
     say(None if {"reader", "curator"} <= chosen.keys() else why_agent(world))
     steps.confirm()
-    flat = steps.examine(f"{out}@0")
+    flat = steps.examine(f"{out}@0", alone=set_name)
     steps.train()
     trained = steps.examine(str(out))
-    proof = prove(out, *(Asked(name, flat[name], trained[name]) for name in sets))
+    unseen, seen = (Asked(name, flat[name].rows, trained[name].rows) for name in sets)
+    proof = prove(out, unseen, seen, flat[set_name].without)
     result = {"run": str(out), "agent": settings.reader, "set": set_name, **values(proof)}
     with write_whole(out / FILE) as scratch:
         scratch.write_text(pretty(result), encoding="utf-8")
@@ -124,15 +125,14 @@ class _Steps:
     def confirm(self) -> None:
         """One forecast and one question for everything that is still to be played."""
         settings, left = self._run.settings, self._lessons_left()
-        each = 1 + is_public(self._run.world)
-        stores = [self._missing(f"{self._run.folder}@0"), self._asked if left else self._missing(str(self._run.folder))]
-        exams = sum(stores) * each
+        flat, trained = f"{self._run.folder}@0", str(self._run.folder)
+        exams = self._missing(flat) + (self._asked if left else self._missing(trained))
         exams += len(self._run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         self._spending.confirm_all(training_plan(settings, left, exams))
 
-    def examine(self, place: str) -> dict[str, list[Row]]:
-        """All sets on one store, kept in the run."""
-        reader, rows = self._run.settings.reader, dict[str, list[Row]]()
+    def examine(self, place: str, alone: str = "") -> dict[str, Exam]:
+        """All sets on one store, kept in the run; the set `alone` also without a store, where the text is public."""
+        reader, found = self._run.settings.reader, dict[str, Exam]()
         with Artefact(place) as opened:
             for name, questions in self._sets.items():
                 file = self._file(opened, name)
@@ -140,7 +140,7 @@ class _Steps:
                     with progress("embedding") as tick:
                         opened.embedded(tick)
                     with progress(f"exam {file.stem}") as tick:
-                        rows[name] = opened.examine(
+                        found[name] = opened.examine(
                             reader,
                             questions,
                             out=file,
@@ -148,8 +148,9 @@ class _Steps:
                             concurrency=PASSES * self._spending.concurrency,
                             tick=with_spend(tick, models),
                             header=opened.exam_header(reader, questions, name),
-                        ).rows
-        return rows
+                            alone=name == alone,
+                        )
+        return found
 
     def train(self) -> None:
         run, settings = self._run, self._run.settings
@@ -167,9 +168,13 @@ class _Steps:
         return sum(map(len, self._sets.values()))
 
     def _missing(self, place: str) -> int:
+        """Questions without a row; where the text is public, those asked without a store too."""
         with Artefact(place) as opened:
-            files = [self._file(opened, name) for name in self._sets]
-        return self._asked - sum(len(read_rows(file)) for file in files)
+            files = {name: self._file(opened, name) for name in self._sets}
+            first, alone = next(iter(self._sets.items())), opened.at == 0 and opened.is_public
+        asked = self._asked + (len(first[1]) if alone else 0)
+        kept = [*files.values(), *([no_store_file(files[first[0]])] if alone else [])]
+        return asked - sum(len(read_rows(file)) for file in kept)
 
     def _file(self, opened: Artefact, name: str) -> Path:
         header = opened.exam_header(self._run.settings.reader, self._sets[name], name)
