@@ -21,7 +21,7 @@ from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES, examine_on
 from kbgym.observations import OBSERVATIONS
 from kbgym.protocol.exam import read_rows, summarise
-from kbgym.protocol.exam_header import ExamHeader, place_for
+from kbgym.protocol.exam_header import ExamHeader, check_header, place_for
 from kbgym.protocol.no_store import no_store_file
 from kbgym.protocol.probe import probe_run
 from kbgym.protocol.run import Run
@@ -75,9 +75,11 @@ def command(
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
         reader = opened.reader(agent, models) if where.is_here else None
-        say(why)  # once nothing can be wrong any more with what was given
+        if out is not None:
+            check_header(out, header)
         files = [out, *([no_store_file(out) if out else None] if opened.is_public else [])]
         left = sum(len(questions) - (len(read_rows(file)) if file else 0) for file in files)
+        say(why)  # once nothing can be wrong any more with what was given
         spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
             counted = with_spend(tick, models)

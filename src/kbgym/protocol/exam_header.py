@@ -96,17 +96,22 @@ def read_header(rows: Path) -> ExamHeader | None:
     return read_value(file, ExamHeader) if file.is_file() else None
 
 
-def claim(rows: Path, header: ExamHeader) -> None:
-    """Say what the rows in this file will be; refused where it says something else. Rows without a header stay so."""
+def check_header(rows: Path, header: ExamHeader) -> bool:
+    """Whether the file is still to be begun; refused where its rows are said to be another exam's."""
+    if not rows.exists() or not rows.stat().st_size:
+        return True
     found = read_header(rows)
-    if found is None:
-        if not rows.exists() or not rows.stat().st_size:
-            with write_whole(header_file(rows)) as scratch:
-                scratch.write_text(pretty(header), encoding="utf-8")
-        return
-    for name, old in msgspec.structs.asdict(found).items():
+    for name, old in msgspec.structs.asdict(found).items() if found is not None else ():
         if (new := getattr(header, name)) != old:
             raise BadInput(f"{rows} holds an exam with {name} {_short(old)}, not {_short(new)}; choose another file.")
+    return False
+
+
+def claim(rows: Path, header: ExamHeader) -> None:
+    """Say what the rows in this file will be, before the first; rows that were there without a header stay so."""
+    if check_header(rows, header):
+        with write_whole(header_file(rows)) as scratch:
+            scratch.write_text(pretty(header), encoding="utf-8")
 
 
 def place_for(folder: Path, header: ExamHeader) -> Path:
