@@ -179,6 +179,23 @@ def write_whole(path: Path) -> Iterator[Path]:
         scratch.unlink(missing_ok=True)
 
 
+def sweep(folder: Path) -> None:
+    """Remove scratch files of `write_whole` below a folder that were left by processes killed on this machine."""
+    for path in folder.rglob(".*-*"):
+        if (match := re.fullmatch(r"\.(\d+)-.+", path.name)) and path.is_file() and not _runs(int(match[1])):
+            path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A scratch folder that becomes `out` if the block succeeds and vanishes if it does not.

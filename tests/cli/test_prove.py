@@ -191,10 +191,12 @@ def test_killed_ten_times_it_ends_in_the_same_bytes(world, tmp_path, kbgym):
             time.sleep(0.002)
         process.wait()
     assert killed >= 3, "it was cut short while it worked"
+    left = cut / "exams" / ".4194305-flat-test_in.exam.json"  # as by a process that was killed while it wrote
+    left.write_text("{")
     assert kbgym("prove", world, "--out", cut, *SMALL, "--quiet")[0] == 0
     ours, theirs = contents(cut), contents(whole)
     del ours["verdict.json"], theirs["verdict.json"]
-    assert ours == theirs
+    assert [name for name in ours.keys() | theirs if ours.get(name) != theirs.get(name)] == []
 
 
 def size(folder):

@@ -13,7 +13,7 @@ from kbgym.agents.trust import allowed, remember
 from kbgym.analysis.proof import Asked, lines, prove, values
 from kbgym.artefact import Artefact, Exam, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
-from kbgym.canonical import pretty, refuse_links, write_whole
+from kbgym.canonical import pretty, refuse_links, sweep, write_whole
 from kbgym.cli.common import Printed, agent_options, progress, say, say_cost, search_options, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.environment import RANKINGS
@@ -78,6 +78,7 @@ def command(
     if (out / "run.json").exists():
         allowed(str(out), names, given, trust)
         refuse_links(out)
+        sweep(out)
     steps = _Steps(Run.open_or_create(out, world, settings), sets, spending)
     with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
         remember(str(out), names)
