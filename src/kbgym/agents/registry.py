@@ -19,6 +19,7 @@ from kbgym.agents.llm import LLMAgent
 from kbgym.agents.prompting import skill_of
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
+from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.trust import refuse_stranger
 from kbgym.errors import BadInput
@@ -48,6 +49,8 @@ def make_agent(
         return ReferenceReader if role == "reader" else ReferenceCurator
     if name == "general":
         return GeneralReader if role == "reader" else GeneralCurator
+    if name.startswith("neutral:"):
+        return _neutral(name.partition(":")[2], role)
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
     if name == "hand" or name.startswith("hand:"):
@@ -55,9 +58,17 @@ def make_agent(
     if ":" in name:
         return _imported(name)
     raise BadInput(
-        f"there is no agent {name!r}; use reference, general, llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL, "
-        "cassette:FILE, hand, hand:FOLDER or MODULE:NAME."
+        f"there is no agent {name!r}; use reference, general, neutral:NAME, llm:openai/MODEL, llm:anthropic/MODEL, "
+        "llm:local/MODEL, cassette:FILE, hand, hand:FOLDER or MODULE:NAME."
     )
+
+
+def _neutral(name: str, role: Role) -> Agent:
+    if name not in NEUTRAL:
+        raise BadInput(f"there is no neutral reader {name!r}; there are {', '.join(NEUTRAL)}.")
+    if role != "reader":
+        raise BadInput(f"neutral:{name} reads; it does not curate.")
+    return NEUTRAL[name]
 
 
 def make_agenda(agent: str = "reference") -> Agenda:

@@ -231,7 +231,8 @@ class Results:
         """Whether the paper's rows may stand beside ours: its world, its protocol, its groups of questions."""
         usual, mine = Settings(), self.settings
         same = all(getattr(usual, name) == getattr(mine, name) for name in PROTOCOL)
-        return self.kind == paper.KIND and self.gradient and (same or self.plan is not None)
+        first = self.kind == paper.KIND and self.seeds[0].world.facts.get("version", 1) == 1
+        return first and self.gradient and (same or self.plan is not None)
 
     @property
     def paper_note(self) -> str:

@@ -14,7 +14,17 @@ from kbgym.analysis.proof import Asked, lines, prove, values
 from kbgym.artefact import Artefact, Exam, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
-from kbgym.cli.common import Printed, agent_options, progress, say, say_cost, search_options, settings_given, verb
+from kbgym.cli.common import (
+    Printed,
+    agent_options,
+    forward_budget,
+    progress,
+    say,
+    say_cost,
+    search_options,
+    settings_given,
+    verb,
+)
 from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
@@ -50,6 +60,7 @@ Sets = dict[str, tuple[Question, ...]]
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option("--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.")
 @click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
+@forward_budget
 @agent_options
 @search_options
 @spending_options
