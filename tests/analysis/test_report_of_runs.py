@@ -171,3 +171,16 @@ def test_exams_of_two_readers_are_not_mixed(trained, tmp_path):
 def test_a_folder_of_nothing_is_one_sentence(tmp_path):
     with pytest.raises(BadInput, match="is neither an experiment nor a run, and holds no exam"):
         make_report(tmp_path)
+
+
+def test_the_papers_rows_stand_beside_the_papers_protocol(tmp_path):
+    """Its groups of questions on its kind of world, as the demo asks them; with another budget they are not there."""
+    small = ["--people", 60, "--questions", 8, "--epochs", 1, "--n", 4, "--embedder", "hash"]
+    assert verb("demo", "--out", tmp_path / "demo", *small) == 0
+    gradient = next(table for table in make_report(tmp_path / "demo").tables if table.name == "gradient")
+    assert any(line.head.startswith("paper: ") for line in gradient.lines) and "group to group" in gradient.sentence
+    settings = json.loads((tmp_path / "demo" / "run.json").read_text())
+    settings["settings"]["forward_budget"] = 8
+    (tmp_path / "demo" / "run.json").write_text(json.dumps(settings))
+    gradient = next(table for table in make_report(tmp_path / "demo").tables if table.name == "gradient")
+    assert not any(line.head.startswith("paper: ") for line in gradient.lines)

@@ -105,7 +105,7 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
         "None of them is a language model's. " if results.reference else ""
     )
     if results.beside_paper or results.kind == paper.OTHER:
-        statement += " The paper's figures, where they stand beside ours, are gpt-5-mini's, one seed: compare shapes, "
+        statement += "The paper's figures, where they stand beside ours, are gpt-5-mini's, one seed: compare shapes, "
         statement += "not levels."
     notes = [
         f"{len(results.seeds)} seed{'s' if len(results.seeds) > 1 else ''}, {settings.questions} training questions, "
@@ -125,13 +125,13 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
         )
     if results.missing:
         notes.append(f"Not here: {'; '.join(f'{arm} ({_why(results, arm)})' for arm in results.missing)}.")
-    return Report("kbgym: report of an experiment", statement, tuple(notes), found)
+    return Report("kbgym: report of an experiment", statement.strip(), tuple(notes), found)
 
 
 def _in_short(results: Results) -> list[str]:
     """The verdict on questions training never asked, where a run was examined on some."""
     unseen = [name for name in results.groups if name != "trained"]
-    if results.plan is not None or not unseen:
+    if results.plan is not None or results.gradient or not unseen:
         return []
     seed = results.seeds[0]
     said = judge(seed.rows(results.trainings[0], unseen[-1]), seed.rows("flat", unseen[-1])).sentence

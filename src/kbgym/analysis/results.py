@@ -230,9 +230,9 @@ class Results:
     def beside_paper(self) -> bool:
         """Whether the paper's rows may stand beside ours: its world, its protocol, its groups of questions."""
         usual, mine = Settings(), self.settings
-        same = all(getattr(usual, name) == getattr(mine, name) for name in PROTOCOL)
-        first = self.kind == paper.KIND and self.seeds[0].world.facts.get("version", 1) == 1
-        return first and self.gradient and (same or self.plan is not None)
+        fixed = PROTOCOL if self.plan is None else PROTOCOL[:1]  # an ablation varies what it varies
+        same = all(getattr(usual, name) == getattr(mine, name) for name in fixed)
+        return self.kind == paper.KIND and self.gradient and same
 
     @property
     def paper_note(self) -> str:
