@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
@@ -246,7 +246,7 @@ def main() -> None:
     given = parser.parse_args()
     with Path(__file__).with_name("mutants_accepted.toml").open("rb") as file:
         listed = tomllib.load(file)["accepted"]
-    accepted = {(row["module"], row["line"], row["change"]) for row in listed}
+    accepted = {(row["module"], row["line"], row["change"]): row["reason"] for row in listed}
     drawn = list(sampled(given.n, given.seed, given.module))
     tried = [(module, fault) for module, fault in drawn if (module, fault.text, fault.change) not in accepted]
     survivors: list[tuple[str, Fault]] = []
@@ -262,10 +262,18 @@ def main() -> None:
                     survivors.append((module, fault))
                     said = f"{module}:{fault.line}: {fault.change} ({len(some)} tests): {fault.text}"
                     print(said, file=sys.stderr, flush=True)
-    report(given, drawn, tried, survivors)
+    report(given, drawn, tried, survivors, accepted)
 
 
-def report(given: argparse.Namespace, drawn: Sequence[Any], tried: Sequence[Any], survivors: Sequence[Any]) -> None:
+def report(
+    given: argparse.Namespace,
+    drawn: Sequence[tuple[str, Fault]],
+    tried: Sequence[tuple[str, Fault]],
+    survivors: Sequence[tuple[str, Fault]],
+    accepted: Mapping[tuple[str, str, str], str],
+) -> None:
+    """The table, the faults that no test caught, and those that need not be caught with the reason; and the file."""
+
     def score(of: Sequence[Any], alive: Sequence[Any]) -> float:
         return 100 * (1 - len(alive) / max(1, len(of)))
 
@@ -278,6 +286,13 @@ def report(given: argparse.Namespace, drawn: Sequence[Any], tried: Sequence[Any]
         print(
             f"| {name} | {len(faults_)} | {len(faults_) - len(of)} | {len(of)} | {caught} | {score(of, alive):.0f}% |"
         )
+    print("\nCaught by no test:" if survivors else "\nEvery fault that was tried is caught.")
+    for module, fault in survivors:
+        print(f"- {module}: {fault.change}: `{fault.text}`")
+    drawn_accepted = [(*row, reason) for row in drawn if (reason := accepted.get((row[0], row[1].text, row[1].change)))]
+    print("\nAccepted:" if drawn_accepted else "\nNone was accepted.")
+    for module, fault, reason in drawn_accepted:
+        print(f"- {module}: {fault.change}: `{fault.text}`: {reason}")
     given.out.parent.mkdir(parents=True, exist_ok=True)
     lost = [{"module": module, **fault._asdict()} for module, fault in survivors]
     given.out.write_text(json.dumps({"score": score(tried, survivors), "survivors": lost}, indent=1) + "\n")

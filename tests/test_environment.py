@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,31 @@ def test_hostile_calls_change_nothing_and_the_trace_stays_writable_and_replayabl
     folder = StoreFolder(tmp_path / "s")
     assert list(folder.store()) == list(live.store)
     assert len(folder.events) == len(calls) + 4
+
+
+def test_the_search_is_told_of_new_texts_before_the_guard_looks_for_their_neighbours(environment: Environment) -> None:
+    """A search that has its vectors made elsewhere makes them there, without holding up the rest."""
+    heard: list[tuple[str, tuple[str, ...]]] = []
+
+    class Heard:
+        async def prepare(self, texts: Iterable[str]) -> None:
+            heard.append(("prepare", tuple(texts)))
+
+        def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]:
+            heard.append(("nearest", (text,)))
+            return []
+
+        def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]:
+            heard.append(("search", (query,)))
+            return []
+
+        def put(self, id: str, text: str) -> None: ...
+
+        def remove(self, id: str) -> None: ...
+
+    heard_by = Environment(environment.store, Heard())
+    step(heard_by, Add("Readers of Ibsen."))
+    step(heard_by, Search("Ibsen"))
+    names = [(what, texts) for what, texts in heard if texts]
+    assert names[:2] == [("prepare", ("Readers of Ibsen.",)), ("nearest", ("Readers of Ibsen.",))]
+    assert names[2:] == [("prepare", ("Ibsen",)), ("search", ("Ibsen",))]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.grading import abstains, exact, f1, grade, normalise, set_f1
+from kbgym.grading import abstains, exact, f1, grade, normalise, score, set_f1
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,11 @@ def test_the_best_gold_counts():
     assert grade("Edda Calder", ["Otto", "Edda Calder"], False) == (1.0, 1.0)
     assert grade("Edda", ["Edda Calder", "Edda Maria Calder"], False).f1 == pytest.approx(2 / 3)
     assert grade("anything", [], False) == (0.0, 0.0)
+
+
+def test_whoever_gives_no_answer_scores_nothing_even_where_there_is_none():
+    assert score(None, ["Edda"], False) == score(None, [], True) == (0.0, 0.0)
+    assert score("unknown", [], True) == score("Edda", ["Edda"], False) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -59,11 +59,9 @@ def normalise(text: str) -> str:
 def f1(answer: str, gold: str) -> float:
     """Token F1 of normalised texts; where one of them has no token left, 1 if both have none."""
     given, wanted = normalise(answer).split(), normalise(gold).split()
-    if not given or not wanted:
-        return float(given == wanted)
     same = sum((Counter(given) & Counter(wanted)).values())
     if not same:
-        return 0.0
+        return float(given == wanted)
     precision, recall = same / len(given), same / len(wanted)
     return 2 * precision * recall / (precision + recall)
 
@@ -101,7 +99,7 @@ def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
     )
 
 
-def score(answer: str | None, golds: Sequence[str], unanswerable: bool = False) -> Grade:
+def score(answer: str | None, golds: Sequence[str], unanswerable: bool) -> Grade:
     """The grade of a pass: one that ended without an answer scores 0."""
     return Grade(0.0, 0.0) if answer is None else grade(answer, golds, unanswerable)
 

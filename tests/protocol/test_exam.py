@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kbgym.actions import Add, Answer, Answered, Error, Invalid, Search
+from kbgym.actions import Add, Answer, Answered, Error, Invalid, Opened, Read, Search
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.canonical import encode, read_lines
@@ -187,9 +187,11 @@ def test_a_row_says_how_the_pass_went(transcript, question, f1, em, set_f1):
 
 
 def test_a_row_keeps_what_was_used_and_how_it_was_ranked_only_where_that_is_not_the_papers():
-    plain = row_of(QUESTION, passed("answered", "Cy Elm"), "".join(("pa", "per")))
-    assert b"ranking" not in encode(plain) and b"usage" not in encode(plain)
-    other = row_of(QUESTION, passed("answered", "Cy Elm", usage={"tokens": 3}), "apart")
+    paper = "".join(("pa", "per"))
+    plain = row_of(QUESTION, passed("answered", "Cy Elm"), paper, paper)
+    assert not any(name in encode(plain) for name in (b"ranking", b"usage", b"observations"))
+    other = row_of(QUESTION, passed("answered", "Cy Elm", usage={"tokens": 3}), "apart", "rich")
+    assert other.observations == "rich" and b'"observations":"rich"' in encode(other)
     assert (other.ranking, other.usage) == ("apart", {"tokens": 3}) and b'"ranking":"apart"' in encode(other)
 
 
@@ -217,6 +219,9 @@ def test_a_summary_is_of_questions_with_a_score():
         outcomes={"agent_failed": 1, "answered": 3},
         gold_seen=0.0,
     )
+    shown = Question("g", "s", "c", "t", "?", ("Cy Elm",), (), ("d1",))
+    found = row_of(shown, Transcript("reader", "out_of_budget", (SEARCHED, Step(Read("d1"), Opened("d1", ()), "x"))))
+    assert summarise([*rows(1.0, 0.5, 0.0), found]).evidence_all_by_action == (0.0, 1.0, 1.0)
     nothing = summarise(rows(None, None))
     assert (nothing.n, nothing.f1, nothing.actions, nothing.outcomes) == (2, 0.0, 0.0, {"agent_failed": 2})
 
@@ -270,6 +275,11 @@ def test_broken_rows_are_named_and_what_cannot_be_read_is_said(tmp_path):
             read_rows(tmp_path / "rows")
     with pytest.raises(BadInput, match="cannot read"):
         read_rows(tmp_path)
+    (tmp_path / "rows").write_bytes(b"my notes")
+    with pytest.raises(Damaged, match="is no exam's file"):
+        read_rows(tmp_path / "rows")
+    (tmp_path / "rows").write_bytes(encode(row)[:20])
+    assert read_rows(tmp_path / "rows") == [], "its first row was torn"
 
 
 def test_at_most_so_many_are_asked_at_once(examined):
@@ -301,8 +311,8 @@ def test_without_a_store_the_same_reader_is_asked_beside_the_exam(tmp_path):
     file = no_store_file(tmp_path / "flat.jsonl")
     assert file == tmp_path / "flat.nostore.jsonl"
     settings = Settings(ranking="apart", forward_budget=2)
-    found = asyncio.run(examine_without([QUESTION], Searcher, tmp_path / "flat.jsonl", settings))
+    found = asyncio.run(examine_without([QUESTION], Searcher, tmp_path / "flat.jsonl", settings, 16))
     assert seen == ["", "Nothing found."] and found == read_rows(file) and found[0].ranking == "paper"
-    assert asyncio.run(examine_without([QUESTION], Searcher, None, settings)) == found
+    assert asyncio.run(examine_without([QUESTION], Searcher, None, settings, 16)) == found
     for facts, public in (({}, False), ({"public_text": False}, False), ({"public_text": True}, True)):
         assert is_public(World((), (), facts)) is public

@@ -16,7 +16,7 @@ from kbgym.environment import Environment
 from kbgym.grading import f1
 from kbgym.policy import View
 from kbgym.protocol.asking import Asking
-from kbgym.protocol.gate import Admission, Gate
+from kbgym.protocol.gate import Admission, Gate, Judging, Panel
 from kbgym.search.choice import index_of
 from kbgym.search.live import Embedding, LiveEngine
 from kbgym.store import Record, Store, source
@@ -83,7 +83,7 @@ def missing(words: int) -> str:
     return " ".join(GOLD.split()[words:])
 
 
-def judge(gate: Gate, before: Environment, after: Environment, touched: Iterable[str], number: int = 1):
+def judge(gate: Judging, before: Environment, after: Environment, touched: Iterable[str], number: int = 1):
     return asyncio.run(gate.judge(before, after, set(touched), number))
 
 
@@ -342,3 +342,12 @@ def test_no_answer_scores_nothing() -> None:
     assert judge(Gate(4, [asking], Silent()), environment(), environment(BAKERS), ["n1"]).before == 0.0
     unknown = Reader(lambda question, seen: "unknown")
     assert judge(Gate(4, [asking], unknown), environment(), environment(BAKERS), ["n1"]).before == 1.0
+
+
+def test_a_panels_score_is_the_mean_of_its_questions() -> None:
+    known = {"a": 0, "b": 100, "c": 200}
+    reader = Reader(lambda question, seen: missing(100 if BAKERS[0] in seen else known[question]))
+    found = judge(Panel(3, panel(*known), reader, 0, 15, 30), environment(), environment(BAKERS), ["n1"])
+    half = f1(missing(100), GOLD)
+    assert (found.before, found.after) == (round((1 + half) / 3, 6), round(half, 6))
+    assert (found.asked, found.admitted) == (3, True)

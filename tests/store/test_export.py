@@ -12,7 +12,7 @@ from playing import records
 
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
-from kbgym.store import Record, Store
+from kbgym.store import Record, Store, source
 from kbgym.store.export import export
 
 NASTY = Record(
@@ -122,3 +122,12 @@ def test_a_failure_leaves_nothing(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="is a folder"):
         export(store, "graphml", tmp_path / "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("formulas", [False, True])
+def test_what_a_table_program_would_run_is_written_as_words_unless_asked_for(formulas: bool, tmp_path: Path) -> None:
+    export(Store([source("=a", "=1+1"), Record("n1", "@x", ("=a",))]), "csv", tmp_path / "out", formulas)
+    mark = "" if formulas else "'"
+    documents = (tmp_path / "out/documents.csv").read_text().splitlines()[1:]
+    assert documents == [f"{mark}=a,{mark}=1+1,{mark}=a,untouched,", f"n1,{mark}@x,,untouched,"]
+    assert (tmp_path / "out/links.csv").read_text().splitlines()[1:] == [f"n1,1,{mark}=a"]

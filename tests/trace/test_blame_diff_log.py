@@ -13,9 +13,11 @@ from playing import ACTIONS, Live
 from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany, Unlink
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store, ledger, source
-from kbgym.trace.events import Began, Committed, Ended, Graded, Noted
+from kbgym.trace.events import Began, Committed, Ended, Graded, Imported, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import Author, Blame, Difference, LinkChange, TextChange, blame, diff, log
+from kbgym.trace.replay import committed
+from kbgym.worlds.world import Document
 
 
 def blamed(live: Live, id: str, at: int | None = None) -> Blame:
@@ -102,6 +104,15 @@ class TestBlame:
         with pytest.raises(BadInput, match="no document 'n3'"):
             blamed(live, "n3")
 
+    def test_an_import_is_nobodys_step(self, live: Live) -> None:
+        changed = Document("d0", "Anna Berg lives in Ystad.")
+        imported = Imported(4, edited=(changed,))
+        live.store.follow((), [(changed.id, changed.text)], (), ())
+        live.writer.commit([imported, committed(4, 4, live.store)])
+        live.close()
+        (change,) = blamed(live, "d0").changes
+        assert (change.kind, change.by) == ("edited", Author(4, "idle", 0))
+
     def test_nobody(self, live: Live) -> None:
         with pytest.raises(BadInput, match="there is and was no document 'zz'"):
             blamed(live, "zz")
@@ -159,6 +170,15 @@ class TestLog:
             (4, 5, "q4", "out_of_budget", 0.0, ()),
             (5, 5, "q5", "answered", 1.0, ("eval",)),
         ]
+
+    def test_the_outcome_is_the_forward_passs_and_without_one_the_backwards(self, live: Live) -> None:
+        store = live.store.fingerprint, len(live.store), live.store.links
+        live.writer.commit(
+            [Ended(4, "forward", "answered"), Ended(4, "backward", "out_of_budget"), Committed(4, 4, *store)]
+        )
+        live.writer.commit([Ended(5, "backward", "out_of_budget"), Committed(5, 5, *store)])
+        live.close()
+        assert [entry.outcome for entry in log(StoreFolder(live.path).events)[3:]] == ["answered", "out_of_budget"]
 
     def test_nothing_yet(self, tmp_path: Path) -> None:
         live = Live(tmp_path / "s")

@@ -6,16 +6,19 @@ from pathlib import Path
 
 import pytest
 from playing import HASH, Live, records
+from shared_place import URL, OpenedPlace, SharedPlace
 
 import kbgym
 from kbgym.actions import Add
 from kbgym.canonical import write_lines
 from kbgym.errors import BadInput
-from kbgym.store import Store
+from kbgym.store import Store, source
+from kbgym.trace import place as module
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import SCHEMA, Committed, Genesis, Imported, RolledBack
 from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder, originals
 from kbgym.trace.log import TraceWriter
+from kbgym.trace.place import shown, store_at
 from kbgym.worlds.world import Document, Source
 
 
@@ -101,3 +104,20 @@ def test_where_originals_stand_is_read_from_the_world_and_the_trace(tmp_path: Pa
     assert kbgym.open(tmp_path).sources(("e",)) == {"e": Source("notes.md", 30, 39)}
     save_store(Store(records()), str(tmp_path / "bare"))
     assert originals(tmp_path / "bare") == {}
+
+
+def test_a_name_is_shown_without_its_password() -> None:
+    secret = "postgresql://ada:secret@db.example.org/knowledge"
+    assert shown(secret) == "postgresql://ada@db.example.org/knowledge"
+    assert shown(f"{secret}#57") == "postgresql://ada@db.example.org/knowledge@57"
+    assert shown("runs/a@57") == shown(Path("runs/a@57")) == "runs/a@57"
+
+
+def test_a_place_opened_for_one_look_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+    monkeypatch.setattr(OpenedPlace, "close", lambda place: closed.append(place))
+    monkeypatch.setattr(module, "open_place", SharedPlace([source("a", "A.")]).open)
+    assert [record.id for record in store_at(URL, 0)] == ["a"] and len(closed) == 1
+    with pytest.raises(BadInput, match="no iteration 7"):
+        store_at(URL, 7)
+    assert len(closed) == 2

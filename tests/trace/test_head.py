@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Callable
@@ -51,7 +52,38 @@ def test_it_says_how_far_the_trace_was_committed(place: Path) -> None:
     head, reading = read_head(place / "trace.jsonl"), read_trace(place / "trace.jsonl")
     assert head is not None
     assert (head.iteration, head.size, head.chain) == (reading.iteration, reading.length, reading.chain)
-    assert head.iteration == 3 and (place / "trace.head").stat().st_size < 512
+    found = (place / "trace.head").stat()
+    assert head.iteration == 3 and found.st_size == 160 and not found.st_mode & 0o111
+
+
+def open_files() -> int:
+    return len(os.listdir("/dev/fd"))
+
+
+def test_no_file_stays_open(place: Path) -> None:
+    """Neither after a writer is done nor after one, or a recovery, was refused."""
+    trace, before = place / "trace.jsonl", open_files()
+    old = read_trace(trace)
+    with TraceWriter(trace, old) as writer:
+        for number in (4, 5, 6):
+            writer.commit([Committed(number, number, "0" * 64, 0, 0)])
+            assert open_files() == before + 2, "the trace and its head"
+    with pytest.raises(BadInput, match="since it was read"):
+        TraceWriter(trace, old)
+    (place / "trace.head").write_bytes(b"what?")
+    with trace.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with pytest.raises(BadInput, match="another process"):
+            recover(trace)
+        assert open_files() == before + 1
+    assert recover(trace) is not None and open_files() == before
+
+
+def test_the_head_is_on_the_disk_when_the_writer_is_done(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, synced = StoreFolder(place).resume(), []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    writer.close()
+    assert (place / "trace.head").stat().st_ino in synced
 
 
 def test_a_trace_that_lost_its_end_is_not_a_shorter_trace(place: Path) -> None:
@@ -154,6 +186,14 @@ class TestReplay:
         before = contents(place)
         code, out, _ = self.call(capfd, "replay", place, "--recover", "--json")
         assert code == 0 and "recovered" not in json.loads(out) and contents(place) == before
+
+    def test_what_was_put_aside_before_stays(self, place: Path) -> None:
+        trace = place / "trace.jsonl"
+        for number, damage in ((1, b"what?"), (2, b"and now?")):
+            (place / "trace.head").write_bytes(damage)
+            found = recover(trace)
+            assert found is not None and Path(found.damaged) == place / f"damaged-{number}"
+        assert (place / "damaged-1/trace.head").read_bytes() == b"what?"
 
     def test_not_under_a_writer(self, place: Path) -> None:
         writer = StoreFolder(place).resume()

@@ -70,6 +70,9 @@ def test_what_came_and_went_again() -> None:
     assert list(journal.unlinked) == [("a", "b")] and journal.before == {"a": Record("a", "A.", ("b",), "a")}
     journal.link("a", ["b"])
     assert list(journal.unlinked) == [("a", "b")] == list(journal.linked), "it goes and comes: its place is another"
+    journal.clear()
+    journal.link("a", ["c"])
+    assert list(journal.linked) == [("a", "c")] and not journal.unlinked, "the link to b was there"
 
 
 def test_becoming_the_very_same_store_changes_nothing() -> None:

@@ -482,6 +482,16 @@ def test_whoever_goes_away_at_the_end_of_a_turn_leaves_it_whole(shared: SharedPl
     asyncio.run(work())
 
 
+def test_where_nobody_else_writes_all_work_is_ones_own(folder: Path) -> None:
+    async def work() -> None:
+        for write in (True, False):
+            async with opened(folder, write=write) as live:
+                assert await live.claim("lesson 1")
+                await live.release("lesson 1")
+
+    asyncio.run(work())
+
+
 def test_closing_lets_go_of_the_writer(shared: SharedPlace, folder: Path) -> None:
     async def work() -> None:
         async with opened(URL) as live:

@@ -68,8 +68,9 @@ def test_no_such_iteration(live: Live) -> None:
 def test_an_iteration_inside_a_batch_is_no_place_to_go(live: Live) -> None:
     live.reopen()
     live.iteration += 2  # iterations 6, 7 and 8 are one transaction
-    live.act(Add("Readers of Heidenstam."))
-    live.commit()
+    for author in ("Heidenstam", "Lagerlöf"):
+        live.act(Add(f"Readers of {author}."))
+        live.commit()
     live.close()
     folder = StoreFolder(live.path)
     for at in (6, 7):
@@ -215,6 +216,8 @@ def test_snapshots_are_compared(live: Live) -> None:
     (live.path / "snapshots").mkdir()
     write_lines(live.path / "snapshots" / "0.jsonl", live.states[0])
     write_lines(live.path / "snapshots" / "3.jsonl", live.states[3])
+    for name in ("notes", "²", "-1"):
+        (live.path / "snapshots" / f"{name}.jsonl").write_bytes(b"somebody's own")
     check = SnapshotCheck(live.path)
     StoreFolder(live.path).store(watch=check)
     assert check.checked == 2

@@ -121,8 +121,6 @@ def sign_flip(treated: Values, base: Values, resamples: int = RESAMPLES, seed: i
     pair = paired(treated, base)
     difference = pair[0] - pair[1]
     difference = difference[difference != 0]
-    if not difference.size:
-        return 1.0
     # A hair of slack, so that the observed sum itself counts although it was added up in another order.
     observed = abs(difference.sum()) * (1 - 1e-9)
     if difference.size <= _EXACT:

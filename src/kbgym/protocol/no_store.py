@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kbgym.policy import Agent
-from kbgym.protocol.exam import Row, Tick, examine
+from kbgym.protocol.exam import Row, examine
 from kbgym.protocol.run import Settings
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
@@ -36,14 +36,11 @@ async def examine_without(
     reader: Agent,
     out: Path | None,
     settings: Settings,
-    concurrency: int = 16,
-    tick: Tick | None = None,
+    concurrency: int,
 ) -> list[Row]:
     """The same questions to the same reader over an empty store; rows already there are kept."""
     file = no_store_file(out) if out else None
-    return await examine(
-        Store(), Engine(HashEmbedder()), questions, reader, file, of_no_store(settings), concurrency, tick
-    )
+    return await examine(Store(), Engine(HashEmbedder()), questions, reader, file, of_no_store(settings), concurrency)
 
 
 def of_no_store(settings: Settings) -> Settings:

@@ -185,8 +185,6 @@ def _made(result: Result) -> Iterator[str]:
 
 def _rename(action: Action, renamed: dict[str, str]) -> Action:
     """The same action where documents the trial made have other ids."""
-    if not renamed:
-        return action
     match action:
         case Read(id):
             return Read(renamed.get(id, id))
@@ -204,8 +202,6 @@ def _rename(action: Action, renamed: dict[str, str]) -> Action:
 
 
 def _rename_result(result: Result, renamed: dict[str, str]) -> Result:
-    if not renamed:
-        return result
     plain = msgspec.to_builtins(result)
     for field in ("id", "ids", "links"):
         value = plain.get(field)

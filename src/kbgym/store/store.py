@@ -202,7 +202,7 @@ class Store:
             raise Refused(f"{survivor} cannot be merged with itself.")
         for source in self.inbound(other):
             moved = (survivor if target == other else target for target in self._records[source].links)
-            self._set_links(source, tuple(dict.fromkeys(target for target in moved if target != source)))
+            self._set_links(source, tuple(dict.fromkeys(moved)))  # one to itself the survivor loses below
         united = dict.fromkeys((*self._records[survivor].links, *gone.links))
         self._set_links(other, ())
         self._set_links(survivor, tuple(target for target in united if target not in (survivor, other)))

@@ -34,7 +34,7 @@ _BEGINNING = b'{"documents":'
 class Reading(msgspec.Struct, frozen=True):
     """A trace as found on disk: its committed events, where they end, and what was left out.
 
-    `length` is where the committed bytes end, `size` how many bytes the file had.
+    The first event is its genesis. `length` is where the committed bytes end, `size` how many bytes the file had.
     """
 
     events: tuple[Event, ...]
@@ -45,7 +45,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     @property
     def iteration(self) -> int:
-        last = self.events[-1] if self.events else None
+        last = self.events[-1]
         return last.iteration if isinstance(last, Committed) else 0
 
 

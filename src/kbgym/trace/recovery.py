@@ -80,7 +80,7 @@ class _held:
 def _whole(trace: Path, data: bytes) -> Reached:
     """How far the lines follow from one another, to the end of a transaction."""
     found = Reached(0, 0, START)
-    chain, position, iteration = START, 0, 0
+    chain, position = START, 0
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
             event, chain = verified(trace, number, line, chain)

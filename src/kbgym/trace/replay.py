@@ -6,6 +6,7 @@ Nothing is searched, embedded or judged again. Resume, rollback, diff, blame and
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Sequence
 
 from kbgym.actions import Found
@@ -104,7 +105,8 @@ def _check_committed(events: Sequence[Event], at: int) -> None:
     if not 0 <= at <= commits[-1]:
         raise BadInput(f"there is no iteration {at}: this store has 0 to {commits[-1]}.")
     if at not in commits:
-        before, after = max(n for n in commits if n < at), min(n for n in commits if n > at)
+        place = bisect(commits, at)
+        before, after = commits[place - 1], commits[place]
         raise BadInput(f"iteration {at} was committed together with {after}: ask for {before} or {after}.")
 
 
