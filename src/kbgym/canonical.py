@@ -148,7 +148,7 @@ def read_lines(path: Path, type: type[T]) -> Iterator[T]:
 # What is written in a folder of a store, a run or an experiment.
 _WRITTEN = (
     "trace.jsonl trace.head prequential.jsonl timing.jsonl cassette.jsonl network.json run.json experiment.json "
-    "tokens.jsonl exams snapshots probe report arms"
+    "tokens.jsonl verdict.json exams snapshots probe report arms"
 ).split()
 
 
@@ -177,6 +177,23 @@ def write_whole(path: Path) -> Iterator[Path]:
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove scratch files of `write_whole` below a folder that were left by processes killed on this machine."""
+    for path in folder.rglob(".*-*"):
+        if (match := re.fullmatch(r"\.(\d+)-.+", path.name)) and path.is_file() and not _runs(int(match[1])):
+            path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @contextmanager

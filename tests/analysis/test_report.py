@@ -151,11 +151,11 @@ def test_without_matplotlib_the_tables_remain(folder, monkeypatch):
 
 
 def test_a_folder_without_exams_is_refused(folder, tmp_path):
-    with pytest.raises(BadInput, match="neither an experiment nor a run"):
+    with pytest.raises(BadInput, match="is neither an experiment nor a run, and holds no exam"):
         make_report(tmp_path)
     shutil.copytree(folder / "seed-0" / "trained-paper", tmp_path / "run")
-    with pytest.raises(BadInput, match="no exam of the flat store"):
-        make_report(tmp_path / "run")
+    with pytest.raises(BadInput, match="no exam of the flat and the trained store"):
+        open_results(tmp_path / "run")
 
 
 def test_numbers_are_shown_plainly():

@@ -16,6 +16,8 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact import opened as module
 from kbgym.baselines import build_arm
 from kbgym.canonical import digest, write_lines
+from kbgym.errors import BadInput
+from kbgym.protocol.exam_header import header_file, read_header
 from kbgym.trace.copying import save_store
 from kbgym.trace.folder import StoreFolder
 
@@ -153,8 +155,24 @@ def test_an_exam_keeps_to_the_runs_budget_and_memory(trained):
 def test_an_exam_is_kept_and_gone_on_with(trained, tmp_path):
     run, out = kbgym.open(trained), tmp_path / "rows.jsonl"
     first = run.examine("reference", run.questions()[:5], out=out).rows
-    assert run.examine(lambda view: pytest.fail("asked again"), run.questions()[:5], out=out).rows == first
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kbgym.protocol.exam.play", lambda *_: pytest.fail("asked again"))
+        assert run.examine("reference", run.questions()[:5], out=out).rows == first
     assert len(out.read_text().splitlines()) == 5
+
+
+def test_rows_say_what_was_asked_of_whom_and_are_not_mixed_with_another_exams(trained, tmp_path):
+    run, out = kbgym.open(trained), tmp_path / "rows.jsonl"
+    run.examine("reference", run.questions()[:2], out=out)
+    header = read_header(out)
+    assert header is not None and header.store == run.store.fingerprint and header.agent == "reference"
+    with pytest.raises(BadInput, match="holds an exam with agent reference, not "):
+        run.examine(lambda view: pytest.fail("asked"), run.questions()[:2], out=out)
+    with pytest.raises(BadInput, match="holds an exam with store"):
+        kbgym.open(f"{trained}@0").examine("reference", run.questions()[:2], out=out)
+    header_file(out).unlink()
+    rows = kbgym.open(f"{trained}@0").examine("reference", run.questions()[:2], out=out).rows
+    assert len(rows) == 2 and read_header(out) is None, "rows of an earlier version stay readable and unnamed"
 
 
 def test_it_works_inside_a_running_loop(trained):

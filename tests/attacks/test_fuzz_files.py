@@ -139,6 +139,7 @@ FORMATS = {
     "questions": Format(only_world, "world/questions.jsonl", WORLD),
     "facts": Format(only_world, "world/world.json", WORLD),
     "rows": Format(a_run, "rows.jsonl", ("exam {}/run --set test_in --embedder hash --out {}/rows.jsonl",)),
+    "header": Format(a_run, "rows.exam.json", ("exam {}/run --set test_in --embedder hash --out {}/rows.jsonl",)),
     "cassette": Format(a_cassette, "cassette.jsonl", ("transcripts {}/cassette.jsonl --out {}/chats.jsonl", RECORDED)),
     "traffic": Format(traffic, "traffic.jsonl", ("learn {}/store --traffic {}/traffic.jsonl --embedder hash",)),
     "tokens": Format(some_tokens, "store/tokens.jsonl", ("serve {}/store --revoke nobody",)),
@@ -210,7 +211,7 @@ def test_the_good_file_is_good(place: tuple[Format, Path]) -> None:
     format, good = place
     codes = {verb: _code(format, good, verb) for verb in format.verbs}
     # Nobody of that name; nothing to report on yet; a question nobody was recorded answering.
-    wrong = {"serve", "report", "--agent"}
+    wrong = {"serve", "{}/exp", "--agent"}
     assert all(code == (2 if wrong & set(verb.split()) else 0) for verb, code in codes.items()), codes
 
 

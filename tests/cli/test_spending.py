@@ -49,7 +49,9 @@ def test_an_exam_by_a_model_and_again_from_its_cassette_for_nothing(world, serve
     assert len(Cassette(cassette, record=False)) == asked > 0
     assert all(json.loads(line)["usage"]["requests"] > 0 for line in rows.read_text().splitlines())
     code, again, _ = kbgym(*base, "--agent", f"cassette:{cassette}")
-    assert code == 0 and json.loads(again) == json.loads(first) and server.answered == asked
+    found, before = json.loads(again), json.loads(first)
+    assert found.pop("agents") != before.pop("agents"), "each says who read"
+    assert code == 0 and found == before and server.answered == asked
     chats = tmp_path / "chats.jsonl"
     code, _, _ = kbgym("transcripts", str(cassette), "--out", str(chats))
     assert code == 0 and len(chats.read_text().splitlines()) == len(rows.read_text().splitlines())

@@ -26,6 +26,7 @@ GROUP_STYLE = {
     "unseen": (ORANGE, "^"),
     POOLED: (BLACK, "o"),
 }
+OTHER_STYLE = (PURPLE, "v")  # a set of questions that is no group of the gradient
 ARM_COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, "#8A7A00")
 
 
@@ -86,7 +87,7 @@ def gradient_dots(results: Results) -> str:
     figure, axes = plt.subplots(1, 2, figsize=(11.0, 1.2 + 0.62 * len(arms)), sharey=True)
     step = 0.17
     for place, group in enumerate(results.groups):
-        colour, marker = GROUP_STYLE[group]
+        colour, marker = GROUP_STYLE.get(group, OTHER_STYLE)
         shift = (place - (len(results.groups) - 1) / 2) * step
         for axis, measure in zip(axes, (rho, f1_difference), strict=True):
             for row, arm in enumerate(arms):
@@ -112,7 +113,7 @@ def learning_panels(results: Results, arm: str) -> str:
     figure, axes = plt.subplots(2, 2, figsize=(10.4, 6.6))
     steps = [point.iteration for point in points]
     for place, group in enumerate(results.groups):
-        colour, marker = GROUP_STYLE[group]
+        colour, marker = GROUP_STYLE.get(group, OTHER_STYLE)
         for axis, (values, spread) in zip(axes[0], _lines(points, group), strict=True):
             # Later lines are thinner, so that lines on one another can all be seen.
             look = {"lw": 3.4 - 0.8 * place, "ms": 8.5 - 1.5 * place}

@@ -10,7 +10,17 @@ from kbgym.analysis.published import F1, RHO
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
 from kbgym.protocol.exam import Row
 
-LABELS = {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither", "unseen": "never asked"}
+
+class _Labels(dict[str, str]):
+    """A set of questions that has no label of its own is called by its name."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+LABELS = _Labels(
+    {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither", "unseen": "never asked"}
+)
 
 
 class Comparison(msgspec.Struct, frozen=True):

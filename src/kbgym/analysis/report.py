@@ -15,13 +15,19 @@ from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
 from kbgym.analysis.curves import curve, examined, learning
+from kbgym.analysis.exam_tables import exam_table, report_of_exams
+from kbgym.analysis.kept_pairs import how_to_compare
 from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
 from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
 from kbgym.analysis.tables import arms, groups, stores, training, usage
 from kbgym.analysis.tables.evidence import evidence
+from kbgym.analysis.tables.indexes import index_accounts
+from kbgym.analysis.verdict import judge
+from kbgym.characters import safe_text
 from kbgym.errors import Missing
+from kbgym.experiment.experiment import FILE
 from kbgym.search.embed import Embedder
 from kbgym.worlds.world import SPLITS
 
@@ -30,15 +36,19 @@ Embedders = Callable[[str], Embedder]
 
 def make_report(place: Path, embedder: Embedders | None = None, beside: Path | None = None) -> Report:
     """`embedder` makes the network map possible; `beside` is an experiment on the other benchmark to stand next to."""
-    results = open_results(place)
+    if not (place / FILE).exists() and not (place / "run.json").exists():
+        return report_of_exams(place)
+    results = open_results(place, compared=False)
     if results.plan is not None and results.plan.kind == "ablation":
         return _report(results, _ablation(results))
     other = open_results(beside) if beside else None
     if other is not None:
         other.base = results.root
-    snapshots = [arm for arm in results.trainings if examined(results.seeds[0], arm, results.groups)]
+    compared = results.groups != ()
+    snapshots = [arm for arm in results.trainings if compared and examined(results.seeds[0], arm, results.groups)]
+    title = "The experiment" if results.plan else "The run"
     found = sections(
-        ("The experiment", [worlds(results), stores.arms(results)]),
+        (title, [worlds(results), stores.arms(results) if compared else None, exam_table(place / "exams", place)]),
         (
             "E1: training dynamics",
             [
@@ -47,20 +57,22 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
             ],
         ),
         (
-            "E2: the key-coverage gradient",
+            "E2: the key-coverage gradient" if results.gradient else "Flat against trained",
             [
                 arms.gradient(results),
                 _dots(results),
                 arms.by_seed(results),
                 groups.non_inferiority(results),
                 groups.budget_split(results),
-                benchmarks(results, other) if results.kind in (paper.KIND, paper.OTHER) else None,
-            ],
+                benchmarks(results, other) if results.kind == paper.OTHER or results.beside_paper else None,
+            ]
+            if compared
+            else [],
         ),
-        ("Evidence: what was found, whoever reads", [evidence(results)]),
+        ("Evidence: what was found, whoever reads", [evidence(results) if compared else None]),
         (
             "Coverage is the currency",
-            [groups.per_point(results), stores.readings(results), groups.against_b3(results)],
+            [groups.per_point(results), stores.readings(results), groups.against_b3(results)] if compared else [],
         ),
         ("E3: retention by class", [retention(results, arm) for arm in results.trainings]),
         (
@@ -70,7 +82,8 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 *(_network(results, arm, embedder) for arm in results.trainings[:1]),
                 stores.store_audit(results),
                 *(stores.index_quality(results, arm) for arm in results.trainings),
-                training.breaking_even(results),
+                index_accounts(results) if compared and results.plan is None else None,
+                training.breaking_even(results) if compared else None,
                 usage.model_usage(results),
                 training.timing(results),
             ],
@@ -88,21 +101,45 @@ def write_report(
 
 def _report(results: Results, found: tuple[Section, ...]) -> Report:
     settings = results.settings
-    statement = (
-        f"Every number of ours here was produced by {results.agent}. "
-        + ("None of them is a language model's. " if results.reference else "")
-        + "The paper's figures, where they stand beside ours, are gpt-5-mini's, one seed: compare shapes, not levels."
+    statement = f"Every number of ours here was produced by {results.agent}. " + (
+        "None of them is a language model's. " if results.reference else ""
     )
+    if results.beside_paper or results.kind == paper.OTHER:
+        statement += "The paper's figures, where they stand beside ours, are gpt-5-mini's, one seed: compare shapes, "
+        statement += "not levels."
     notes = [
         f"{len(results.seeds)} seed{'s' if len(results.seeds) > 1 else ''}, {settings.questions} training questions, "
         f"{settings.epochs} epochs, budgets {settings.forward_budget} and {settings.backward_budget}, embedding "
         f"{settings.embedder}. Intervals are 95%.",
         "Every number has an id (hover over it): `kbgym report FOLDER --explain ID` prints its formula and its rows.",
     ]
-    notes += no_store_note(results)
+    notes[:0] = _in_short(results)
+    notes += no_store_note(results) if results.groups else []
+    if not results.groups:
+        notes.append(f"What is missing: an exam of both stores. {_sentence(how_to_compare(results.root))}.")
+    kept = results.seeds[0].kept
+    if kept is not None and kept.left_out:
+        who = ", ".join(sorted({exam.header.agent for exam in kept.left_out}))
+        notes.append(
+            f"{len(kept.left_out)} exams under other conditions (by {who}) are listed, and compared with nothing here."
+        )
     if results.missing:
         notes.append(f"Not here: {'; '.join(f'{arm} ({_why(results, arm)})' for arm in results.missing)}.")
-    return Report("kbgym: report of an experiment", statement, tuple(notes), found)
+    return Report("kbgym: report of an experiment", statement.strip(), tuple(notes), found)
+
+
+def _in_short(results: Results) -> list[str]:
+    """The verdict on questions training never asked, where a run was examined on some."""
+    unseen = [name for name in results.groups if name != "trained"]
+    if results.plan is not None or results.gradient or not unseen:
+        return []
+    seed = results.seeds[0]
+    said = judge(seed.rows(results.trainings[0], unseen[-1]), seed.rows("flat", unseen[-1])).sentence
+    return [f"In short, on questions training did not ask ({LABELS[unseen[-1]]}), a trained store: {said}"]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _why(results: Results, arm: str) -> str:
@@ -167,9 +204,10 @@ def _growth(results: Results, arm: str) -> Figure:
     authored = fmean(last.authored for _, last, _ in ends)
     links = fmean(last.links for _, last, _ in ends)
     empty = fmean(degrees.empty for _, _, degrees in ends)
+    theirs = " (the paper: 287 documents, 1,913 links, 43 empty)" if results.beside_paper else ""
     sentence = (
         f"The store gains {added:,.0f} documents and {links:,.0f} links a seed; {authored:,.0f} are indexes, "
-        f"{empty:.1f} of them empty (the paper: 287 documents, 1,913 links, 43 empty)."
+        f"{empty:.1f} of them empty{theirs}."
     )
     how = "By replay of the trace; a line a seed in (a) and (b), all seeds together in (c)."
     title, caption = f"How the store grows: {results.label(arm)}", f"{results.caption(n=False)} {how}"
@@ -210,13 +248,18 @@ def worlds(results: Results) -> Table:
         probe = results.sources("flat", POOLED, "id", seeds=[seed])
         cells.append(number(f"{id}/probe", asked, "questions of all probe groups", probe, 0))
         lines.append(Line(f"seed {seed.number}", cells))
-    if results.kind == paper.KIND:
+    if results.beside_paper:
         theirs = [published(f"worlds/{name}", value, 0) for name, value in paper.WORLD.items()]
         lines.append(Line("paper: KBGym", theirs, paper=True))
     documents = [len(seed.world.documents) for seed in results.seeds]
     given = results.plan is not None and not results.plan.people
+    made = results.kind == paper.KIND
     size = f"{min(documents):,}" + (f" to {max(documents):,}" if max(documents) > min(documents) else "")
-    sentence = f"{'One given world' if given else 'Generated worlds'} of {size} one-sentence documents and no link."
+    if made:
+        world_is = "One given world" if given else "Generated worlds"
+        sentence = f"{world_is} of {size} one-sentence documents and no link."
+    else:
+        sentence = f"One world ({safe_text(results.world_kind.title)}) of {size} documents."
     heads = ("documents", "questions", *SPLITS, "probe questions")
     return Table("worlds", "The worlds", heads, lines, results.caption(n=False), sentence, "world")
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import msgspec
 
+from kbgym.analysis import published as paper
 from kbgym.analysis.cells import CellSource
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
+from kbgym.analysis.kept_pairs import KeptPairs, how_to_compare, kept_pairs
 from kbgym.analysis.trajectory import Trajectory, trajectory
 from kbgym.artefact import Artefact
 from kbgym.canonical import read_lines, read_value
@@ -25,13 +27,17 @@ from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
 from kbgym.observations import render
 from kbgym.protocol.exam import Row, read_rows
+from kbgym.protocol.exam_header import exam_files
+from kbgym.protocol.no_store import ARM as NO_STORE
 from kbgym.protocol.run import Run, Settings
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
 from kbgym.worlds.kinds import WorldKind, kind_of
 from kbgym.worlds.world import World
 
-ORDER = ("trained", "both", "one", "neither", "unseen")
+PROBED = ("trained", "both", "one", "neither")
+ORDER = (*PROBED, "unseen")
+PROTOCOL = ("forward_budget", "backward_budget", "memory", "ranking", "admission", "observations", "search")
 POOLED = "pooled"
 Pair = tuple[Row, Row]
 
@@ -98,8 +104,12 @@ class Trained(Artefact):
 class Seed:
     """The rows and trainings of one seed."""
 
-    def __init__(self, number: int, folder: Path, root: Path, trainings: Sequence[tuple[str, str, Path]]) -> None:
+    def __init__(
+        self, number: int, folder: Path, root: Path, trainings: Sequence[tuple[str, str, Path]], kept: KeptPairs | None
+    ) -> None:
+        """`kept` are the exams of a run, by what they say of themselves; those of an experiment go by their names."""
         self.number = number
+        self.kept = kept
         self.folder = folder
         self.root = root
         begun = [one for one in trainings if (one[2] / "run.json").exists()]
@@ -112,10 +122,23 @@ class Seed:
 
     def file(self, arm: str, group: str) -> Path:
         """A run calls its only trained store `trained`."""
+        if self.kept is not None and (arm, group) in self.kept.files:
+            return self.kept.files[arm, group]
         path = self.folder / "exams" / f"{arm}-{group}.jsonl"
         if not path.exists() and arm in self.trained and self.trained[arm].where == str(self.folder):
             return self.folder / "exams" / f"trained-{group}.jsonl"
         return path
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The question sets a run's flat and trained store were both asked, those of the gradient first."""
+        arms = ("flat", *self.trained)
+        stems = [file.stem for file in exam_files(self.folder / "exams") if file.stem.startswith("flat-")]
+        named = {stem.removeprefix("flat-") for stem in stems if not stem.endswith(f".{NO_STORE}")}
+        known = {*named, *(self.kept.sets if self.kept else ())}
+        order = {name: place for place, name in enumerate(ORDER)}
+        both = (name for name in known if name != LESSONS and all(self.has(arm, name) for arm in arms))
+        return tuple(sorted(both, key=lambda name: (order.get(name, len(order)), name)))
 
     def has(self, arm: str, group: str) -> bool:
         return self.file(arm, group).exists()
@@ -155,7 +178,8 @@ def _about(store: Store) -> dict[str, Any]:
 class Results:
     """An experiment's seeds, arms and groups, and how a table asks for rows."""
 
-    def __init__(self, root: Path, plan: Plan | None, seeds: Sequence[Seed]) -> None:
+    def __init__(self, root: Path, plan: Plan | None, seeds: Sequence[Seed], compared: bool = True) -> None:
+        """With `compared`, results without an exam of the flat store are refused."""
         self.root = root
         self.base = root  # what files are named from; a report's own root when these results stand beside its own
         self.plan = plan
@@ -167,9 +191,10 @@ class Results:
         first = self.seeds[0]
         self.trainings = tuple(first.trained)
         known = [*(plan.arms if plan else ("flat",)), *self.trainings]
-        self.groups = tuple(name for name in ORDER if first.has("flat", name))
-        if not self.groups:
-            raise BadInput(f"{root} holds no exam of the flat store on a probe group; run the experiment first.")
+        self.groups = first.sets if plan is None else tuple(name for name in ORDER if first.has("flat", name))
+        if not self.groups and (compared or plan is not None):
+            how = "run the experiment first" if plan else how_to_compare(root)
+            raise BadInput(f"{root} holds no exam of the flat and the trained store on the same questions; {how}.")
         whole = [arm for arm in known if all(seed.has(arm, group) for seed in self.seeds for group in self.groups)]
         self.arms = tuple(whole)
         self.missing = tuple(arm for arm in known if arm not in whole)
@@ -197,6 +222,23 @@ class Results:
         return is_reference(self.settings)
 
     @property
+    def gradient(self) -> bool:
+        """Whether there are groups that differ in how much training touched of a question; one alone is none."""
+        return len(set(PROBED) & set(self.groups)) > 1
+
+    @property
+    def beside_paper(self) -> bool:
+        """Whether the paper's rows may stand beside ours: its world, its protocol, its groups of questions."""
+        usual, mine = Settings(), self.settings
+        fixed = PROTOCOL if self.plan is None else PROTOCOL[:1]  # an ablation varies what it varies
+        same = all(getattr(usual, name) == getattr(mine, name) for name in fixed)
+        return self.kind == paper.KIND and self.gradient and same
+
+    @property
+    def paper_note(self) -> str:
+        return f" {paper.NOTE}" if self.beside_paper else ""
+
+    @property
     def agent(self) -> str:
         return played_by(self.settings, self.seeds[0].trained[self.trainings[0]].place.genesis)
 
@@ -207,6 +249,8 @@ class Results:
         text = f"By {self.agent}; seed{'s' if len(chosen) > 1 else ''} {numbers}."
         if not n:
             return text
+        if not self.groups:
+            return f"{text} No exam."
         sizes = {len(seed.rows("flat", group)) for seed in chosen for group in self.groups}
         text += f" n = {' to '.join(str(one) for one in sorted({min(sizes), max(sizes)}))} a group and seed."
         if len(chosen) > 1 and self.plan is not None and self.plan.world:
@@ -261,19 +305,19 @@ def open_seeds(place: Path) -> tuple[Plan | None, list[Seed]]:
         plan = read_plan(place)
         begun = [(number, folder) for number in plan.seeds if (folder := seed_folder(place, number)).is_dir()]
         return plan, [
-            Seed(number, folder, place, [(one.name, one.label, folder / one.name) for one in plan.trainings])
+            Seed(number, folder, place, [(one.name, one.label, folder / one.name) for one in plan.trainings], None)
             for number, folder in begun
         ]
     if not (place / "run.json").exists():
         raise BadInput(f"{place} is neither an experiment nor a run: it has no {FILE} and no run.json.")
     settings = Run(place).settings
     trained = (f"trained-{settings.strategy}", f"Trained ({settings.strategy})", place)
-    return None, [Seed(settings.seed, place, place, [trained])]
+    return None, [Seed(settings.seed, place, place, [trained], kept_pairs(place, trained[0], settings.reader))]
 
 
-def open_results(place: Path) -> Results:
-    """An experiment folder, or a run folder with exams."""
-    return Results(place, *open_seeds(place))
+def open_results(place: Path, compared: bool = True) -> Results:
+    """An experiment folder, or a run folder; with `compared`, one with exams of its flat store."""
+    return Results(place, *open_seeds(place), compared)
 
 
 __all__ = ["LABELS", "LESSONS", "ORDER", "POOLED", "Pair", "Results", "Seed", "Spent", "Trained", "open_results"]

@@ -31,17 +31,20 @@ class Pass(msgspec.Struct, frozen=True):
 def forward_passes(trained: Trained) -> list[Pass]:
     """Every graded forward pass, in the order of the trace; a pass whose agent failed was never graded."""
     epoch, steps, exhausted = dict[int, int](), dict[int, int](), dict[int, bool]()
+    asked: dict[str, int] = {}  # a question that was served is graded in a later iteration than it was asked in
     found = []
     for event in trained.events:
         match event:
             case Began(iteration, "forward"):
-                epoch[iteration] = event.epoch
+                epoch[iteration], asked[event.question] = event.epoch, iteration
             case Acted(iteration, "forward", step):
                 steps[iteration] = step
             case Ended(iteration, "forward", outcome):
                 exhausted[iteration] = outcome == "out_of_budget"
             case Graded(iteration, question):
-                found.append(Pass(question, epoch[iteration], event.f1, steps.get(iteration, 0), exhausted[iteration]))
+                at = iteration if iteration in epoch else asked.get(question)
+                if at is not None:
+                    found.append(Pass(question, epoch[at], event.f1, steps.get(at, 0), exhausted.get(at, False)))
     return found
 
 
@@ -50,9 +53,14 @@ def _mean(values: Iterable[float]) -> float | None:
     return fmean(found) if found else None
 
 
-def retention(results: Results, arm: str) -> Table:
-    """Forward F1 by class in each epoch, and the exams of the same questions on the flat and the final store."""
-    passes = [(seed, one) for seed in results.seeds for one in forward_passes(seed.trained[arm])]
+def retention(results: Results, arm: str) -> Table | None:
+    """Forward F1 by class in each epoch, and the exams of the same questions on the flat and the final store.
+
+    What was asked outside of a training has no epoch and is no part of it; None where that is all there is.
+    """
+    passes = [(seed, one) for seed in results.seeds for one in forward_passes(seed.trained[arm]) if one.epoch]
+    if not passes:
+        return None
     class_of = {
         (seed.number, question.id): question.class_ for seed in results.seeds for question in seed.world.split("train")
     }
@@ -87,7 +95,7 @@ def retention(results: Results, arm: str) -> Table:
         "n",
         *(f"F1 epoch {epoch}" for epoch in epochs),
         *(("F1 on flat", "F1 on final store") if controlled else ()),
-        *(f"paper: epoch {place + 1}" for place in range(len(epochs))),
+        *(f"paper: epoch {place + 1}" for place in range(len(epochs) if results.beside_paper else 0)),
     )
     cost, sentence = _cost(results, arm, [p for _, p in passes], epochs, len(heads))
     lines += cost
@@ -100,7 +108,7 @@ def retention(results: Results, arm: str) -> Table:
         )
     title = f"E3, retention by class: {results.label(arm)}"
     mixes = "Epoch against epoch mixes store and order; the exam columns do not."
-    caption = f"{results.caption(n=False)} {mixes} {paper.NOTE}"
+    caption = f"{results.caption(n=False)} {mixes}{results.paper_note}"
     return Table(f"retention-{arm}", title, heads, lines, caption, sentence, "class")
 
 
@@ -108,10 +116,10 @@ def _theirs(
     results: Results, name: str, figures: tuple[float, float] | None, epochs: int, digits: int
 ) -> list[Cell | None]:
     """The paper's figures by epoch; empty cells where it has none."""
-    known = figures if results.kind == paper.KIND else None
+    known = figures if results.beside_paper else None
     return [
         published(f"retention/{name}/epoch{place + 1}", float(known[place]) if known else None, digits)
-        for place in range(epochs)
+        for place in range(epochs if results.beside_paper else 0)
     ]
 
 
@@ -133,8 +141,9 @@ def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], wid
         cells: list[Cell | None] = [None]
         for epoch, value in zip(epochs, values, strict=True):
             cells.append(number(f"{id}/epoch{epoch}", value, f"{name} in epoch {epoch}, from the trace", files, 2))
-        cells += [None] * (width - len(cells) - len(epochs))
-        lines.append(Line(name, [*cells, *_theirs(results, name, theirs, len(epochs), 1)]))
+        beside = _theirs(results, name, theirs, len(epochs), 1)
+        cells += [None] * (width - len(cells) - len(beside))
+        lines.append(Line(name, [*cells, *beside]))
     if not whole:
         return lines, f"One epoch was trained: forward F1 {first[0]:.3f} at {steps[0]:.1f} steps."
     return lines, (

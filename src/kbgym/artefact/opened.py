@@ -37,6 +37,7 @@ from kbgym.environment import Environment
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
 from kbgym.protocol.exam import Row, Summary, Tick, examine, read_rows, summarise
+from kbgym.protocol.exam_header import ExamHeader, claim, exam_files, header_of
 from kbgym.protocol.no_store import examine_without, is_public
 from kbgym.protocol.run import Run, Settings
 from kbgym.search.choice import search_named
@@ -293,16 +294,31 @@ class Artefact:
         concurrency: int = 16,
         models: Models | None = None,
         tick: Tick | None = None,
+        header: ExamHeader | None = None,
+        alone: bool = True,
     ) -> Exam:
-        """With `out`, rows are kept in that file as they come, and what has a row is not asked again."""
+        """With `out`, rows are kept in that file as they come, and what has a row is not asked again.
+
+        `header` is what the file beside it says, where reader and set have names that are not known here. Without
+        `alone`, the reader is not asked without a store even where the text is public.
+        """
         reader = self.agent if reader is None else reader
         self.show_links_to(reader)
         questions = self.questions(set) if isinstance(set, str) else set
         agent = self.reader(reader, models)
         file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
+        if file is not None:
+            claim(file, header or self.exam_header(name_of(reader), set))
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick)
-        return Exam(rows, await examine_without(*asked) if self.is_public else [])
+        return Exam(rows, await examine_without(*asked) if alone and self.is_public else [])
+
+    def exam_header(self, agent: str, set: str | Sequence[Question], called: str | None = None) -> ExamHeader:
+        """What an exam of this store by this agent says of itself."""
+        asked = self.questions(set) if isinstance(set, str) else set
+        name = called or (Path(set).stem if isinstance(set, str) else "questions")
+        world = self.world.hash if self.world is not None else ""
+        return header_of(self.store, self.iteration, self.arm, world, agent, name, asked, self.settings)
 
     def reader(self, name: Player, models: Models | None = None) -> Any:
         """Who reads here: told what the world says of itself, and of indexes where the store has links."""
@@ -316,7 +332,7 @@ class Artefact:
 
     def exams(self) -> dict[str, list[Row]]:
         """The rows of every exam kept in the run, by the exam's name."""
-        files = sorted((self.folder / "exams").glob("*.jsonl")) if self.folder else ()
+        files = exam_files(self.folder / "exams") if self.folder else ()
         return {file.stem: read_rows(file) for file in files}
 
     def frame(self, what: Literal["exams", "log", "documents", "questions"] = "exams") -> Any:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import click
 
 from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
 from kbgym.cli.gating import gate_options, opened_online
+from kbgym.cli.spending import spending_options
 from kbgym.errors import BadInput
 from kbgym.online.learning import Online
 from kbgym.online.setup import curate_idle
+from kbgym.protocol.run import Settings
 from kbgym.trace.place import shown
 
 
@@ -21,6 +24,7 @@ from kbgym.trace.place import shown
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="At most so many actions.")
 @gate_options
 @serving_options
+@spending_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 def command(place: str, idle: bool, budget: int, **flags: Any) -> Printed:
     """Curate a STORE while nobody asks: index what its agenda holds, until the budget or the agenda is spent.
@@ -31,12 +35,13 @@ def command(place: str, idle: bool, budget: int, **flags: Any) -> Printed:
     """
     if not idle:
         raise BadInput("say --idle: there is no other way to curate yet.")
-    with progress("embedding") as tick:
-        online = opened_online(place, flags, tick)
-    live = online.live
-    documents, links = len(live.store), live.store.links
-    with progress("curating") as tick:
-        passes, actions = asyncio.run(_curate(online, budget, tick))
+    with contextlib.ExitStack() as held:
+        with progress("embedding") as tick:
+            online = held.enter_context(opened_online(place, flags, -(-budget // Settings().backward_budget), tick))
+        live = online.live
+        documents, links = len(live.store), live.store.links
+        with progress("curating") as tick:
+            passes, actions = asyncio.run(_curate(online, budget, tick))
     result = {
         "passes": passes,
         "actions": actions,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from kbgym.artefact import open
+from kbgym.artefact import Artefact, open
 from kbgym.artefact.parts import CASSETTE
+from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, forward_budget, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -17,7 +20,9 @@ from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES, examine_on
 from kbgym.observations import OBSERVATIONS
-from kbgym.protocol.exam import summarise
+from kbgym.protocol.exam import read_rows, summarise
+from kbgym.protocol.exam_header import ExamHeader, check_header, place_for
+from kbgym.protocol.no_store import no_store_file
 from kbgym.protocol.probe import probe_run
 from kbgym.protocol.run import Run
 from kbgym.worlds.kinds import why_agent
@@ -29,7 +34,11 @@ from kbgym.worlds.world import World
 @click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
 @click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
 @click.option("--agent", help="Who reads.  [default: reference where it knows the world's grammar, else general]")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL; run again to resume.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Rows as JSONL; run again to resume.  [a run keeps its own]",
+)
 @click.option("--embedder", callback=say_cost, help="Overrides the one the store was trained with.")
 @click.option(
     "--ranking", type=click.Choice(RANKINGS), help="How a page is filled.  [default: as in training, or paper]"
@@ -53,27 +62,34 @@ def command(
       kbgym exam runs/r0 --set test_in --engine ray --workers 8
     """
     where, spending = Where(flags), Spending(flags)
-    cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
-    opened = open(store, world, **flags)
-    why = why_agent(opened.world) if agent is None and opened.world is not None else None
-    agent = agent or opened.agent
-    opened.show_links_to(agent)
-    with opened, spending.models([agent], cassette) as models:
-        questions = opened.questions(set_name)
+    with contextlib.ExitStack() as held:
+        opened = held.enter_context(open(store, world, **flags))
+        why = why_agent(opened.world) if agent is None and opened.world is not None else None
+        agent = agent or opened.agent
+        opened.show_links_to(agent)
+        questions, header = opened.questions(set_name), opened.exam_header(agent, set_name)
+        kept = None if out else _place_in_run(opened, header)
+        out = out or kept
+        cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
+        models = held.enter_context(spending.models([agent], cassette))
         with progress("embedding") as tick:
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
         reader = opened.reader(agent, models) if where.is_here else None
+        if out is not None:
+            check_header(out, header)
+        files = [out, *([no_store_file(out) if out else None] if opened.is_public else [])]
+        left = sum(len(questions) - (len(read_rows(file)) if file else 0) for file in files)
         say(why)  # once nothing can be wrong any more with what was given
-        spending.confirm(agent, {"exam": len(questions) * (1 + opened.is_public)})
+        spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
             counted = with_spend(tick, models)
             if reader is not None:
                 passes = PASSES * spending.concurrency  # the models' client holds requests to the limit asked for
-                exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted)
+                exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted, header=header)
             else:
                 with where.opened() as workers:
-                    exam = examine_on(workers, opened, agent, questions, out, counted, models)
+                    exam = examine_on(workers, opened, agent, questions, out, counted, models, header)
     summary = exam.summary
     outcomes = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items())
     text = (
@@ -85,7 +101,18 @@ def command(
         alone = summarise(exam.without)
         result |= {"nostore_f1": alone.f1, "nostore_em": alone.em}
         text += f"\nThis text is public: without a store the same reader scores F1 {alone.f1:.3f}, EM {alone.em:.3f}."
+    if kept is not None:
+        result["rows"] = str(kept)
+        text += f"\nIts rows are in {kept}."
     return result, text
+
+
+def _place_in_run(opened: Artefact, header: ExamHeader) -> Path | None:
+    """An exam of a run belongs to it, unless the run cannot be written or its questions are another world's."""
+    if opened.run is None or header.world != opened.run.world_hash or not os.access(opened.run.folder, os.W_OK):
+        return None
+    refuse_links(opened.run.folder)
+    return place_for(opened.run.exam_path("").parent, header)
 
 
 @verb("probe")

@@ -22,6 +22,7 @@ from kbgym.characters import number_in
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.exam import how_many
+from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import (
     FILE,
@@ -39,16 +40,21 @@ from kbgym.experiment.experiment import (
 )
 from kbgym.experiment.parts import run_parts
 from kbgym.observations import Observations
+from kbgym.protocol.exam_header import exam_files
 from kbgym.protocol.no_store import ARM as NO_STORE
 from kbgym.protocol.no_store import is_public
 from kbgym.protocol.run import Settings
 from kbgym.worlds.kinds import agent_for, budget_of, kind_of
 from kbgym.worlds.people import HARD_BUDGET
-from kbgym.worlds.splits import sharing, with_pages_apart
+from kbgym.worlds.splits import Sizes, sharing, with_pages_apart
 from kbgym.worlds.world import World
 
 PUBLIC = ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor")
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
+
+
+USUAL = 100  # questions a group, for the forecast where all there are will be asked
+PROBED = ("trained", "both", "one", "neither")
 
 
 @click.group("experiment")
@@ -77,6 +83,7 @@ def command() -> None:
 @click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
 @click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
 @engine_options
+@spending_options
 def run_command(
     kind: Kind, out: Path, vary: str, people: int, world_folder: Path | None, jobs: int, **flags: Any
 ) -> Printed:
@@ -101,7 +108,7 @@ def run_command(
       kbgym experiment run ablation --vary admission --values 0,5,20 --out exp/admission
       kbgym report exp/paper
     """
-    where = Where(flags)
+    where, spending = Where(flags), Spending(flags)
     if jobs > 1 and not where.is_here:
         raise BadInput("--jobs is for --engine local; with --engine ray say --workers.")
     n, given = how_many(flags["size"]), flags["arms"]
@@ -143,13 +150,14 @@ def run_command(
         for seed in whole.seeds:
             (worlds.get(seed) or _drawn(world, kind, seed)).save(seed_folder(out, seed) / "world")
     started = time.perf_counter()
-    _run(out, whole, jobs, where)
+    _confirm(spending, out, whole, world, is_here=where.is_here and jobs == 1)
+    _run(out, whole, jobs, where, spending)
     seconds = time.perf_counter() - started
     result: dict[str, Any] = {
         "experiment": str(out),
         "seeds": list(whole.seeds),
         "arms": [*whole.arms, *(training.name for training in whole.trainings)],
-        "exams": sum(len(list(seed_folder(out, seed).glob("exams/*.jsonl"))) for seed in whole.seeds),
+        "exams": sum(len(exam_files(seed_folder(out, seed) / "exams")) for seed in whole.seeds),
         "seconds": round(seconds, 1),
     }
     text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {seconds:.0f} s."
@@ -167,13 +175,34 @@ def _drawn(world: World, kind: Kind, seed: int) -> World:
     return with_pages_apart(world, seed) if kind in FIRST and not kind_of(world).has_pools else world
 
 
-def _run(out: Path, plan: Plan, jobs: int, where: Where) -> None:
+def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_here: bool) -> None:
+    """One forecast and one question for all seeds. Exams that are there are not counted; trainings are, until whole."""
+    n = plan.n or USUAL
+    evaluated = len(world.split("eval")) if world else Sizes().eval_in + Sizes().eval_out
+    plans: list[tuple[str, dict[str, int]]] = []
+    for seed in plan.seeds:
+        folder = seed_folder(out, seed)
+        stores = [*plan.arms, *(training.name for training in plan.trainings)]
+        for training in plan.trainings:
+            settings = training.settings
+            last = settings.questions * settings.epochs
+            stores += [f"{training.name}@{at}" for at in snapshots(settings)]
+            if not (folder / training.name / "snapshots" / f"{last}.jsonl").is_file():
+                plans += training_plan(settings, last, evaluated * (settings.epochs + 1) if settings.eval else 0)
+        files = (folder / "exams" / f"{store}-{group}.jsonl" for store in stores for group in PROBED)
+        plans.append((plan.reader, {"exam": n * sum(not file.exists() for file in files)}))
+    if not is_here and any(name.startswith("llm:") for name, _ in plans):
+        raise BadInput("a model is asked from one process: leave --jobs and --engine out, and say --concurrency.")
+    spending.confirm_all(plans)
+
+
+def _run(out: Path, plan: Plan, jobs: int, where: Where, spending: Spending) -> None:
     """Seeds one after the other, or in processes of their own, or parts of them elsewhere; the bar counts exams."""
     stores = len(plan.arms) + sum(1 + len(snapshots(training.settings)) for training in plan.trainings)
     total = len(plan.seeds) * 4 * stores
 
     def finished() -> int:
-        return min(total, sum(len(list(seed_folder(out, seed).glob("exams/*.jsonl"))) for seed in plan.seeds))
+        return min(total, sum(len(exam_files(seed_folder(out, seed) / "exams")) for seed in plan.seeds))
 
     with progress("exams") as tick:
         if not where.is_here:
@@ -182,7 +211,7 @@ def _run(out: Path, plan: Plan, jobs: int, where: Where) -> None:
             return
         if jobs == 1 or len(plan.seeds) == 1:
             for seed in plan.seeds:
-                run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note))
+                run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note), spending.models)
             return
         # A process a seed: more threads inside each would only get in each other's way.
         os.environ.setdefault("OMP_NUM_THREADS", "1")

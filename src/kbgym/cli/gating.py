@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kbgym.cli.common import Tick, flags, serving_settings
+from kbgym.cli.spending import Spending, training_plan
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
 from kbgym.online.setup import open_online
@@ -23,9 +26,29 @@ gate_options = flags(
 )
 
 
-def opened_online(place: str, given: dict[str, Any], tick: Tick, questions: Questions | None = None) -> Online:
-    """A store open for questions and edits; flags that are none of the gate's replace its settings."""
+@contextmanager
+def opened_online(
+    place: str, given: dict[str, Any], lessons: int, tick: Tick, questions: Questions | None = None
+) -> Iterator[Online]:
+    """A store open for questions and edits; flags that are none of the gate's or the spending's replace its settings.
+
+    What so many lessons will cost is said and confirmed before anything is opened.
+    """
+    spending = Spending(given)
     gate = {name: given.pop(name) for name in ("gate", "margin", "evidence", "held_out")}
     known = {"reader": None, "curator": None, "judge": None, "trust": False, **given}
     settings, trusted = serving_settings(place, known)
-    return open_online(place, settings, given.get("embedder"), **gate, tick=tick, questions=questions, trusted=trusted)
+    names = (settings.reader, settings.curator, settings.judge)
+    with spending.models(names, None) as models:
+        # Every question is also asked of the flat store, and the gate asks again.
+        spending.confirm_all(training_plan(settings, lessons, lessons * (1 + gate["gate"])))
+        yield open_online(
+            place,
+            settings,
+            given.get("embedder"),
+            **gate,
+            tick=tick,
+            questions=questions,
+            trusted=trusted,
+            models=models,
+        )

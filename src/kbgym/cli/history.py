@@ -20,7 +20,10 @@ from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame,
 @click.argument("place", metavar="STORE")
 @click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N iterations.")
 def log_command(place: str, limit: int | None) -> Printed:
-    """What happened to a store, an iteration a line, oldest first.
+    """What happened to a store, a lesson a line, in the order in which they were over.
+
+    The number in front is the N of STORE@N, the store in which the lesson is whole. Of lessons side by side one may
+    have begun earlier than it was over; its own number then stands behind.
 
     An iteration that a later rollback undid is marked with a cross.
 
@@ -39,13 +42,15 @@ def log_command(place: str, limit: int | None) -> Printed:
 def _line(entry: Entry) -> str:
     mark = "x" if entry.undone else " "
     size = f"{entry.documents:>7,} documents {entry.links:>7,} links"
-    start = f"{entry.iteration:>5}{mark} {size}"
+    start = f"{entry.commit:>5}{mark} {size}"
     if entry.rollback_to is not None:
         return f"{start}  rolled back to {entry.rollback_to}" + (f": {entry.reason}" if entry.reason else "")
     f1 = "  -  " if entry.f1 is None else f"{entry.f1:.3f}"
     edits = ", ".join(f"{count} {name}" for name, count in entry.edits.items()) or "no edits"
     asked = f'{entry.question} "{entry.text}"' if entry.text else entry.question or ", ".join(entry.notes)
     verdict = next((f"{note}: " for note in entry.notes if note in ("admitted", "quarantined", "withdrawn")), "")
+    asked += f" (gold: {', '.join(entry.golds)})" if entry.golds else ""
+    asked += f" (lesson {entry.iteration})" if entry.iteration != entry.commit else ""
     return f"{start}  f1 {f1}  {entry.outcome or '-':<13} {edits:<28} {verdict}{asked}"
 
 

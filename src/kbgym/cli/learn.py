@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -14,6 +15,7 @@ import msgspec
 from kbgym.analysis.stats import ratio_of_means, score_difference
 from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
 from kbgym.cli.gating import gate_options, opened_online
+from kbgym.cli.spending import spending_options
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
 from kbgym.online.setup import Learnt, learn_traffic, read_traffic
@@ -27,6 +29,7 @@ from kbgym.trace.place import shown
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions a window.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
 @serving_options
+@spending_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
     """Learn from traffic: answer, see the gold, edit; and compare with the frozen flat store on the same questions.
@@ -38,10 +41,11 @@ def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
       kbgym learn runs/first --traffic traffic.jsonl --gate 20
     """
     rows = read_traffic(traffic)
-    with progress("embedding") as tick:
-        online = opened_online(place, flags, tick, Questions(sys.maxsize))
-    with progress("learning") as tick:
-        learnt = asyncio.run(_learn(online, rows, tick))
+    with contextlib.ExitStack() as held:
+        with progress("embedding") as tick:
+            online = held.enter_context(opened_online(place, flags, len(rows), tick, Questions(sys.maxsize)))
+        with progress("learning") as tick:
+            learnt = asyncio.run(_learn(online, rows, tick))
     who = f"{online.settings.reader} reads, {online.settings.curator} curates."
     result = {**report(learnt, online, window), "agents": who}
     return result, _text(shown(place), result)

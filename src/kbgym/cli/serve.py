@@ -13,6 +13,7 @@ import click
 
 from kbgym.characters import number_in
 from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
+from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput, Missing
 from kbgym.search.kinds import SearchKind
 from kbgym.tools import Role
@@ -51,6 +52,7 @@ _REQUESTS = "So many a second, a token; 0 for any number."
 @click.option("--requests", type=click.FloatRange(min=0), default=100, show_default=True, help=_REQUESTS)
 @click.option("--sessions", type=click.IntRange(min=1), default=64, show_default=True, help="Of each kind, a token.")
 @serving_options
+@spending_options
 @search_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
@@ -89,6 +91,7 @@ def command(
       kbgym serve runs/first --new-token ada --role curator
       kbgym serve runs/first --http 127.0.0.1:8765 --gate 20
     """
+    spending = Spending(who)
     if tokens is None and is_url(place):
         tokens = Path(TOKENS)  # a database has no folder for them
     file = tokens or Path(place) / TOKENS
@@ -125,14 +128,17 @@ def command(
             _stdio(open_live(place, settings=settings, embedder=embedder, write=False), None, role, client, None)
         )
         return
-    with progress("embedding", quiet or as_json or over_mcp) as tick:
-        margin = MARGIN if margin is None else margin
-        online = open_online(place, settings, embedder, gate, margin, evidence, held_out, tick, trusted=trusted)
-    if over_mcp:
-        asyncio.run(_stdio(online.live, online, role, client, question))
-    else:
-        shares = {"requests": requests, "sessions": sessions}
-        _http(online, host, port, None if no_auth else file, role, with_view, shares, as_json, quiet)
+    with spending.models((settings.reader, settings.curator, settings.judge), None) as models:
+        spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
+        with progress("embedding", quiet or as_json or over_mcp) as tick:
+            allowed = MARGIN if margin is None else margin
+            how = (gate, allowed, evidence, held_out, tick)
+            online = open_online(place, settings, embedder, *how, trusted=trusted, models=models)
+        if over_mcp:
+            asyncio.run(_stdio(online.live, online, role, client, question))
+        else:
+            shares = {"requests": requests, "sessions": sessions}
+            _http(online, host, port, None if no_auth else file, role, with_view, shares, as_json, quiet)
 
 
 def _check_installed() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from kbgym.canonical import encode
 from kbgym.characters import safe_text
 from kbgym.cli.common import Tick, flags
 from kbgym.errors import BadInput
+from kbgym.llm.client import Budget
 from kbgym.llm.connect import Models
 from kbgym.llm.prices import Prices, forecast
 from kbgym.llm.values import Reply, Request
+from kbgym.protocol.run import Settings
 
 CHARACTERS = 4  # a token, roughly
+Plan = tuple[str, dict[str, int]]  # who plays, and how many passes of which kind
 
 
 # The flags of verbs that may call a model.
@@ -43,16 +47,35 @@ class Spending:
         self._options = {name: given.pop(name) for name in names}
         self.concurrency: int = self._options["concurrency"]
         self._yes: bool = given.pop("yes")
+        self._budget: Budget | None = None
 
-    def models(self, names: list[str], cassette: Path | None) -> AbstractContextManager[Models | None]:
-        """The models of a run, closed at the end; None when nobody who plays is one."""
-        return models_for(names, **self._options, cassette=cassette)
+    @contextmanager
+    def models(self, names: Iterable[str], cassette: Path | None) -> Iterator[Models | None]:
+        """The models of a run, closed at the end; None when nobody who plays is one.
+
+        Whatever one verb plays is paid out of one budget, however many cassettes it keeps.
+        """
+        with models_for(names, **self._options, cassette=cassette) as made:
+            if made is not None:
+                if self._budget is not None:
+                    self._budget.spent += made.budget.spent
+                    made.budget = self._budget
+                self._budget = made.budget
+            yield made
 
     def confirm(self, name: str, passes: dict[str, int]) -> None:
         """Say what it will cost and ask, unless told not to; playing a cassette back costs nothing."""
-        if not name.startswith("llm:") or not sum(passes.values()):
-            return
-        self._go_on(name, str(forecast(self._prices(name), passes)))
+        self.confirm_all([(name, passes)])
+
+    def confirm_all(self, plans: Iterable[Plan], each: str = "") -> None:
+        """The same for several who play: a line for each, one question for all. `each` says what it is the cost of."""
+        passes: dict[str, Counter[str]] = {}
+        for name, some in plans:
+            if name.startswith("llm:") and any(some.values()):
+                passes.setdefault(name, Counter()).update(some)
+        if passes:
+            costs = {name: forecast(self._prices(name), dict(of)) for name, of in passes.items()}
+            self._go_on([f"{name}: {cost}{f', {each}' if each else ''}" for name, cost in costs.items()])
 
     def confirm_requests(self, name: str, requests: Sequence[Request], completion: int) -> None:
         """The same for single requests that are known beforehand, each answered in about so many tokens."""
@@ -64,19 +87,31 @@ class Spending:
         money = f"about ${sum(costs):,.2f}" if prices.known else "price unknown"
         tokens = sum(prompts) + completion * len(prompts)
         basis = f"{CHARACTERS} characters a token, no corrections"
-        self._go_on(name, f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})")
+        said = f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
+        self._go_on([f"{name}: {said}"])
 
     def _prices(self, name: str) -> Prices:
         provider, _, model = name.removeprefix("llm:").partition("/")
         return Prices(provider, model, self._options["base_url"])
 
-    def _go_on(self, name: str, cost: str) -> None:
-        click.echo(safe_text(f"{name}: {cost}"), err=True)
+    def _go_on(self, costs: Sequence[str]) -> None:
+        for line in costs:
+            click.echo(safe_text(line), err=True)
         if self._yes:
             return
         if not sys.stdin.isatty():
             raise BadInput("this would spend money; say --yes to go on without being asked.")
         click.confirm("Go on?", abort=True, err=True)
+
+
+def training_plan(settings: Settings, lessons: int, exams: int) -> list[Plan]:
+    """Who plays how many passes in so many lessons, with so many exam passes beside them."""
+    backward = "backward class" if settings.strategy == "class" else "backward"
+    return [
+        (settings.reader, {"forward": lessons, "exam": exams}),
+        (settings.curator, {backward: lessons}),
+        (settings.judge, {"judgement": lessons}),
+    ]
 
 
 def _size(request: Request) -> int:

@@ -23,7 +23,7 @@ from kbgym.cli.common import (
     settings_given,
     verb,
 )
-from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.observations import OBSERVATIONS
@@ -91,8 +91,7 @@ def command(
             trainer = trainer_for(run, agents_named(settings, models, world=world), url, tick)
         left = len(trainer.lessons) - trainer.position
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
-        spending.confirm(settings.reader, {"forward": left, "exam": evaluations})
-        spending.confirm(settings.curator, {"backward class" if settings.strategy == "class" else "backward": left})
+        spending.confirm_all(training_plan(settings, left, evaluations))
         with progress("training") as tick:
             teach(trainer, with_spend(tick, models))
     counted, share = ledger(trainer.store), coverage(trainer.store).direct

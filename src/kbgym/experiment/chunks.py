@@ -26,6 +26,7 @@ from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.errors import CapReached
 from kbgym.llm.values import Usage
 from kbgym.protocol.exam import Row, Sheet, Tick, examine
+from kbgym.protocol.exam_header import ExamHeader, claim
 from kbgym.protocol.no_store import no_store_file, of_no_store
 from kbgym.protocol.run import Settings
 from kbgym.search.choice import engine_of, engine_on
@@ -189,8 +190,11 @@ def examine_on(
     out: Path | None = None,
     tick: Tick | None = None,
     models: Models | None = None,
+    header: ExamHeader | None = None,
 ) -> Exam:
     """What `Artefact.examine` would give, asked on an engine."""
+    if out is not None:
+        claim(out, header or opened.exam_header(agent, questions))
     desk = ExamSetup(opened.store, opened.engine, opened.settings, agent)
     rows = examine_in_chunks(engine, desk, questions, out, tick, models)
     if not opened.is_public:

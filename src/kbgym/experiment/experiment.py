@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,10 +25,11 @@ import msgspec
 
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
+from kbgym.artefact.parts import CASSETTE, agent_of, agents_named, embedder_named, engine_for, models_for, settings_with
 from kbgym.canonical import check_name, fitting, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput, Damaged
+from kbgym.llm.connect import Models, is_model
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.probe import gradient
@@ -37,7 +39,7 @@ from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
-from kbgym.worlds.kinds import search_of
+from kbgym.worlds.kinds import description_for_prompt, search_of
 from kbgym.worlds.world import Question, World
 
 # `public`: every arm on a world of real text, its questions drawn so that no page is in two splits. `pretrain`: trained
@@ -116,6 +118,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 Prepare = Callable[[str, World, str, int], Prepared]  # arm, world, embedder's name, seed
 Tick = Callable[[str], None]
+Connect = Callable[..., AbstractContextManager[Models | None]]  # names, and where what they say is kept
 
 
 def trainings(
@@ -205,22 +208,28 @@ def snapshots(settings: Settings) -> tuple[int, ...]:
     return tuple(sorted({step for step in (*steps, *ends) if 0 < step < last}))
 
 
-def run_seed(folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick | None = None) -> None:
-    """Everything of one seed that is not there yet."""
-    SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None)).run()
+def run_seed(
+    folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick | None = None, connect: Connect = models_for
+) -> None:
+    """Everything of one seed that is not there yet; `connect` opens the models of those who play."""
+    SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None), connect).run()
 
 
 class SeedRun:
     """One seed in progress."""
 
-    def __init__(self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick) -> None:
+    def __init__(
+        self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick, connect: Connect = models_for
+    ) -> None:
+        self.connect = connect
         self.folder = folder
         self.plan = plan
         self.seed = seed
         self.prepare = prepare
         self.tick = tick
         self.embedder = embedder_named(plan.embedder)
-        self.reader = make_agent(plan.reader, "reader")
+        if not is_model(plan.reader):
+            make_agent(plan.reader, "reader")  # refuses whom it does not know, before anything is written
         self.world = self._world()
         self.search = search_named(search_of(self.world))
 
@@ -258,9 +267,11 @@ class SeedRun:
             said = f"{training.begins} {begins.fingerprint[:16]}" if begins is not None else Run(folder).settings.begins
             settings = msgspec.structs.replace(settings, begins=said)
         run = Run.open_or_create(folder, self.world, settings, begins)
-        trainer = trainer_for(run, agents_named(settings))
-        left = len(trainer.lessons) - trainer.position
-        teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
+        names = (settings.reader, settings.curator, settings.judge)
+        with self.connect(names, cassette=folder / CASSETTE) as models:
+            trainer = trainer_for(run, agents_named(settings, models, world=self.world))
+            left = len(trainer.lessons) - trainer.position
+            teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
         if left:
             self._timed(f"train {training.name}", time.perf_counter() - started)
 
@@ -345,7 +356,10 @@ class SeedRun:
             self.tick(f"{arm}: exam {name}")
             started = time.perf_counter()
             file = self._file(arm, name)
-            run_sync(examine(store, engine, groups[name], self.reader, file, settings))
+            with self.connect([self.plan.reader], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
+                about, indexes = description_for_prompt(self.world), store.links > 0
+                reader = agent_of(self.plan.reader, "reader", models, about=about, indexes=indexes)
+                run_sync(examine(store, engine, groups[name], reader, file, settings))
             self._timed(f"exam {arm} {name}", time.perf_counter() - started)
 
     def _file(self, arm: str, group: str) -> Path:

@@ -76,6 +76,7 @@ TYPICAL = {
     "forward": (8_000, 5_000, 1_000),
     "backward": (42_000, 32_000, 3_000),
     "backward class": (120_000, 100_000, 5_000),
+    "judgement": (1_000, 0, 200),  # not measured: one near-duplicate a lesson, two sentences and a verdict
 }
 
 

@@ -13,6 +13,7 @@ from kbgym.artefact.parts import agenda_for, embedder_named, engine_for, spread_
 from kbgym.canonical import digest_of, read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
+from kbgym.llm.connect import Models
 from kbgym.online.agenda_follower import AgendaFollower
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
@@ -70,18 +71,19 @@ def open_online(
     tick: Tick | None = None,
     questions: Questions | None = None,
     trusted: Collection[str] = (),
+    models: Models | None = None,
 ) -> Online:
     """A store open for questions and edits; whoever opened it closes its live store.
 
     The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
     """
     questions, desk = questions or Questions(), AgendaFollower(agenda_for(settings, open(place).world))
-    reader = make_agent(settings.reader, "reader", trusted=trusted)
-    curator = make_agent(settings.curator, "curator", strategy=settings.strategy, trusted=trusted)
+    reader = make_agent(settings.reader, "reader", models, trusted=trusted)
+    curator = make_agent(settings.curator, "curator", models, settings.strategy, trusted=trusted)
     budget, memory = settings.forward_budget, settings.memory
     panel = held_out_questions(place, held_out) if gate else []
     made = Gate(gate, panel, reader, margin, evidence, budget=budget, memory=memory) if gate else None
-    live = open_live(place, [questions, desk], settings, embedder, tick, trusted=trusted)
+    live = open_live(place, [questions, desk], settings, embedder, tick, trusted=trusted, models=models)
     return Online(live, questions, desk, reader, curator, settings, made)
 
 
@@ -93,6 +95,7 @@ def open_live(
     tick: Tick | None = None,
     write: bool = True,
     trusted: Collection[str] = (),
+    models: Models | None = None,
 ) -> LiveStore:
     """A store open for serving, searched with the embedder its trace names unless another is given."""
     with open(place) as opened:
@@ -104,7 +107,7 @@ def open_live(
         place,
         lambda store: engine_for(store, vectors, tick, True, settings.search, spread),
         listeners,
-        judge=make_judge(settings.judge, trusted=trusted),
+        judge=make_judge(settings.judge, models, trusted),
         ranking=settings.ranking,
         observations=settings.observations,
         embedder="hash" if vectors.name.startswith("hash-") else vectors.name,

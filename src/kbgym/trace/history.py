@@ -174,6 +174,7 @@ class Entry(msgspec.Struct, frozen=True):
     answer: str | None = None
     f1: float | None = None
     em: float | None = None
+    golds: tuple[str, ...] = ()
     edits: dict[str, int] = {}
     errors: int = 0
     notes: tuple[str, ...] = ()
@@ -233,8 +234,8 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 edits[edit] += len(result.linked) if isinstance(result, Linked) else 1
             case Ended(_, phase, outcome) if phase != "backward" or "outcome" not in found:
                 found["outcome"] = outcome
-            case Graded(_, _, _, f1, em, answer):
-                found |= {"f1": f1, "em": em, "answer": answer}
+            case Graded(_, _, golds, f1, em, answer):
+                found |= {"f1": f1, "em": em, "answer": answer, "golds": golds}
             case RolledBack(_, to, reason):
                 found |= {"rollback_to": to, "reason": reason}
             case Noted(_, "admission", data):

@@ -23,6 +23,7 @@ from kbgym.characters import number_in
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, Plan, read_plan, seed_folder
 from kbgym.protocol.exam import Row
+from kbgym.protocol.exam_header import read_header
 from kbgym.protocol.run import Settings
 from kbgym.trace.folder import arm_of
 from kbgym.viewer.opened_store import Shelf
@@ -203,12 +204,21 @@ class ViewedPlace:
         def made() -> dict[tuple[str, str], tuple[Row, ...]]:
             found: dict[tuple[str, str], tuple[Row, ...]] = {}
             for stem, rows in Artefact(self.base(seed)).exams().items():
-                if (name := self._exam_name(seed, stem)) is not None:
+                name = self._exam_name(seed, stem) or self._said(seed, stem)
+                if name is not None:
                     found[name] = tuple(rows)
             order = {name: place for place, name in enumerate(ORDER)}
             return dict(sorted(found.items(), key=lambda item: (order.get(item[0][1], len(order)), item[0])))
 
         return self.keep(("exams", seed), made)
+
+    def _said(self, seed: int, stem: str) -> tuple[str, str] | None:
+        """The same by what an exam says of itself, whatever its file is called."""
+        header = read_header(self.base(seed) / "exams" / f"{stem}.jsonl")
+        if header is None or header.arm != "flat":
+            return None
+        arm = f"{next(iter(self.arms(seed)))}@{header.iteration}" if header.iteration else "flat"
+        return arm, header.set
 
     def _exam_name(self, seed: int, stem: str) -> tuple[str, str] | None:
         """ARM-SET or ARM@ITERATION-SET; a run calls its only trained store `trained`."""

@@ -109,8 +109,8 @@ def gradient(results: Results) -> Table:
         *_paper_lines(results, paper.ACTIONS, "actions", 2),
         *means("characters read a question", "characters", 0),
     ]
-    caption = f"{results.caption()} * marks an interval that excludes 1 (rho) or 0 (difference). {paper.NOTE}"
-    title = "The key-coverage gradient"
+    caption = f"{results.caption()} * marks an interval that excludes 1 (rho) or 0 (difference).{results.paper_note}"
+    title = "The key-coverage gradient" if results.gradient else "Flat against trained"
     return Table("gradient", title, headings(results), lines, caption, _monotone(results), "store")
 
 
@@ -122,18 +122,16 @@ def _monotone(results: Results) -> str:
         found = {LABELS[group]: rho(results.pairs(arm, group)) for group in results.groups}
         listed = ", ".join(f"{one.value:.3f} ({label})" for label, one in found.items())
         points = [one.value for one in found.values()]
-        shape = "rises" if points == sorted(points) else "does not rise"
+        rises = f" and {'rises' if points == sorted(points) else 'does not rise'} from group to group"
+        listed += rises if results.gradient else ""
         sure = ", ".join(label for label, one in found.items() if one.high < 1) or "no group"
-        parts.append(
-            f"{results.label(arm)}: rho is {listed} and {shape} from group to group; it is below 1 with 95% confidence "
-            f"for {sure}."
-        )
+        parts.append(f"{results.label(arm)}: rho is {listed}; it is below 1 with 95% confidence for {sure}.")
     return " ".join(parts)
 
 
 def _paper_lines(results: Results, values: dict[str, dict[str, float]], what: str, digits: int = 3) -> list[Line]:
-    """The paper's rows, in the columns that are here; PhantomWiki has its own table."""
-    if results.kind == paper.OTHER:
+    """The paper's rows, in the columns that are here, where they may stand beside ours."""
+    if not results.beside_paper:
         return []
     found = []
     for arm, of_arm in values.items():

@@ -87,7 +87,7 @@ def budget_split(results: Results) -> Table:
                 lines.append(Line(f"{results.label(arm)}, where flat was {stratum}"))
                 rows = zip(("n", "F1 flat", "F1 arm", "rho"), zip(*found.values(), strict=True), strict=True)
                 lines += [Line(f"   {name}", cells) for name, cells in rows]
-    if results.kind == paper.KIND:
+    if results.beside_paper:
         lines.append(Line("paper: trained, where flat ran out of budget"))
         for place, name in enumerate(("F1 flat", "F1 arm")):
             theirs = {group: values[place] for group, values in paper.OUT_OF_BUDGET.items()}
@@ -99,7 +99,7 @@ def budget_split(results: Results) -> Table:
         for arm in results.trainings
     )
     title = "Split by what the flat store did"
-    caption = f"{results.caption()} {paper.NOTE}"
+    caption = f"{results.caption()}{results.paper_note}"
     return Table("budget", title, headings(results), lines, caption, sentence, "measure")
 
 
@@ -167,7 +167,7 @@ def per_point(results: Results) -> Table:
         else:
             cells += [None, None]
         lines.append(Line(results.label(arm), cells))
-    for arm, (share, actions, f1) in paper.PER_POINT.items() if results.kind != paper.OTHER else ():
+    for arm, (share, actions, f1) in paper.PER_POINT.items() if results.beside_paper else ():
         cells = [
             published(f"coverage/{arm}/direct", share, 3, True),
             published(f"coverage/{arm}/actions", paper.ACTIONS.get(arm, {}).get(POOLED), 2),

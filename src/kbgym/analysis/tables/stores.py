@@ -67,7 +67,7 @@ def arms(results: Results) -> Table:
         for field, digits in (("f1", 3), ("em", 3), ("actions", 2), ("characters", 0)):
             cells.append(mean_cell(results, f"arms/{arm}/{field}", arm, POOLED, field, digits))
         lines.append(Line(results.label(arm), cells))
-    for arm, links in paper.LINKS.items() if results.kind == paper.KIND else ():
+    for arm, links in paper.LINKS.items() if results.beside_paper else ():
         theirs: dict[str, Cell | None] = {
             "links": published(f"arms/{arm}/links", links, 0),
             "coverage": published(f"arms/{arm}/coverage", paper.PER_POINT[arm][0], 3, True),
@@ -115,7 +115,7 @@ def readings(results: Results) -> Table:
         if arm in results.trainings:
             direct, two_hops, *_ = (cell.text for cell in cells)
             said.append(f"{results.label(arm)} covers {direct} of the originals directly, {two_hops} in two hops.")
-    for arm, values in paper.READINGS.items() if results.kind == paper.KIND else ():
+    for arm, values in paper.READINGS.items() if results.beside_paper else ():
         row = [published(f"readings/{arm}/{n}", value, 3, True) for n, value in zip(READINGS, values, strict=True)]
         lines.append(Line(f"paper: {paper.NAMES[arm]}", row, paper=True))
     heads = ("direct", "two hops", "confirmed links", "questions in one read")
@@ -133,7 +133,7 @@ def index_quality(results: Results, arm: str) -> Table | None:
     lines: list[Line] = []
     for group in (*GROUPS, "all"):
         found = quality(group, [index for index in scored if group in (index.group, "all")])
-        theirs = paper.QUALITY.get(group) if results.kind == paper.KIND else None
+        theirs = paper.QUALITY.get(group) if results.beside_paper else None
         if found is None and theirs is None:
             continue  # a kind of key that only another kind of world has
         cells: list[Cell | None] = [None] * len(QUALITIES)
@@ -151,12 +151,12 @@ def index_quality(results: Results, arm: str) -> Table | None:
             ]
         lines.append(Line(group, cells))
     heads: tuple[str, ...] = ("n", "links", "precision", "recall")
-    if results.kind == paper.KIND:
+    if results.beside_paper:
         heads += tuple(f"paper: {head}" for head in heads)
     unscored = sum(audit.count("other") for audit in audits) / len(audits)
-    beside = " (the paper: 94% and 91%)" if results.kind == paper.KIND else ""
+    beside = " (the paper: 94% and 91%)" if results.beside_paper else ""
     sentence = _quality_sentence(quality("all", scored), len(audits), unscored, beside)
-    caption = f"{results.caption(n=False)} {paper.NOTE if beside else ''}".strip()
+    caption = f"{results.caption(n=False)}{results.paper_note}"
     title = f"Index quality by kind of key: {results.label(arm)}"
     return Table(f"index-quality-{arm}", title, heads, lines, caption, sentence, "key")
 
@@ -202,24 +202,31 @@ MEASURES: list[tuple[str, Callable[[Trained], float], str]] = [
 ]
 
 
+ONLY_BY_FACTS = ("incomplete indexes",)  # where nothing says who is a member, nobody can be missing
+
+
 def store_audit(results: Results) -> Table:
     """What the authored documents are, what the links join, what is broken; one column a training."""
     lines: list[Line] = []
     means: dict[tuple[str, str], float] = {}
+    known = all(seed.trained[arm].health.audit.resolved for arm in results.trainings for seed in results.seeds)
     for name, value, formula in MEASURES:
+        if name in ONLY_BY_FACTS and not known:
+            continue
         key = name.replace(" ", "-")
         cells: list[Cell | None] = []
         for arm in results.trainings:
             means[arm, name] = over_seeds(results, arm, value)
             files = traces(results, arm, LAST)
             cells.append(number(f"audit/{arm}/{key}", means[arm, name], f"{formula}, mean over seeds", files, 1))
-        theirs = paper.AUDIT.get(name) if results.kind == paper.KIND else None
-        lines.append(Line(name, [*cells, published(f"audit/{key}", theirs, 1)]))
+        if results.beside_paper:
+            cells.append(published(f"audit/{key}", paper.AUDIT.get(name), 1))
+        lines.append(Line(name, cells))
     sentence = " ".join(
         f"{results.label(arm)}: {means[arm, 'authored']:,.0f} authored documents a seed, {means[arm, 'stub']:.1f} of "
         f"them stubs, and {means[arm, 'lost originals']:.1f} originals lost."
         for arm in results.trainings
     )
-    heads = (*(results.label(arm) for arm in results.trainings), "paper")
-    caption = f"{results.caption(n=False)} Means over seeds. {paper.NOTE}"
+    heads = (*(results.label(arm) for arm in results.trainings), *(("paper",) if results.beside_paper else ()))
+    caption = f"{results.caption(n=False)} Means over seeds.{results.paper_note}"
     return Table("audit", "What the store holds", heads, lines, caption, sentence, "measure")

@@ -17,10 +17,12 @@ from kbgym.analysis.trajectory import EDITS, Epoch
 from kbgym.protocol.exam import Row
 
 
-def edits(results: Results, arm: str) -> Table:
-    """What the backward passes did, epoch by epoch, means over seeds."""
+def edits(results: Results, arm: str) -> Table | None:
+    """What the backward passes did, epoch by epoch, means over seeds; what was learnt outside of epochs is not here."""
     trained = [seed.trained[arm] for seed in results.seeds]
-    found = [epoch for one in trained for epoch in one.trajectory.epochs]
+    found = [epoch for one in trained for epoch in one.trajectory.epochs if epoch.epoch]
+    if not found:
+        return None
     epochs = sorted({one.epoch for one in found})
 
     def mean(value: Callable[[Epoch], float]) -> list[float]:
@@ -49,21 +51,27 @@ def edits(results: Results, arm: str) -> Table:
             number(f"edits/{arm}/{key}/epoch{epoch}", value, f"{formula}, mean over seeds", files, digits, percent)
             for epoch, value in zip(epochs, values, strict=True)
         ]
-        known = [*(theirs if results.kind == paper.KIND else ()), *([None] * len(epochs))]
-        for epoch, figure in zip(epochs, known, strict=False):
+        known = [*(theirs if results.beside_paper else ()), *([None] * len(epochs))]
+        for epoch, figure in zip(epochs if results.beside_paper else (), known, strict=False):
             cells.append(published(f"edits/{key}/epoch{epoch}", figure, digits, percent))
         lines.append(Line(name, cells))
     sentence = f"The curator makes {edits_a_pass[0]:.1f} edits a pass in epoch {epochs[0]}"
     if len(epochs) > 1:
         sentence += f" and {edits_a_pass[-1]:.1f} in epoch {epochs[-1]}; coverage goes from {share[0]:.1%}"
         sentence += f" to {share[-1]:.1%}"
-    first, second = _halves(results, arm)
-    sentence += f". Forward F1 is {first:.2f} over the first half of epoch 1 and {second:.2f} over the second"
-    if results.kind == paper.KIND:
+    halves = _halves(results, arm)
+    if halves is not None:
+        sentence += (
+            f". Forward F1 is {halves[0]:.2f} over the first half of epoch 1 and {halves[1]:.2f} over the second"
+        )
+    if results.beside_paper:
         sentence += f" (the paper: {paper.FORWARD_HALVES[0]:.2f} and {paper.FORWARD_HALVES[1]:.2f})"
     totals = ", ".join(f"{count} {name}" for name, count in paper.EDITS.items())
-    caption = f"{results.caption(n=False)} Means over seeds. {paper.NOTE} The paper's totals of calls: {totals}."
-    heads = (*(f"epoch {epoch}" for epoch in epochs), *(f"paper: epoch {epoch}" for epoch in epochs))
+    caption = f"{results.caption(n=False)} Means over seeds.{results.paper_note}"
+    heads = tuple(f"epoch {epoch}" for epoch in epochs)
+    if results.beside_paper:
+        caption += f" The paper's totals of calls: {totals}."
+        heads += tuple(f"paper: {head}" for head in heads)
     title = f"E1, what training did: {results.label(arm)}"
     return Table(f"edits-{arm}", title, heads, lines, caption, f"{sentence}.", "measure")
 
@@ -83,19 +91,21 @@ def _coverage(trained: Trained, epoch: int) -> float:
 def _growth(trained: Trained, epoch: int) -> float:
     points = trained.trajectory.points
     inside = [point for point in points if point.epoch == epoch]
-    before = [point for point in points if point.epoch < epoch]
+    if not inside:  # a first lesson that was never finished
+        return 0.0
+    before = [point for point in points if point.iteration < inside[0].iteration]
     passes = next(one.passes for one in trained.trajectory.epochs if one.epoch == epoch)
     return (inside[-1].documents - before[-1].documents) / passes
 
 
-def _halves(results: Results, arm: str) -> tuple[float, float]:
-    """Forward F1 over the two halves of epoch 1, before any question repeats."""
+def _halves(results: Results, arm: str) -> tuple[float, float] | None:
+    """Forward F1 over the two halves of epoch 1, before any question repeats; None where a half is empty."""
     first, second = [], []
     for seed in results.seeds:
         found = [one.f1 for one in forward_passes(seed.trained[arm]) if one.epoch == 1]
         first += found[: len(found) // 2]
         second += found[len(found) // 2 :]
-    return fmean(first), fmean(second)
+    return (fmean(first), fmean(second)) if first and second else None
 
 
 def breaking_even(results: Results) -> Table:
@@ -116,7 +126,7 @@ def breaking_even(results: Results) -> Table:
                     paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
                     said.append(f"{paid} of the {LABELS[group]} group.")
             lines.append(Line(f"{results.label(arm)}, {unit}", cells))
-    if results.kind == paper.KIND:
+    if results.beside_paper:
         theirs: list[Cell | None] = [
             published("break-even/tokens/training", paper.BREAK_EVEN["training"], 0),
             published("break-even/tokens/trained", paper.BREAK_EVEN["questions"], 0),

@@ -1,0 +1,56 @@
+"""Index accounting: what every document that training wrote gave or cost the questions of a run's exams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from kbgym.analysis.index_use import IndexUse, index_use
+from kbgym.analysis.kept_pairs import FLAT, how_to_compare
+from kbgym.analysis.results import Seed, open_seeds
+from kbgym.analysis.verdict import Pair, paired_rows
+from kbgym.errors import BadInput
+from kbgym.protocol.exam_header import read_header
+from kbgym.store import Store
+
+
+class Accounting(msgspec.Struct, frozen=True):
+    """Every written document of the store as it is now, by the questions of these exam sets."""
+
+    sets: tuple[str, ...]
+    n: int
+    indexes: list[IndexUse]
+
+    @property
+    def unused(self) -> list[IndexUse]:
+        return [one for one in self.indexes if not one.questions]
+
+    @property
+    def harmful(self) -> list[IndexUse]:
+        return [one for one in self.indexes if one.questions and one.harmful]
+
+
+def pairs_of(run: Path, store: Store) -> dict[str, list[Pair]]:
+    """By set, each question on the flat store and on this one; exams of any other store are no part of it."""
+    plan, (seed, *_) = open_seeds(run)
+    if plan is not None:
+        raise BadInput(f"{run} is an experiment; name one of its runs.")
+    arm = next(iter(seed.trained))
+    found = {name: paired_rows(seed.rows(arm, name), seed.rows(FLAT, name)) for name in _fitting(seed, arm, store)}
+    if not found:
+        how = f"examine it again: kbgym exam {run} --set {seed.sets[0]}" if seed.sets else how_to_compare(run)
+        raise BadInput(f"{run} holds no exam of its store as it is now beside one of the flat store; {how}.")
+    return found
+
+
+def _fitting(seed: Seed, arm: str, store: Store) -> list[str]:
+    """Sets whose exam says it is of this store; rows of an earlier version say nothing and are believed."""
+    headers = {name: read_header(seed.file(arm, name)) for name in seed.sets}
+    return [name for name, header in headers.items() if header is None or header.store == store.fingerprint]
+
+
+def account(run: Path, store: Store) -> Accounting:
+    pairs = pairs_of(run, store)
+    every = [pair for some in pairs.values() for pair in some]
+    return Accounting(tuple(pairs), len(every), index_use(store, every))

@@ -1,0 +1,200 @@
+"""What `kbgym prove` says when everything was played: the verdict, what it cost, which indexes were used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.analysis.index_use import IndexUse, index_use
+from kbgym.analysis.results import Trained, tokens_of
+from kbgym.analysis.stats import break_even
+from kbgym.analysis.verdict import UNSHOWN, Verdict, judge, paired_rows
+from kbgym.characters import safe_text
+from kbgym.protocol.exam import Row, summarise
+from kbgym.trace.events import Ended
+
+NAMED = 5  # indexes, in the text; the file has all
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One set of questions on both stores."""
+
+    set: str
+    flat: Sequence[Row]
+    trained: Sequence[Row]
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """What it took. Tokens are 0 where no model played; dollars None where a price is unknown."""
+
+    training_actions: int
+    training_characters: int
+    training_tokens: int
+    exam_actions: int
+    exam_tokens: int
+    dollars: float | None
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """The answer to "does a trained store help me?", and everything it rests on. Holds no clock: made again, the same.
+
+    `verdict` is about questions training never saw; `on_trained` about those it did. `break_even` counts questions, in
+    `unit`; None where a question saves nothing. `nostore_f1`, where the text is public: what the reader knew before.
+    """
+
+    verdict: Verdict
+    on_trained: Verdict
+    evidence_flat: float | None
+    evidence_trained: float | None
+    cost: Costs
+    break_even: float | None
+    unit: str
+    documents: int
+    links: int
+    indexes: Sequence[IndexUse]
+    nostore_f1: float | None = None
+
+    @property
+    def used(self) -> list[IndexUse]:
+        return [one for one in self.indexes if one.questions]
+
+    @property
+    def harmful(self) -> list[IndexUse]:
+        """Those whose questions did worse, worst first."""
+        return sorted((one for one in self.used if one.harmful), key=lambda one: (one.f1, one.saved, one.id))
+
+
+def prove(run: Path, unseen: Asked, seen: Asked, alone: Sequence[Row] = ()) -> Proof:
+    """From a trained run and four exams of it; `alone` are rows of the unseen questions asked without a store."""
+    trained = Trained(run, run, "trained", "Trained")
+    rows = [*unseen.flat, *unseen.trained, *seen.flat, *seen.trained]
+    spent = trained.spent[max(trained.spent)]
+    passes = [event.usage for event in trained.events if isinstance(event, Ended)]
+    cost = Costs(
+        training_actions=spent.actions,
+        training_characters=spent.characters,
+        training_tokens=spent.tokens,
+        exam_actions=sum(row.actions for row in rows),
+        exam_tokens=sum(map(tokens_of, rows)),
+        dollars=_dollars([*passes, *(row.usage for row in rows)]),
+    )
+    pairs, unit = paired_rows(unseen.trained, unseen.flat), "tokens" if spent.tokens else "actions"
+    paid = None
+    if pairs:
+        means = [sum(map(_size[unit], side)) / len(pairs) for side in zip(*pairs, strict=True)]
+        paid = break_even(getattr(spent, unit), means[1], means[0])
+    store = trained.store
+    return Proof(
+        verdict=judge(unseen.trained, unseen.flat),
+        on_trained=judge(seen.trained, seen.flat),
+        evidence_flat=summarise(unseen.flat).evidence,
+        evidence_trained=summarise(unseen.trained).evidence,
+        cost=cost,
+        break_even=paid,
+        unit=unit,
+        documents=len(store),
+        links=store.links,
+        indexes=index_use(store, [*pairs, *paired_rows(seen.trained, seen.flat)]),
+        nostore_f1=summarise(alone).f1 if alone else None,
+    )
+
+
+_size = {"tokens": tokens_of, "actions": lambda row: row.actions}
+
+
+def _dollars(used: Iterable[dict[str, Any] | None]) -> float | None:
+    costs = [usage.get("cost", 0.0) for usage in used if usage]
+    return None if any(cost is None for cost in costs) else math.fsum(costs)
+
+
+def values(proof: Proof) -> dict[str, Any]:
+    """For machines: the keys a script may rely on, and the whole proof beside them."""
+    verdict = proof.verdict
+    rho = verdict.rho
+    return {
+        "verdict": verdict.word,
+        "sentence": verdict.sentence,
+        "n": verdict.n,
+        "rho": rho and _finite(rho.value),
+        "rho_low": rho and _finite(rho.low),
+        "rho_high": rho and _finite(rho.high),
+        "f1_flat": round(verdict.f1_flat, 4),
+        "f1_trained": round(verdict.f1_trained, 4),
+        "evidence_flat": proof.evidence_flat,
+        "evidence_trained": proof.evidence_trained,
+        "break_even": None if proof.break_even is None else math.ceil(proof.break_even),
+        "break_even_unit": proof.unit,
+        "cost": msgspec.to_builtins(proof.cost),
+        "more_questions": verdict.more_questions,
+        "failed": verdict.failed,
+        "trained": {"verdict": proof.on_trained.word, "sentence": proof.on_trained.sentence, "n": proof.on_trained.n},
+        "indexes": msgspec.to_builtins(proof.indexes),
+        "harmful": [one.id for one in proof.harmful],
+        "nostore_f1": proof.nostore_f1,
+    }
+
+
+def lines(proof: Proof, run: Path, world: Path) -> list[str]:
+    """For people, the verdict first; every word that is ours is explained where it stands."""
+    verdict, used = proof.verdict, proof.used
+    found = [
+        f"Verdict: a trained store {verdict.sentence}" if verdict.word != UNSHOWN else f"Verdict: {verdict.sentence}",
+        "Asked were questions training never saw, on the documents as they were and on the trained store. An action is",
+        "one search, one document opened, or the answer; accuracy runs from 0 to 1; in brackets the 95% interval.",
+        "",
+        f"On questions it was trained on, which is easier: {proof.on_trained.sentence}",
+    ]
+    if proof.nostore_f1 is not None:
+        known = f"without a store the same reader scores {proof.nostore_f1:.2f}"
+        found.append(f"This text is public: {known}. Only what lies above that is the store's.")
+    if verdict.failed:
+        found.append(f"{verdict.failed} questions are left out because the agent failed on them, not the store.")
+    found.append(_cost(proof))
+    never = len(proof.indexes) - len(used)
+    wrote = f"Training wrote {len(proof.indexes):,} documents of its own, mostly lists of others (indexes)"
+    found.append(f"{wrote}; {len(used):,} were opened by a question of these exams, {never:,} never.")
+    harmful = proof.harmful
+    best = [one for one in used if not one.harmful][:NAMED]
+    found += [f"  gave  {_index(one)}" for one in best] + [f"  cost  {_index(one)}" for one in harmful[:NAMED]]
+    if verdict.word == "hurts" and not harmful:
+        found.append("No document it opened does it: what training wrote stands in the way of searches.")
+    return [*found, "", *_next(proof, run, world)]
+
+
+def _index(one: IndexUse) -> str:
+    done = f"{abs(one.saved):.1f} actions {'saved' if one.saved >= 0 else 'lost'}"
+    accuracy = f", accuracy {one.f1:+.2f}" if one.f1 else ""
+    many = f"{len(one.questions)} question{'s' if len(one.questions) > 1 else ''}"
+    return f"{one.id} {safe_text(one.text[:60])!r}: {many}, {done}{accuracy}"
+
+
+def _cost(proof: Proof) -> str:
+    cost = proof.cost
+    took = f"Training took {cost.training_actions:,} actions"
+    if cost.training_tokens or cost.exam_tokens:
+        money = "price unknown" if cost.dollars is None else f"${cost.dollars:,.2f} with the exams"
+        took += f" and {cost.training_tokens:,} tokens ({money})"
+    if proof.break_even is None:
+        return f"{took}; a question saves nothing, so it is not paid back."
+    return f"{took}; in {proof.unit} it is paid back after {math.ceil(proof.break_even):,} questions like these."
+
+
+def _next(proof: Proof, run: Path, world: Path) -> list[str]:
+    match proof.verdict.word:
+        case "helps":
+            first = f"Next: kbgym serve {run} --mcp --role reader"
+        case "hurts":
+            first = f"Next: kbgym prune {run} --harmful --dry-run; or, keeping only edits that do no harm: "
+            first += f"kbgym prove {world} --out {run}-gated --admission 10"
+        case _:
+            first = f"Next: more questions, or a training that reaches further: kbgym prove {world} --out {run}-class "
+            first += "--strategy class"
+    return [first, f"Everything is in {run}: kbgym report {run}, kbgym view {run}"]
+
+
+def _finite(value: float) -> float | None:
+    return round(value, 4) if math.isfinite(value) else None

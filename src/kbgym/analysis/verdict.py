@@ -1,0 +1,146 @@
+"""Does the trained store help? One of three answers from two exams of the same questions, with what carries it.
+
+`helps` and `hurts` are said only where swapping the two stores at random, question by question, would hardly ever
+give as large a difference (a paired permutation test of accuracy and one of actions, Holm over the two, 5%), and where
+the interval says the same. Accuracy comes first: fewer actions are no help while accuracy may have fallen by more than
+3 points, and more actions no harm where accuracy has risen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist, fmean, stdev
+from typing import Literal
+
+import msgspec
+
+from kbgym.analysis.gradient import split
+from kbgym.analysis.stats import (
+    Interval,
+    excludes,
+    holm,
+    ratio_of_means,
+    score_difference,
+    sign_flip,
+)
+from kbgym.protocol.exam import Row
+
+Word = Literal["helps", "no difference shown", "hurts"]
+Pair = tuple[Row, Row]
+
+UNSHOWN: Word = "no difference shown"
+LEVEL = 0.05
+MARGIN = 0.03  # of accuracy
+GAIN = 0.20  # fewer actions: what a user would care to know
+POWER = 0.80
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What two exams come to. `rho` is actions on the trained store over actions on the flat one; None without pairs.
+
+    `more_questions`: how many more would show a gain of 20% in four of five cases; None without any.
+    """
+
+    word: Word
+    n: int
+    failed: int
+    rho: Interval | None
+    accuracy: Interval | None
+    f1_flat: float
+    f1_trained: float
+    actions_flat: float
+    actions_trained: float
+    more_questions: int | None
+
+    @property
+    def sentence(self) -> str:
+        if self.rho is None or self.accuracy is None:
+            return "no difference shown: there is no question both stores were asked."
+        saved, right = _actions(self.rho), f"{self.f1_flat:.2f} to {self.f1_trained:.2f}, n = {self.n}"
+        if self.word == "helps":
+            if self.accuracy.low > 0:
+                return f"helps: more right answers ({right}), {saved}."
+            return f"helps: {saved}, accuracy not lower ({right})."
+        if self.word == "hurts":
+            if self.accuracy.high < 0:
+                return f"hurts: fewer right answers ({right}), {saved}."
+            return f"hurts: {saved}, accuracy not higher ({right})."
+        if self.rho.high < 1 and self.accuracy.value < -MARGIN:
+            return f"no difference shown: {saved}, but accuracy may have fallen ({right})."
+        begin = f"no difference shown: {saved}, accuracy {right}"
+        if self.more_questions is None:
+            return f"{begin}."
+        if not self.more_questions:
+            return f"{begin}; with as many questions a gain of {GAIN:.0%} shows in four exams of five."
+        more = f"{self.more_questions:,} more question{'s' if self.more_questions > 1 else ''}"
+        return f"{begin}; with {more} a gain of {GAIN:.0%} would show."
+
+
+def paired_rows(trained: Sequence[Row], flat: Sequence[Row]) -> list[Pair]:
+    """The same question on both stores, where neither agent failed."""
+    base = {row.id: row for row in flat if row.f1 is not None}
+    return [(row, base[row.id]) for row in trained if row.f1 is not None and row.id in base]
+
+
+def judge(trained: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Verdict:
+    pairs = paired_rows(trained, flat)
+    failed = max(len(trained), len(flat)) - len(pairs)
+    if not pairs:
+        return Verdict(UNSHOWN, 0, failed, None, None, 0.0, 0.0, 0.0, 0.0, None)
+    f1, actions = split(pairs, "f1"), split(pairs, "actions")
+    rho, accuracy = ratio_of_means(*actions, seed=seed), score_difference(*f1, seed=seed)
+    p_accuracy, p_actions = holm([sign_flip(*f1, seed=seed), sign_flip(*actions, seed=seed)])
+    return Verdict(
+        word=_word(rho, accuracy, p_accuracy <= LEVEL, p_actions <= LEVEL),
+        n=len(pairs),
+        failed=failed,
+        rho=rho,
+        accuracy=accuracy,
+        f1_trained=fmean(f1[0]),
+        f1_flat=fmean(f1[1]),
+        actions_trained=fmean(actions[0]),
+        actions_flat=fmean(actions[1]),
+        more_questions=more_questions(*actions),
+    )
+
+
+def _word(rho: Interval, accuracy: Interval, sure_of_accuracy: bool, sure_of_actions: bool) -> Word:
+    if sure_of_accuracy and excludes(accuracy, 0.0):
+        return "helps" if accuracy.value > 0 else "hurts"
+    if sure_of_actions and excludes(rho, 1.0):
+        if rho.value > 1:
+            return "hurts"
+        if accuracy.value >= -MARGIN:
+            return "helps"
+    return UNSHOWN
+
+
+def more_questions(trained: Sequence[float], flat: Sequence[float], gain: float = GAIN) -> int | None:
+    """How many more questions would show so large a gain in actions, were it there, in four of five experiments.
+
+    From the spread of the differences seen so far, by the normal approximation at the level of the stricter of the two
+    tests. A gain is hardly the same on every question, so the spread is taken to be as large as the gain at least; that
+    makes ten questions the fewest. None where nothing was done at all.
+    """
+    differences, effect = [a - b for a, b in zip(trained, flat, strict=True)], gain * fmean(flat)
+    if not effect:
+        return None
+    spread = max(effect, stdev(differences) if len(differences) > 1 else 0.0)
+    z = NormalDist().inv_cdf(1 - LEVEL / 4) + NormalDist().inv_cdf(POWER)
+    return max(0, math.ceil((z * spread / effect) ** 2) - len(differences))
+
+
+def _actions(rho: Interval) -> str:
+    """The ratio as a change in words: 38% fewer actions [21, 52], 5% fewer actions [9% more to 15% fewer]."""
+    change, word = abs(1 - rho.value), "fewer" if rho.value <= 1 else "more"
+    ends = sorted((1 - rho.low, 1 - rho.high), key=abs)
+    if rho.low < 1 < rho.high:
+        within = f"{_percent(rho.high - 1)}% more to {_percent(1 - rho.low)}% fewer"
+    else:
+        within = ", ".join(_percent(abs(end)) for end in ends)
+    return f"{change:.0%} {word} actions [{within}]"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.0f}" if math.isfinite(value) else "unknown "

@@ -1,0 +1,202 @@
+"""`kbgym prove`: does a trained store help? Flat exam, training, trained exam, verdict; run again to go on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kbgym.agents.trust import allowed, remember
+from kbgym.analysis.proof import Asked, lines, prove, values
+from kbgym.artefact import Artefact, Exam, teach, trainer_for
+from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
+from kbgym.canonical import pretty, refuse_links, sweep, write_whole
+from kbgym.cli.common import (
+    Printed,
+    agent_options,
+    forward_budget,
+    progress,
+    say,
+    say_cost,
+    search_options,
+    settings_given,
+    verb,
+)
+from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
+from kbgym.environment import RANKINGS
+from kbgym.errors import BadInput
+from kbgym.experiment.chunks import PASSES
+from kbgym.observations import OBSERVATIONS
+from kbgym.protocol.exam import read_rows
+from kbgym.protocol.exam_header import place_for
+from kbgym.protocol.lessons import schedule
+from kbgym.protocol.no_store import no_store_file
+from kbgym.protocol.run import Run, Settings
+from kbgym.trace.events import Committed
+from kbgym.worlds.kinds import why_agent
+from kbgym.worlds.world import Question, World
+
+FILE = "verdict.json"
+TRAINED = "trained"
+Sets = dict[str, tuple[Question, ...]]
+
+
+@verb("prove")
+@click.argument("world_folder", metavar="WORLD", type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
+@click.option("--set", "set_name", default="test_in", show_default=True, help="The split training never sees.")
+@click.option("--n", "most", type=click.IntRange(min=1), help="Exam questions of a kind.  [default: the whole split]")
+@click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Settings as TOML.")
+@click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100, or all]")
+@click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]")
+@click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
+@click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
+@click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]")
+@click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
+@click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [rich for real text]")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
+@click.option("--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.")
+@click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
+@forward_budget
+@agent_options
+@search_options
+@spending_options
+def command(
+    world_folder: Path, out: Path, set_name: str, most: int | None, config: Path | None, trust: bool, **flags: Any
+) -> Printed:
+    """Does a trained store help? One command from a WORLD to a verdict in plain words.
+
+    Examines the documents as they are, trains on the training questions, examines the trained store on the same
+    questions: those training never saw, which decide, and some it was trained on, apart. Whatever is there already is
+    not done again; a run of `kbgym train` may be the --out.
+
+    \b
+    Example:
+      kbgym prove worlds-out/w0 --out runs/r0
+      kbgym prove worlds-out/w0 --out runs/gpt --agent llm:openai/gpt-5-mini-2025-08-07 --max-cost 20
+    """
+    spending = Spending(flags)
+    world = World.load(world_folder)
+    chosen = settings_given(config, flags)
+    settings = _settings(out, world, chosen)
+    agents_named(settings)  # refuses whom it does not know, before anything is written
+    sets = _sets(world, settings, set_name, most)
+    names = [settings.reader, settings.curator, settings.judge]
+    given = [flags[name] for name in ("agent", "reader", "curator", "judge")]
+    if (out / "run.json").exists():
+        allowed(str(out), names, given, trust)
+        refuse_links(out)
+        sweep(out)
+    steps = _Steps(Run.open_or_create(out, world, settings), sets, spending)
+    with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
+        remember(str(out), names)
+    say(None if {"reader", "curator"} <= chosen.keys() else why_agent(world))
+    steps.confirm()
+    flat = steps.examine(f"{out}@0", alone=set_name)
+    steps.train()
+    trained = steps.examine(str(out))
+    unseen, seen = (Asked(name, flat[name].rows, trained[name].rows) for name in sets)
+    proof = prove(out, unseen, seen, flat[set_name].without)
+    result = {"run": str(out), "agent": settings.reader, "set": set_name, **values(proof)}
+    with write_whole(out / FILE) as scratch:
+        scratch.write_text(pretty(result), encoding="utf-8")
+    return result, lines(proof, out, world_folder)
+
+
+def _settings(out: Path, world: World, given: dict[str, Any]) -> Settings:
+    """Those of a run that is there, with what the flags say, which must be the same; else new ones.
+
+    The evaluations a training can make between epochs are no part of the proof, and are not paid for.
+    """
+    if (out / "run.json").exists():
+        return settings_with(Run(out).settings, **given)
+    return training_settings(world, out, **{"eval": False, **given})
+
+
+def _sets(world: World, settings: Settings, unseen: str, most: int | None) -> Sets:
+    """The questions that decide, and as many that training asks."""
+    learnt = dict.fromkeys(lesson.question for lesson in schedule(world, settings))
+    asked = world.split(unseen)[:most]
+    if not asked or unseen == TRAINED:
+        splits = ", ".join(f"{name} {count}" for name, count in world.splits.items()) or "none"
+        raise BadInput(f"there are no questions in the split {unseen!r} to decide on; the world's splits are {splits}.")
+    if known := [question.id for question in asked if question in learnt]:
+        raise BadInput(f"training would see {len(known)} of the questions in {unseen!r} (the first: {known[0]}).")
+    return {unseen: asked, TRAINED: tuple(learnt)[: len(asked)]}
+
+
+class _Steps:
+    """Exams and training of one run; each does only what is not there yet."""
+
+    def __init__(self, run: Run, sets: Sets, spending: Spending) -> None:
+        self._run, self._sets, self._spending = run, sets, spending
+
+    def confirm(self) -> None:
+        """One forecast and one question for everything that is still to be played."""
+        settings, left = self._run.settings, self._lessons_left()
+        flat, trained = f"{self._run.folder}@0", str(self._run.folder)
+        exams = self._missing(flat) + (self._asked if left else self._missing(trained))
+        exams += len(self._run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
+        self._spending.confirm_all(training_plan(settings, left, exams))
+
+    def examine(self, place: str, alone: str = "") -> dict[str, Exam]:
+        """All sets on one store, kept in the run; the set `alone` also without a store, where the text is public."""
+        reader, found = self._run.settings.reader, dict[str, Exam]()
+        with Artefact(place) as opened:
+            for name, questions in self._sets.items():
+                file = self._file(opened, name)
+                with self._spending.models([reader], file.with_name(f"{file.stem}.{CASSETTE}")) as models:
+                    with progress("embedding") as tick:
+                        opened.embedded(tick)
+                    with progress(f"exam {file.stem}") as tick:
+                        found[name] = opened.examine(
+                            reader,
+                            questions,
+                            out=file,
+                            models=models,
+                            concurrency=PASSES * self._spending.concurrency,
+                            tick=with_spend(tick, models),
+                            header=opened.exam_header(reader, questions, name),
+                            alone=name == alone,
+                        )
+        return found
+
+    def train(self) -> None:
+        run, settings = self._run, self._run.settings
+        if not self._lessons_left() and run.has_snapshot(self._position()[1]):
+            return
+        names = [settings.reader, settings.curator, settings.judge]
+        with self._spending.models(names, run.folder / CASSETTE) as models:
+            with progress("embedding") as tick:
+                trainer = trainer_for(run, agents_named(settings, models, world=run.world), tick=tick)
+            with progress("training") as tick:
+                teach(trainer, with_spend(tick, models))
+
+    @property
+    def _asked(self) -> int:
+        return sum(map(len, self._sets.values()))
+
+    def _missing(self, place: str) -> int:
+        """Questions without a row; where the text is public, those asked without a store too."""
+        with Artefact(place) as opened:
+            files = {name: self._file(opened, name) for name in self._sets}
+            first, alone = next(iter(self._sets.items())), opened.at == 0 and opened.is_public
+        asked = self._asked + (len(first[1]) if alone else 0)
+        kept = [*files.values(), *([no_store_file(files[first[0]])] if alone else [])]
+        return asked - sum(len(read_rows(file)) for file in kept)
+
+    def _file(self, opened: Artefact, name: str) -> Path:
+        header = opened.exam_header(self._run.settings.reader, self._sets[name], name)
+        return place_for(self._run.exam_path(name).parent, header)
+
+    def _lessons_left(self) -> int:
+        return max(0, len(schedule(self._run.world, self._run.settings)) - self._position()[0])
+
+    def _position(self) -> tuple[int, int]:
+        """How many lessons are over, and the iteration of the last."""
+        with Artefact(self._run.folder) as opened:
+            commits: Sequence[Committed] = [event for event in opened.events if isinstance(event, Committed)]
+        return (commits[-1].position, commits[-1].iteration) if commits else (0, 0)

@@ -1,0 +1,94 @@
+"""`kbgym explain`, `kbgym prune`, and `kbgym log` where lessons ran side by side."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import kbgym as package
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.people import generate
+from kbgym.worlds.splits import Sizes
+
+SMALL = ["--embedder", "hash", "--questions", "12", "--epochs", "1", "--n", "10"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("worlds") / "w"
+    generate(60, 0, Sizes(train=20, test_in=12, test_out=4, eval_in=2, eval_out=2)).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def proved(world, tmp_path_factory):
+    from kbgym.cli.main import run
+
+    out = tmp_path_factory.mktemp("runs") / "run"
+    with pytest.raises(SystemExit) as stopped:
+        run(["prove", str(world), "--out", str(out), *SMALL, "--quiet"])
+    assert not stopped.value.code
+    return out
+
+
+def test_a_question_is_explained_by_what_it_opened(proved, kbgym):
+    code, text, _ = kbgym("explain", proved, "--json")
+    listed = json.loads(text)
+    assert code == 0 and listed["gained"] and listed["n"] == 20
+    code, text, _ = kbgym("explain", proved, listed["gained"][0], "--json")
+    found = json.loads(text)
+    assert code == 0 and (found["f1_gained"], found["actions_saved"]) > (0, 0)
+    assert found["stores"]["flat"]["actions"] - found["stores"]["trained"]["actions"] == found["actions_saved"]
+    for one in found["opened"]:
+        by = one["by"]
+        entry = next(entry for entry in package.open(proved).log() if entry.iteration == by["iteration"])
+        assert entry.question == by["question"] and by["phase"] == "backward"
+    code, said, _ = kbgym("explain", proved, found["text"])
+    assert code == 0 and "flat:" in said and "trained:" in said and "search " in said
+    code, _, error = kbgym("explain", proved, "zebra")
+    assert code == 2 and "no question of its exams" in error and len(error.splitlines()) == 1
+
+
+def test_pruning_is_one_iteration_that_can_be_undone(proved, tmp_path, kbgym):
+    run = shutil.copytree(proved, tmp_path / "run")
+    before = StoreFolder(run).store().fingerprint
+    indexes = json.loads((run / "verdict.json").read_text())["indexes"]
+    unused = {one["id"] for one in indexes if not one["questions"]}
+    code, text, _ = kbgym("prune", run, "--unused", "--dry-run", "--json")
+    assert code == 0 and set(json.loads(text)["pruned"]) == unused and StoreFolder(run).store().fingerprint == before
+    code, text, _ = kbgym("prune", run, "--unused", "--json")
+    done = json.loads(text)
+    assert code == 0 and done["iteration"] == 13 and not unused & {record.id for record in StoreFolder(run).store()}
+    assert kbgym("replay", run, "--quiet")[0] == 0
+    code, _, error = kbgym("prune", run, "--unused")
+    assert code == 2 and "store as it is now" in error, "exams of the store before say nothing of this one"
+    assert kbgym("rollback", run, "--to", 12, "--quiet")[0] == 0
+    assert StoreFolder(run).store().fingerprint == before
+    assert kbgym("prune", run)[0] == 2 and kbgym("prune", tmp_path, "--unused")[0] == 2
+
+
+def test_what_was_never_opened_makes_no_difference_when_it_is_gone(proved, tmp_path, kbgym):
+    """Unless it stood in the way of a search: accuracy is not lower without it."""
+    run = shutil.copytree(proved, tmp_path / "run")
+    assert kbgym("prune", run, "--unused", "--quiet")[0] == 0
+    found = {}
+    for place in (proved, run):
+        rows = tmp_path / f"{place.parent.name}.jsonl"
+        _, text, _ = kbgym("exam", place, "--set", "test_in", "--out", rows, "--json")
+        found[place] = json.loads(text)
+    assert found[run]["f1"] >= found[proved]["f1"]
+
+
+def test_the_log_goes_by_commit_with_lessons_side_by_side(world, tmp_path, kbgym):
+    run = tmp_path / "run"
+    train = ["train", "--world", world, "--out", run, "--embedder", "hash", "--questions", "12", "--epochs", "1"]
+    assert kbgym(*train, "--batch-size", 4, "--quiet")[0] == 0
+    code, out, _ = kbgym("log", run)
+    lines = out.splitlines()
+    assert code == 0 and [int(line.split()[0].strip("x")) for line in lines] == list(range(1, 13))
+    for line in lines:
+        links = int(line.split(" documents ")[1].split(" links")[0].replace(",", ""))
+        assert links == StoreFolder(run).store(int(line.split()[0])).links, "the number in front is that of RUN@N"
+        assert "(gold: " in line and "f1 " in line
