@@ -27,7 +27,8 @@ from kbgym.online.learning import Online
 from kbgym.online.open_questions import Refusal
 from kbgym.serve.acting import act
 from kbgym.serve.allowances import Allowance, McpSessions, Rates
-from kbgym.serve.mcp import Caller, make_server, unfinished
+from kbgym.serve.calling import Caller, unfinished
+from kbgym.serve.mcp import make_server
 from kbgym.serve.metrics import Metrics
 from kbgym.serve.middleware import BODY_SECONDS, MOST_BODY, Guard, refuse
 from kbgym.serve.openapi import ACTIONS, document
