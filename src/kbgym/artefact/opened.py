@@ -25,6 +25,7 @@ from kbgym.artefact.parts import (
     Player,
     agent_of,
     embedder_named,
+    kept_beside,
     models_for,
     name_of,
     question_set,
@@ -264,7 +265,7 @@ class Artefact:
         """With `out`, rows are kept in that file as they come, and what has a row is not asked again."""
         questions = self.questions(set) if isinstance(set, str) else set
         about = description_for_prompt(self.world) if self.world is not None else ""
-        agent = agent_of(reader, "reader", models, about=about, indexes=self.store.links > 0)
+        agent = agent_of(reader, "reader", models, about=about, indexes=self.store.links > 0, kept=kept_beside(out))
         file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick)

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from kbgym.artefact import open
-from kbgym.artefact.parts import CASSETTE, agent_of
+from kbgym.artefact.parts import CASSETTE, agent_of, kept_beside
 from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -55,7 +55,7 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
         with progress("embedding") as tick:
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
-        reader = agent_of(agent, "reader", models) if where.is_here else None
+        reader = agent_of(agent, "reader", models, kept=kept_beside(out)) if where.is_here else None
         spending.confirm(agent, {"exam": len(questions) * (1 + opened.is_public)})
         with progress(f"exam {set_name}") as tick:
             counted = with_spend(tick, models)

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from kbgym.agents.command.agent import KEPT
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
@@ -233,7 +234,7 @@ class SeedRun:
         settings = self._settings(training)
         started = time.perf_counter()
         run = Run.open_or_create(self.folder / training.name, self.world, settings)
-        trainer = trainer_for(run, agents_named(settings))
+        trainer = trainer_for(run, agents_named(settings, kept=run.folder / KEPT))
         left = len(trainer.lessons) - trainer.position
         teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
         if left:
