@@ -101,7 +101,7 @@ async def play(prompt: str, client: Any, dies: bool = False) -> None:
     while left > 0:
         action = await policy.act(View(role, task, history, left))
         asked = call_of(action, "")
-        if dies and random.random() < 0.15:
+        if dies and random.random() < 0.3:
             os.kill(os.getpid(), signal.SIGKILL)
         said = await client.call(asked.name, json.loads(asked.arguments))
         if asked.name in ("answer", "done"):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from family import documents, family
 
@@ -21,6 +22,7 @@ from kbgym.agents.prompting import skill_of
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import allowed
+from kbgym.cli.main import run
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.errors import BadInput, Failed
@@ -29,6 +31,8 @@ from kbgym.protocol.exam import examine
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question
 
 PROGRAM = Path(__file__).parents[1] / "command_agent.py"
@@ -111,6 +115,22 @@ def test_an_exam_by_processes_is_the_exam_in_process_to_the_byte(tmp_path: Path)
 def test_through_the_official_client_eight_at_once(tmp_path: Path, how: str) -> None:
     here = exam_of(ReferenceReader, questions(8), tmp_path / "here.jsonl")
     assert exam_of(agent(how, limits=CommandLimits(seconds=120)), questions(8), tmp_path / "there.jsonl") == here
+
+
+@pytest.mark.slow
+def test_training_by_processes_leaves_the_trace_of_training_in_process(tmp_path: Path) -> None:
+    generate(people=40, seed=3).save(tmp_path / "world")
+    traces = {}
+    for name, who in (("here", "reference"), ("there", line())):
+        flags = ["--questions", "3", "--epochs", "1", "--no-eval", "--embedder", "hash", "--agent", who, "--quiet"]
+        with pytest.raises(SystemExit) as stopped:
+            run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *flags])
+        assert not stopped.value.code
+        events = [msgspec.to_builtins(event) for event in StoreFolder(tmp_path / name).events]
+        traces[name] = [{k: v for k, v in event.items() if k not in ("agent", "settings")} for event in events]
+    assert traces["there"] == traces["here"] and len(traces["here"]) > 20
+    kept = (tmp_path / "there" / "passes.jsonl").read_text().splitlines()
+    assert [json.loads(row)["role"] for row in kept] == ["reader", "curator"] * 3
 
 
 @pytest.mark.slow
@@ -212,6 +232,7 @@ def test_huge_arguments_cost_actions_and_nothing_else() -> None:
     assert made.outcome == "out_of_budget" and made.characters < 2_000
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_ended(home: Path) -> None:
     made = one_pass(agent("hang", limits=CommandLimits(seconds=4)))
     assert made.outcome == "agent_failed" and "still at it after 4 seconds" in (made.failure or "")
