@@ -83,6 +83,7 @@ READY: dict[str, CommandLine] = {
             *("-c", 'web_search="disabled"', "{prompt}"),
         ),
         variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
+        run_with="0.166.0",
     ),
     "gemini": CommandLine(
         ("gemini", "-p", "{prompt}", "--allowed-mcp-server-names", "kbgym", "--output-format", "json"),
@@ -97,6 +98,7 @@ READY: dict[str, CommandLine] = {
         ("opencode", "run", "--format", "json", "{prompt}"),
         files={"opencode.json": _OPENCODE},
         variables=("OPENCODE_CONFIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        run_with="1.18.33",
     ),
 }
 
