@@ -95,7 +95,8 @@ READY: dict[str, CommandLine] = {
         variables=("GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"),
     ),
     "opencode": CommandLine(
-        ("opencode", "run", "--format", "json", "{prompt}"),
+        # On standard input: it puts quotes around an argument, and a backslash before those inside.
+        ("opencode", "run", "--format", "json"),
         files={"opencode.json": _OPENCODE},
         variables=("OPENCODE_CONFIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
         run_with="1.18.33",
