@@ -22,7 +22,7 @@ from kbgym.trace.history import log
 
 BAKER = documents(family())["Ada Alm's job is baker"]
 READER = ["search", "read"]
-CURATOR = ["search", "read", "add", "edit", "delete", "link", "link_many", "unlink"]
+CURATOR = ["search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "teach", "undo"]
 
 
 @asynccontextmanager

@@ -184,6 +184,7 @@ async def _stdio(
         else:
             online = await asyncio.to_thread(opened)
             live = online.live
+            online.start()
         from kbgym.serve.calling import Caller
         from kbgym.serve.sessions import Session
 

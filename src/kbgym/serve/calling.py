@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from kbgym.actions import Error, Invalid
+from kbgym.actions import Error, Invalid, Read, Search
 from kbgym.characters import safe_text
 from kbgym.errors import Failed
 from kbgym.mcp import ToolResult
 from kbgym.online.learning import Online
 from kbgym.online.open_questions import Refusal
 from kbgym.serve.acting import act
+from kbgym.serve.lessons import LESSON_TOOLS
 from kbgym.serve.sessions import Session
 from kbgym.serve.stdio import tools_offered
 from kbgym.tools import Role, Tool, parse
@@ -39,10 +40,12 @@ async def call_tool(
     listed = [tool.name for tool in caller.tools]
     if name not in listed:
         return _wrong(f"there is no tool {name[:40]!r} here; the tools are {', '.join(listed)}.")
-    action = parse(name, arguments, caller.role)
-    if isinstance(action, Invalid):
-        return _wrong(action.reason)
     try:
+        if online is not None and name in LESSON_TOOLS:
+            return ToolResult(await LESSON_TOOLS[name](online, caller.session, arguments))
+        action = parse(name, arguments, caller.role)
+        if isinstance(action, Invalid):
+            return _wrong(action.reason)
         if online is not None and caller.question is not None:
             if name == "answer":
                 await online.close(caller.question, caller.session.client, str(arguments["text"]))
@@ -50,6 +53,8 @@ async def call_tool(
             step = await online.act(caller.question, caller.session.client, action)
             return ToolResult(step.observation, isinstance(step.result, Error))
         reply = await act(live, caller.session, action, caller.role)
+        if isinstance(action, Search | Read):
+            caller.session.looked.append(action)
     except Refusal as refusal:
         return _wrong(str(refusal))
     except Failed as failure:

@@ -31,10 +31,35 @@ _TOO_LONG = b"?"  # no JSON: answered as such
 Opened = tuple["LiveStore", "Online | None", "Caller"]
 
 
+_ANSWER = {"type": "string", "description": "The answer alone: a name, a number, a word."}
+# What a curator may do beside the tools of a pass.
+LESSONS = (
+    Tool(
+        "teach",
+        dict,
+        "A correction somebody gave: the question, and every accepted answer to it. The store learns from it.",
+        {
+            "question": {"type": "string", "description": "The question, complete in itself."},
+            "answers": {"type": "array", "items": _ANSWER, "minItems": 1, "maxItems": 20},
+            "answer": {"type": "string", "description": "What was answered before; else the store's reader answers."},
+            "note": {"type": "string", "description": "Where it comes from; kept in the history."},
+        },
+        optional=("answer", "note"),
+    ),
+    Tool(
+        "undo",
+        dict,
+        "Take back what an iteration did and everything since; the history is kept, and can be undone in turn.",
+        {"iteration": {"type": "integer", "minimum": 1, "description": "The first iteration to take back."}},
+    ),
+)
+
+
 def tools_offered(role: Role, answering: bool) -> tuple[Tool, ...]:
     """A role's tools; answering needs a question, and `done` ends a pass, which a session is not."""
     left_out = {"done"} if answering else {"done", "answer"}
-    return tuple(tool for tool in tools_of(role) if tool.name not in left_out)
+    tools = tuple(tool for tool in tools_of(role) if tool.name not in left_out)
+    return tools + LESSONS if role == "curator" else tools
 
 
 class LateTools:
@@ -70,10 +95,12 @@ async def serve_stdio(
     conversing = asyncio.create_task(_converse(LateTools(role, answering, opened), greeted, version))
     try:
         await asyncio.wait({opened, conversing}, return_when=asyncio.FIRST_EXCEPTION)
-        live = (await opened)[0]  # what is wrong with a store is said also to a client that left at once
+        live, online, _ = await opened  # what is wrong with a store is said also to a client that left at once
         try:
             await conversing
         finally:
+            if online is not None:
+                await online.stop()
             await live.close()
     finally:
         conversing.cancel()
