@@ -29,6 +29,7 @@ COMMANDS = {
     "generate": ["generate.py"],
     "baselines": ["baselines.py"],
     "corpus": ["corpus.py"],
+    "real_text": ["real_text.py"],
     "llm": ["llm_concurrency.py"],
     "experiment": ["experiment.py"],
     "serve": ["serve.py"],

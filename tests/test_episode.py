@@ -8,11 +8,26 @@ from collections.abc import Iterable
 import pytest
 from playing import engine_of, records
 
-from kbgym.actions import Action, Add, Answer, Done, Invalid, Read, Search
+from kbgym.actions import (
+    Action,
+    Add,
+    Answer,
+    Done,
+    Error,
+    Finished,
+    Invalid,
+    Link,
+    Linked,
+    Opened,
+    Read,
+    Search,
+)
+from kbgym.codes import code
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
-from kbgym.policy import AgentFailed, Forward, View
-from kbgym.store import Store
+from kbgym.observations import documents
+from kbgym.policy import AgentFailed, Backward, Errand, Forward, Turn, View
+from kbgym.store import Record, Store
 from kbgym.tools import Role
 
 
@@ -104,3 +119,30 @@ def test_a_pass_cut_short_after_its_answer_is_over() -> None:
     policy = Script([])
     assert asyncio.run(play(policy, environment, "reader", Forward("?"), 5, past=whole.steps)) == whole
     assert not policy.views
+
+
+def shown_only(actions: Iterable[Action], role: Role = "reader", task: Forward | Backward | None = None) -> Transcript:
+    """A pass over a store whose ids are codes."""
+    store = Store(Record(code(n), record.text, origin=code(n)) for n, record in enumerate(records(), 1))
+    environment = Environment(store, engine_of(store))
+    return asyncio.run(play(Script(actions), environment, role, task or Forward("Where does Anna Berg live?"), 4))
+
+
+def test_a_document_that_was_not_shown_cannot_be_named() -> None:
+    passed = shown_only([Read(code(1)), Search("Anna Berg"), Answer("Lund")])
+    assert passed.steps[0].action == Invalid("read", f"[{code(1)}] has not been shown in this pass.")
+    assert isinstance(passed.steps[0].result, Error)
+    seen = documents(passed.steps[1].observation)[0][0]
+    assert isinstance(shown_only([Search("Anna Berg"), Read(seen), Answer("Lund")]).steps[1].result, Opened)
+
+
+def test_a_curator_may_name_what_its_task_shows() -> None:
+    forward = (Turn(Search("Anna"), f"Results for 'Anna'\n[{code(1)}] Anna Berg lives in Lund."),)
+    errand = Errand("city", "Lund", "named", known=((code(2), "Bo lives in Lund."),))
+    task = Backward("Who?", forward, ("Anna",), 0.0, "wrong", (errand,))
+    passed = shown_only([Link(code(1), code(2)), Link(code(1), code(3)), Done()], "curator", task)
+    assert [type(step.result) for step in passed.steps] == [Linked, Error, Finished]
+
+
+def test_a_store_of_other_ids_takes_any() -> None:
+    assert isinstance(run(Script([Read("d0"), Answer("Lund")])).steps[0].result, Opened)

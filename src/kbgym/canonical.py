@@ -16,6 +16,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar, overload
 
@@ -58,7 +59,13 @@ def decode(data: bytes | str, type: type[T]) -> T: ...
 
 def decode(data: bytes | str, type: Any = Any) -> Any:
     """One JSON value; the same errors."""
-    return Decoder[Any](type).decode(data)
+    return _decoder_of(type).decode(data)
+
+
+@lru_cache(maxsize=256)
+def _decoder_of(type: Any) -> Decoder[Any]:
+    """Making one takes longer than most of what it decodes."""
+    return Decoder(type)
 
 
 def digest(data: bytes) -> str:

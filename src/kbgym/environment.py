@@ -168,6 +168,11 @@ class Environment:
         self.ranking = ranking
         self.observations = observations
 
+    @property
+    def only_shown(self) -> bool:
+        """A pass may name only documents it was shown: where ids are codes, guessing one is no way of finding it."""
+        return self.store.coded
+
     async def step(self, action: Action, role: Role) -> Step:
         """Check an action and carry it out."""
         return await self.carry_out(check(action, role))

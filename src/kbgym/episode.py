@@ -5,25 +5,30 @@ Forward passes, exams and backward passes are this same code; only role, task an
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
 
-from kbgym.actions import Action, Answer, Done
+from kbgym.actions import Action, Answer, Done, Invalid
 from kbgym.environment import Step
-from kbgym.policy import AgentFailed, Policy, Task, Turn, View
-from kbgym.tools import Role
+from kbgym.policy import AgentFailed, Backward, Policy, Task, Turn, View
+from kbgym.tools import Role, check, documents_named
 
 FORWARD_BUDGET = 15
 MEMORY = 30
+_BRACKETED = re.compile(r"\[([^\[\]\s]+)\]")  # how an id is shown
 
 Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
 
 
 class Acting(Protocol):
-    """What a pass acts on: an environment, or a wrapper around one."""
+    """What a pass acts on: an environment, or a wrapper around one. `only_shown`: see `Environment`."""
+
+    @property
+    def only_shown(self) -> bool: ...
 
     async def step(self, action: Action, role: Role) -> Step: ...
 
@@ -71,6 +76,8 @@ async def play(
         except AgentFailed as reason:
             outcome, failure = "agent_failed", str(reason)
             break
+        if environment.only_shown:
+            action = _of_shown(check(action, role), task, steps)
         step = await environment.step(action, role)
         steps.append(step)
         recent.append(Turn(step.action, step.observation))
@@ -79,6 +86,26 @@ async def play(
     answer = last.text if isinstance(last, Answer) else None
     usage = getattr(policy, "usage", None)
     return Transcript(role, outcome, tuple(steps), answer, failure, usage and msgspec.to_builtins(usage))
+
+
+def _of_shown(action: Action, task: Task, steps: Sequence[Step]) -> Action:
+    """The action, or what is wrong with it: it names a document that nothing in this pass has shown."""
+    if not (named := documents_named(action)):
+        return action
+    texts = [step.observation for step in steps]
+    known: set[str] = set()
+    if isinstance(task, Backward):
+        texts += [turn.observation for turn in task.forward]
+        for errand in task.agenda:
+            known.update((errand.index or "", *errand.linked, *(id for id, _ in errand.known)))
+    for text in texts:
+        known.update(_BRACKETED.findall(text))
+    hidden = next((id for id in named if id not in known), None)
+    return (
+        action
+        if hidden is None
+        else Invalid(str(action.__struct_config__.tag), f"[{hidden}] has not been shown in this pass.")
+    )
 
 
 def _outcome(steps: Sequence[Step]) -> Outcome:

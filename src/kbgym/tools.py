@@ -106,6 +106,12 @@ def is_editing(action: Action) -> bool:
     return action.__struct_config__.tag in _EDITING
 
 
+def documents_named(action: Action) -> tuple[str, ...]:
+    """The ids of the documents an action speaks of."""
+    named = tuple(getattr(action, field) for field in ("id", "source", "target") if hasattr(action, field))
+    return (*named, *action.targets) if isinstance(action, LinkMany) else named
+
+
 def tools_of(role: Role) -> tuple[Tool, ...]:
     return tuple(TOOLS[name] for name in ROLES[role])
 

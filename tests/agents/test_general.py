@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from kbgym.actions import Answer, Read, Search
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.general.text import names, split_title
-from kbgym.agents.registry import make_agent
-from kbgym.errors import BadInput
+from kbgym.agents.general.text import is_telling, names, split_title
 from kbgym.policy import Forward, Turn, View
 
 QUESTION = "Who founded the yard that built the Kestrel?"
@@ -37,11 +33,43 @@ def test_it_goes_on_from_its_turns_alone() -> None:
     assert asyncio.run(reader.act(View("reader", Forward(QUESTION), (FIRST,), 9))) == act(FIRST, remaining=9)
 
 
+def test_without_links_it_turns_the_first_pages_of_the_question() -> None:
+    turns: list[Turn] = []
+    for page in range(1, 5):
+        assert act(*turns, remaining=16 - page) == Search(QUESTION, page)
+        lines = (f"[d{page}{n}] Bird {page}{n}: It met Ada Alm and Bo Dahl." for n in range(5))
+        turns.append(Turn(Search(QUESTION, page), "\n".join(lines)))
+
+
+def test_where_nothing_says_what_has_links_only_headings_are_opened() -> None:
+    plain = "\n".join(f"[d{n}] Kestrel: Sentence {n} about the Kestrel." for n in range(4))
+    assert not isinstance(act(Turn(Search(QUESTION), plain)), Read)
+    assert act(Turn(Search(QUESTION), f"[n1] Yard that built the Kestrel\n{plain}")) == Read("n1")
+
+
+def test_it_stops_where_what_it_opened_holds_the_question() -> None:
+    head = "[d1] Kestrel: The Kestrel was built by the yard they founded (1 link)"
+    found = Turn(Search(QUESTION), "\n".join([head, *(f"[e{n}] Kestrel: It is boat {n}." for n in range(4))]))
+    opened = Turn(Read("d1"), f"{head}\nIt links to:\n[d2] Kestrel: It is old.")
+    turns = [found, opened, *(Turn(Search(QUESTION, page), found.observation) for page in range(2, 9))]
+    assert isinstance(act(*turns, remaining=6), Answer)
+    assert not isinstance(act(found, *turns[2:], remaining=6), Answer)  # nothing was opened
+
+
+def test_how_many_is_counted_over_an_index() -> None:
+    question = "How many boats were built in Lund?"
+    shown = "[n1] Boats built in Lund (3 links)"
+    turn = Turn(Read("n1"), f"{shown}\nIt links to:\n[a] Gull is a boat.\n[b] Tern is a boat.\n[c] Kite is a boat.")
+    turns = (Turn(Search(question), shown), turn)
+    assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 1))) == Answer("3")
+
+
+def test_which_names_are_worth_a_search() -> None:
+    text = "Kestrel: However, she left Lund in May 1969 with the English."
+    told = ("Lund", "Holm Yard", "However", "May 1969", "English")
+    assert [is_telling(name, text) for name in told] == [True, True, False, False, False]
+
+
 def test_names_and_titles() -> None:
     assert names("The boat of Ada Alm was at the University of Lund.") == ["Ada Alm", "University of Lund"]
     assert split_title("Kestrel: It was built in 1987.") == ("Kestrel", "It was built in 1987.")
-
-
-def test_it_does_not_curate() -> None:
-    with pytest.raises(BadInput, match="only reads"):
-        make_agent("general", "curator")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "serve"))
+sys.path += [str(Path(__file__).parents[1] / "serve"), str(Path(__file__).parents[2] / "benchmarks")]
 from serving import Server, Tokens, family_store, make_tokens, serving
 
 

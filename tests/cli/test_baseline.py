@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from kbgym.artefact import open as open_artefact
 from kbgym.cli.main import run
 from kbgym.trace.folder import open_folder
 from kbgym.worlds import people
+from kbgym.worlds.world import Document, World
 
 KEYS = {"arm", "documents", "links", "coverage", "authored", "engine", "notes", "seconds", "seed", "tokens"}
 
@@ -38,6 +40,19 @@ def test_it_writes_a_store_and_counts_it(capfdbinary, tmp_path, world, arm):
     before = (tmp_path / arm / "records.jsonl").read_bytes()
     assert kbgym(capfdbinary, *arguments)[0] == 0
     assert (tmp_path / arm / "records.jsonl").read_bytes() == before
+
+
+def test_a_store_of_pages_says_how_it_reads(capfdbinary, tmp_path):
+    texts = ("Kestrel: It was built by Holm Yard.", "Holm Yard: It is old.", "Holm Yard: It is closed.")
+    World(tuple(Document(f"d{n}", text, about=(text.partition(": ")[0],)) for n, text in enumerate(texts))).save(
+        tmp_path / "w"
+    )
+    arguments = ("baseline", "pages", "--world", str(tmp_path / "w"), "--out", str(tmp_path / "s"), "--json")
+    code, printed, _ = kbgym(capfdbinary, *arguments)
+    result = json.loads(printed)
+    assert code == 0 and result["links"] == 3 and result["notes"]["pages_named"] == 1
+    with open_artefact(tmp_path / "s") as opened, open_artefact(tmp_path / "s", observations="paper") as plain:
+        assert (opened.settings.observations, plain.settings.observations) == ("rich", "paper")
 
 
 def test_people_read_a_sentence(capfdbinary, tmp_path, world):

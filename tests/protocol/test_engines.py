@@ -146,8 +146,8 @@ def test_a_cap_stops_between_chunks_and_a_higher_one_goes_on(questions, tmp_path
         assert 0 < len(kept) < len(questions)
         rows, models = asked(server, questions, out, max_tokens=2 * tokens)
     assert plain(rows) == plain(whole)
-    # What a question cut short had said was played back, not paid for again.
-    assert len(server.bodies) == 2 * before
+    # What a question cut short had said was played back; only what was under way when the cap was met is asked again.
+    assert 0 <= len(server.bodies) - 2 * before < 5
     assert models.budget.spent.tokens == tokens
 
 

@@ -29,6 +29,7 @@ def family_store(place: Path) -> Path:
     """The folder of a small store: the family's sentences, no links."""
     place.mkdir(parents=True)
     write_lines(place / "documents.jsonl", family().documents)
+    (place / "world.json").write_text('{"kind": "people"}', encoding="utf-8")  # whose grammar the reference agents know
     return place
 
 
@@ -55,10 +56,10 @@ def replayed(place: Path) -> str:
 class Server:
     """`kbgym serve --http` on a free port of loopback."""
 
-    def __init__(self, place: Path, *flags: str) -> None:
+    def __init__(self, place: Path | str, *flags: str) -> None:
         command = [sys.executable, "-c", "from kbgym.cli.main import run; run()", "serve", str(place)]
         command += ["--http", "127.0.0.1:0", "--json", "--embedder", "hash", *flags]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         assert self.process.stdout is not None and self.process.stderr is not None
         line = self.process.stdout.readline()
         if not line:

@@ -492,3 +492,23 @@ def test_closing_lets_go_of_the_writer(shared: SharedPlace, folder: Path) -> Non
             live._thread.submit(print)
 
     asyncio.run(work())
+
+
+def test_news_that_came_for_somebody_who_went_away_are_not_lost(shared: SharedPlace) -> None:
+    async def work() -> None:
+        async with opened(URL) as one, opened(URL) as other:
+
+            async def looking() -> None:
+                async with other.looking():
+                    pass
+
+            for number in range(20):
+                await do(one, Add(f"Fact number {number}."))
+                task = asyncio.create_task(looking())
+                await asyncio.sleep(0.001 * (number % 3))
+                task.cancel()
+                await asyncio.wait([task])
+            async with other.looking():
+                assert other.iteration == 20 and other.store.fingerprint == one.store.fingerprint
+
+    asyncio.run(work())

@@ -64,10 +64,9 @@ def askable(template, reader, people):
     text = TEMPLATES[template].text
     values = {field: sorted({person[field] for person in people}) for field in ("job", "city", "hobby")}
     if template in ("brother-job", "sister-hobby"):
-        gender = {person["name"]: person["gender"] for person in people}
-        unwanted = "male" if template == "brother-job" else "female"
+        others = reader.women() if template == "brother-job" else reader.men()  # as sentences tell it
         for name in names:
-            if reader.get("mother", name) and unwanted not in {gender[s] for s in reader.siblings(name)}:
+            if reader.get("mother", name) and set(reader.siblings(name)) <= set(others):
                 yield (name,)
     elif template == "spouse-city":
         yield from ((name,) for name in names if reader.get("spouse", name) is None)

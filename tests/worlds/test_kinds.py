@@ -62,8 +62,8 @@ def test_a_people_world_describes_itself_by_its_own_documents(make):
 
 
 def test_a_generated_world_keeps_its_bytes(people):
-    """Its description follows from its kind, so nothing is written that was not before."""
-    assert set(people.facts) == {"kind", "seed", "people"} and people.description is None
+    """Its description follows from its kind, so nothing of it is written."""
+    assert set(people.facts) == {"kind", "seed", "people", "version"} and people.description is None
 
 
 def test_a_worlds_own_words_come_first(people):

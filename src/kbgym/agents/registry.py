@@ -14,6 +14,8 @@ from pathlib import Path
 
 from kbgym.agents.command.agent import CommandAgent
 from kbgym.agents.command.lines import is_command
+from kbgym.agents.general.agenda import GeneralAgenda
+from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.hand import HandAgent
 from kbgym.agents.judge import LLMJudge
@@ -51,9 +53,7 @@ def make_agent(
     if name == "reference":
         return ReferenceReader if role == "reader" else ReferenceCurator
     if name == "general":
-        if role != "reader":
-            raise BadInput("the general agent only reads; name a --curator.")
-        return GeneralReader
+        return GeneralReader if role == "reader" else GeneralCurator
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
     if name == "hand" or name.startswith("hand:"):
@@ -68,9 +68,9 @@ def make_agent(
     )
 
 
-def make_agenda() -> Agenda:
-    """An agenda that has seen no event yet."""
-    return ReferenceAgenda()
+def make_agenda(agent: str = "reference") -> Agenda:
+    """An agenda that has seen no event yet: one that knows the benchmark's grammar, or one for any text."""
+    return GeneralAgenda() if agent == "general" else ReferenceAgenda()
 
 
 def make_judge(name: str, models: Models | None = None, trusted: Collection[str] | None = None) -> LLMJudge | None:

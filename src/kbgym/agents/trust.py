@@ -14,7 +14,7 @@ from kbgym.agents.command.lines import PREFIX, is_command
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 
-BUILT_IN = frozenset({"reference", "rule"})
+BUILT_IN = frozenset({"reference", "general", "rule"})
 _DOES = {"llm": "ask the model {} at your cost", "cassette": "play back the file {}", "command": "run the command {}"}
 
 

@@ -20,6 +20,7 @@ from kbgym.analysis.page import Figure, Report, Section, sections, write
 from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
 from kbgym.analysis.tables import arms, groups, stores, training, usage
+from kbgym.analysis.tables.evidence import evidence
 from kbgym.errors import Missing
 from kbgym.search.embed import Embedder
 from kbgym.worlds.world import SPLITS
@@ -56,6 +57,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 benchmarks(results, other) if results.kind in (paper.KIND, paper.OTHER) else None,
             ],
         ),
+        ("Evidence: what was found, whoever reads", [evidence(results)]),
         (
             "Coverage is the currency",
             [groups.per_point(results), stores.readings(results), groups.against_b3(results)],

@@ -27,6 +27,7 @@ from kbgym.llm.connect import Models
 from kbgym.protocol.exam import Tick
 from kbgym.protocol.run import Run
 from kbgym.protocol.train import Agents, Trainer, join, remembered
+from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.place import is_url, open_place
@@ -36,23 +37,48 @@ from kbgym.worlds.world import World
 def train(
     world: World | str | Path,
     out: str | Path,
-    reader: Player = "reference",
-    curator: Player = "reference",
+    reader: Player | None = None,
+    curator: Player | None = None,
     models: Models | None = None,
     tick: Tick | None = None,
+    begins: str | Path | None = None,
     **settings: Any,
 ) -> Artefact:
     """Train a store on a world's questions and open the run. Interrupted training goes on when it is called again.
 
-    `settings` are the fields of `Settings`: questions, epochs, seed, strategy, embedder and so on.
+    Without names the reference agents play where they know the world's grammar, and the general ones elsewhere.
+    `begins` is a store to train on top of, such as an arm's; `settings` are the fields of `Settings`: questions,
+    epochs, seed, strategy, embedder and so on.
     """
     taught = world if isinstance(world, World) else World.load(Path(world))
-    chosen = training_settings(taught, reader=name_of(reader), curator=name_of(curator), **settings)
+    store, said = beginning(begins, taught) if begins is not None else (None, None)
+    names = {"reader": reader and name_of(reader), "curator": curator and name_of(curator), "begins": said}
+    chosen = training_settings(taught, Path(out), **names, **settings)
     agents_named(chosen, models, reader, curator)  # refuses whom it does not know, before anything is written
-    run = Run.open_or_create(Path(out), taught, chosen)
+    run = Run.open_or_create(Path(out), taught, chosen, store)
     with models_for([chosen.reader, chosen.curator, chosen.judge], models, cassette=run.folder / CASSETTE) as shared:
         teach(trainer_for(run, agents_named(chosen, shared, reader, curator, taught, run.folder / KEPT)), tick)
     return Artefact(out)
+
+
+def beginning(place: str | Path, world: World) -> tuple[Store, str]:
+    """The store at a place, to train on top of, and what a run's settings call it; one of other documents is refused.
+
+    It may be an arm's store, a run or a run at an iteration, made of the same documents.
+    """
+    opened = Artefact(place)
+    with opened:
+        store = opened.store
+        texts = {document.id: document.text for document in world.documents}
+        held = {id for record in store for id in (record.origin, *record.absorbed) if id is not None}
+        other = [record.id for record in store if record.flag == "untouched" and texts.get(record.id) != record.text]
+        if held != texts.keys() or other:
+            raise BadInput(f"{opened.name} was not built from this world's documents; build it with --world first.")
+        if opened.run is not None:
+            what = f"run at {opened.iteration}"
+        else:
+            what = opened.arm
+    return store.copy(), f"{what} {store.fingerprint[:16]}"
 
 
 def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | None = None) -> Trainer:

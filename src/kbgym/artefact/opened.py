@@ -33,7 +33,7 @@ from kbgym.artefact.parts import (
     spread_over,
 )
 from kbgym.baselines.registry import engine_for_arm
-from kbgym.canonical import decode, read_lines
+from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
@@ -46,11 +46,11 @@ from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Event, Genesis
-from kbgym.trace.folder import ARM, TRACE, arm_of, folder_and_iteration, initial_file
+from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
-from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.kinds import agent_for, description_for_prompt, search_of
 from kbgym.worlds.world import Question, Source, World
 
 Kind = Literal["world", "run", "store"]
@@ -146,26 +146,55 @@ class Artefact:
         began = {**genesis.settings, "embedder": genesis.embedder or None} if genesis else {}
         known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
         if genesis is None:
-            known = settings_with(known, search=self._first_search)
+            observations = self._built.observations if self._built is not None else None
+            known = settings_with(
+                known,
+                search=self._first_search,
+                observations=observations,
+                reader=self.agent,
+                curator=self.agent,
+            )
         changes = dict(self._changes)
         if changes.get("search") == "words" and not changes.get("embedder"):
             changes["embedder"] = "none"
         return settings_with(known, **changes)
 
     @property
+    def is_new(self) -> bool:
+        """Whether nobody has trained or served it yet, so that nothing says who plays."""
+        return self.run is None and self._genesis is None
+
+    @property
+    def agent(self) -> str:
+        """Who plays here unless told otherwise: as the world's kind says, else as its history does."""
+        if self.world is not None:
+            return agent_for(self.world)
+        return Settings().reader if self.is_new else self.settings.reader
+
+    def show_links_to(self, reader: Player) -> None:
+        """A reader that knows no wording is told what has links, unless the store's history or somebody says not."""
+        if reader == "general" and self.is_new and self._changes.get("observations") is None:
+            self._changes = {**self._changes, "observations": "rich"}
+            vars(self).pop("settings", None)
+
+    @property
     def _first_search(self) -> SearchKind:
         """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
-        if self.folder is not None and (self.folder / ARM).is_file():
-            built = decode((self.folder / ARM).read_bytes(), dict[str, Any])
-            return search_named(built.get("engine") or "vectors")
+        if (built := self._built) is not None:
+            return search_named(built.engine or "vectors")
         return search_named(search_of(self.world)) if self.world is not None else "vectors"
+
+    @property
+    def _built(self) -> ArmFile | None:
+        """What the arm that built the store said of it."""
+        return arm_file(self.folder) if self.folder is not None else None
 
     @property
     def _genesis(self) -> Genesis | None:
         """The first line of the trace; reading only that spares a large store from being opened for its settings."""
-        if self.folder is None or "place" in vars(self):
-            return self.place.genesis
-        trace = self.folder / TRACE
+        trace = self.folder / TRACE if self.folder is not None else None
+        if trace is None or "place" in vars(self) or (has_begun(trace) and not trace.exists()):
+            return self.place.genesis  # or what it has to say about a trace that is gone
         return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
 
     @cached_property
@@ -242,12 +271,15 @@ class Artefact:
 
     # -- exams --------------------------------------------------------------------------------------------------------
 
-    def examine(self, reader: Player = "reference", set: str | Sequence[Question] = "test_in", **how: Any) -> Exam:
+    def examine(self, reader: Player | None = None, set: str | Sequence[Question] = "test_in", **how: Any) -> Exam:
         """Ask a reader a set of questions on the frozen store, under the run's budget, memory and ranking.
+
+        Without a reader it is the one that suits the world.
 
         `how` is what `examine_async` takes beside these; inside a running loop either may be used. What a model said is
         kept beside `out`.
         """
+        reader = self.agent if reader is None else reader
         out = how.get("out")
         cassette = None if out is None else Path(out).with_name(f"{Path(out).stem}.{CASSETTE}")
         with models_for([name_of(reader)], how.pop("models", None), cassette=cassette) as models:
@@ -255,7 +287,7 @@ class Artefact:
 
     async def examine_async(
         self,
-        reader: Player = "reference",
+        reader: Player | None = None,
         set: str | Sequence[Question] = "test_in",
         out: str | Path | None = None,
         concurrency: int = 16,
@@ -263,13 +295,22 @@ class Artefact:
         tick: Tick | None = None,
     ) -> Exam:
         """With `out`, rows are kept in that file as they come, and what has a row is not asked again."""
+        reader = self.agent if reader is None else reader
+        self.show_links_to(reader)
         questions = self.questions(set) if isinstance(set, str) else set
-        about = description_for_prompt(self.world) if self.world is not None else ""
-        agent = agent_of(reader, "reader", models, about=about, indexes=self.store.links > 0, kept=kept_beside(out))
+        agent = self.reader(reader, models, out)
         file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
         asked = questions, agent, file, self.settings, concurrency
         rows = await examine(self.store, self.engine, *asked, tick)
         return Exam(rows, await examine_without(*asked) if self.is_public else [])
+
+    def reader(self, name: Player, models: Models | None = None, out: str | Path | None = None) -> Any:
+        """Who reads here: told what the world says of itself, and of indexes where the store has links.
+
+        What a command prints is kept beside `out`.
+        """
+        about = description_for_prompt(self.world) if self.world is not None else ""
+        return agent_of(name, "reader", models, about=about, indexes=self.store.links > 0, kept=kept_beside(out))
 
     @property
     def is_public(self) -> bool:

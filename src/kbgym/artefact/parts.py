@@ -23,7 +23,7 @@ from kbgym.agents.registry import make_agenda, make_agent, make_judge
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, Options, is_model
-from kbgym.policy import Agent, View
+from kbgym.policy import Agenda, Agent, View
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import STRATEGIES, Agents
@@ -38,7 +38,7 @@ from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE, Role
-from kbgym.worlds.kinds import description_for_prompt, observations_of, search_of
+from kbgym.worlds.kinds import agent_for, description_for_prompt, observations_of, search_of
 from kbgym.worlds.pages import pages_of
 from kbgym.worlds.world import Document, Question, World
 
@@ -157,7 +157,15 @@ def agents_named(
         for role, one in (("reader", reads), ("curator", curates), ("judge", judge))
         if isinstance(one, LLMAgent | LLMJudge)
     }
-    return Agents(reads, curates, judge, described, make_agenda if settings.strategy == "class" else None)
+    agenda = agenda_for(settings, world) if settings.strategy == "class" else None
+    return Agents(reads, curates, judge, described, agenda)
+
+
+def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
+    """What a curator works from: its own where it is built in, else by the world's kind."""
+    elsewhere = world is not None and agent_for(world) == "general"
+    any_text = settings.curator == "general" or (elsewhere and settings.curator != "reference")
+    return lambda: make_agenda("general" if any_text else "reference")
 
 
 @contextmanager
@@ -194,11 +202,28 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
     return made
 
 
-def training_settings(world: World, **given: Any) -> Settings:
-    """Settings to train on a world with: never more questions than it has, unless they were asked for."""
+def training_settings(world: World, out: Path, **given: Any) -> Settings:
+    """Settings to train on a world with: never more questions than it has, unless they were asked for.
+
+    Who plays, what is searched by and how results read follow from the kind of world, unless they were named; where a
+    run stands already, they are what it began with.
+    """
+    if not world.split("train"):
+        raise BadInput(
+            "this world has no training questions: import it with --questions FILE, or let a model draft some with "
+            "`kbgym questions suggest`."
+        )
     most = min(Settings().questions, len(world.split("train")))
+    if (out / "run.json").is_file():
+        begun = Run(out).settings
+        began = {name: getattr(begun, name) for name in ("reader", "curator", "search", "observations")}
+        given = {**given, **{name: given.get(name) or value for name, value in began.items()}}
+    who = agent_for(world)
+    given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
     search = given.get("search") or search_named(search_of(world))
-    observations = given.get("observations") or observations_of(world)
+    # What has links is said on real text, and to whoever knows no wording.
+    usual = "rich" if given["reader"] == "general" else observations_of(world)
+    observations = given.get("observations") or usual
     embedder = given.get("embedder") or ("none" if search == "words" else None)
     chosen = {"search": search, "embedder": embedder, "observations": observations}
     made = settings_with(**{"questions": most, **given, **chosen})

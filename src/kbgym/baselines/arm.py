@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.observations import Observations
 from kbgym.search.embed import Embedder
 from kbgym.search.kinds import SearchKind
 from kbgym.store import Store, source
@@ -35,13 +36,17 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """A way to prepare a store, under the name tables show; `engine` is what it is searched by, if that is fixed."""
+    """A way to prepare a store, under the name tables show; `engine` is what it is searched by, if that is fixed.
+
+    `observations` is how its store reads where nobody says otherwise: `rich` where only that shows what has links.
+    """
 
     name: str
     label: str
     description: str
     build: Callable[[Given], Built]
     engine: SearchKind | None = None
+    observations: Observations | None = None
 
 
 def flat_store(documents: Iterable[Document]) -> Store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, raptor
+from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, pages, raptor
 from kbgym.baselines.arm import Arm, Built, Given
 from kbgym.errors import BadInput
 from kbgym.search.choice import engine_of
@@ -48,6 +48,13 @@ ARMS: dict[str, Arm] = {
             "LightRAG style",
             "a document for every entity and every relation of an entity",
             lambda given: lightrag.build(given.documents),
+        ),
+        Arm(
+            "pages",
+            "Pages",
+            "a page's first sentence links to the rest of the page and to the pages that it names",
+            lambda given: pages.build(given.documents),
+            observations="rich",
         ),
         Arm(
             "bm25",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kbgym.artefact import open
+from kbgym.artefact.parts import agenda_for
 from kbgym.cli.common import Printed, verb
 from kbgym.online.agenda_follower import AgendaFollower, Item
 from kbgym.trace.listeners import replaying
@@ -27,8 +28,8 @@ def command(place: str) -> Printed:
     Example:
       kbgym agenda runs/first
     """
-    desk = AgendaFollower()
     with open(place) as opened:
+        desk = AgendaFollower(agenda_for(opened.settings, opened.world))
         items = desk.items(opened.place.store(watch=replaying([desk])))
     counts = {what: sum(item.what == what for item in items) for what in _WORDS}
     text = "\n".join(_line(item) for item in items) or f"{opened.name}: nothing is open."

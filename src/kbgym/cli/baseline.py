@@ -43,6 +43,7 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str) -> Print
     about = {
         "arm": arm,
         "engine": chosen.engine or search_named(search_of(world)),
+        **({"observations": chosen.observations} if chosen.observations else {}),
         "seed": seed,
         "tokens": built.tokens,
         "notes": built.notes,

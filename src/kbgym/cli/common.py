@@ -62,7 +62,7 @@ output_options = flags(
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
 )
 agent_options = flags(
-    click.option("--agent", help="reference, llm:PROVIDER/MODEL, cassette:FILE or MODULE:NAME.  [default: reference]"),
+    click.option("--agent", help="reference, general, llm:PROVIDER/MODEL or MODULE:NAME.  [by the world]"),
     click.option("--reader", help="Overrides --agent for the reader."),
     click.option("--curator", help="Overrides --agent for the curator."),
     click.option("--judge", help="Who decides what is a duplicate.  [default: rule]"),
@@ -115,6 +115,12 @@ def is_silent() -> bool:
     """Whether the verb under way was asked for its result only."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.params.get("quiet") or context.params.get("as_json"))
+
+
+def say(sentence: str | None) -> None:
+    """A line on stderr for people; nothing where only the result was asked for."""
+    if sentence and not is_silent():
+        click.echo(sentence, err=True)
 
 
 def world_values(world: World) -> dict[str, Any]:
@@ -182,10 +188,13 @@ def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, fr
     """The settings of a store with what the flags say instead, and which of their agents may play."""
     from kbgym.agents.trust import allowed
     from kbgym.artefact import open
+    from kbgym.worlds.kinds import why_agent
 
     roles = ("reader", "curator", "judge")
     with open(place, **{name: value for name, value in given.items() if name != "trust"}) as opened:
         settings = opened.settings
+        if opened.is_new and opened.world is not None and not (given["reader"] and given["curator"]):
+            say(why_agent(opened.world))
     names = [getattr(settings, role) for role in roles]
     return settings, allowed(shown(place), names, [given[role] for role in roles], given["trust"])
 

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from kbgym.artefact import open
-from kbgym.artefact.parts import CASSETTE, agent_of, kept_beside
-from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
+from kbgym.artefact.parts import CASSETTE
+from kbgym.cli.common import Printed, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
@@ -20,6 +20,7 @@ from kbgym.observations import OBSERVATIONS
 from kbgym.protocol.exam import summarise
 from kbgym.protocol.probe import probe_run
 from kbgym.protocol.run import Run
+from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import World
 
 
@@ -27,7 +28,7 @@ from kbgym.worlds.world import World
 @click.argument("store")
 @click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
 @click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
-@click.option("--agent", default="reference", show_default=True, help="Who reads.")
+@click.option("--agent", help="Who reads.  [default: reference where it knows the world's grammar, else general]")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL; run again to resume.")
 @click.option("--embedder", callback=say_cost, help="Overrides the one the store was trained with.")
 @click.option(
@@ -39,7 +40,9 @@ from kbgym.worlds.world import World
 @engine_options
 @search_options
 @spending_options
-def command(store: str, world: Path | None, set_name: str, agent: str, out: Path | None, **flags: Any) -> Printed:
+def command(
+    store: str, world: Path | None, set_name: str, agent: str | None, out: Path | None, **flags: Any
+) -> Printed:
     """Examine a frozen STORE: a run, a run at an iteration (RUN@57), a store folder or a world.
 
     \b
@@ -50,12 +53,17 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
     """
     where, spending = Where(flags), Spending(flags)
     cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
-    with open(store, world, **flags) as opened, spending.models([agent], cassette) as models:
+    opened = open(store, world, **flags)
+    why = why_agent(opened.world) if agent is None and opened.world is not None else None
+    agent = agent or opened.agent
+    opened.show_links_to(agent)
+    with opened, spending.models([agent], cassette) as models:
         questions = opened.questions(set_name)
         with progress("embedding") as tick:
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
-        reader = agent_of(agent, "reader", models, kept=kept_beside(out)) if where.is_here else None
+        reader = opened.reader(agent, models, out) if where.is_here else None
+        say(why)  # once nothing can be wrong any more with what was given
         spending.confirm(agent, {"exam": len(questions) * (1 + opened.is_public)})
         with progress(f"exam {set_name}") as tick:
             counted = with_spend(tick, models)
@@ -71,7 +79,7 @@ def command(store: str, world: Path | None, set_name: str, agent: str, out: Path
         f"{opened.name} on {set_name}, {agent} reader, n = {summary.n}: F1 {summary.f1:.3f}, EM {summary.em:.3f}, "
         f"{summary.actions:.2f} actions and {summary.characters:,.0f} characters read a question ({outcomes})."
     )
-    result = {**msgspec.to_builtins(summary), "ranking": opened.settings.ranking}
+    result = {**msgspec.to_builtins(summary), "ranking": opened.settings.ranking, "agents": why or f"{agent} reads."}
     if exam.without:
         alone = summarise(exam.without)
         result |= {"nostore_f1": alone.f1, "nostore_em": alone.em}

@@ -16,6 +16,7 @@ from kbgym.agents.trust import allowed
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact.parts import embedder_named
+from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.characters import number_in
 from kbgym.cli.common import Printed, progress, verb
@@ -24,6 +25,7 @@ from kbgym.cli.exam import how_many
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import (
     FILE,
+    FIRST,
     VALUES,
     Kind,
     Plan,
@@ -36,12 +38,15 @@ from kbgym.experiment.experiment import (
     trainings,
 )
 from kbgym.experiment.parts import run_parts
+from kbgym.observations import Observations
 from kbgym.protocol.no_store import ARM as NO_STORE
 from kbgym.protocol.no_store import is_public
 from kbgym.protocol.run import Settings
-from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.kinds import agent_for, kind_of
+from kbgym.worlds.splits import sharing, with_pages_apart
 from kbgym.worlds.world import World
 
+PUBLIC = ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor")
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
 
 
@@ -51,7 +56,7 @@ def command() -> None:
 
 
 @verb("run", command)
-@click.argument("kind", type=click.Choice(["paper", "ablation"]))
+@click.argument("kind", type=click.Choice(["paper", "ablation", "public", "pretrain"]))
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume."
 )
@@ -63,7 +68,7 @@ def command() -> None:
 @click.option("--n", "size", default="34", show_default=True, help="Exam questions a group, or `all`.")
 @click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
 @click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
-@click.option("--agent", default="reference", show_default=True, help="Who reads and curates.")
+@click.option("--agent", help="Who reads and curates.  [default: general for public, else by the world]")
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
@@ -73,7 +78,11 @@ def command() -> None:
 def run_command(
     kind: Kind, out: Path, vary: str, people: int, world_folder: Path | None, jobs: int, **flags: Any
 ) -> Printed:
-    """Train and examine: `paper` is the paper's evaluation, `ablation` varies one thing of the training.
+    """Train and examine: `paper` is the paper's evaluation, `ablation` varies one thing of the training, `public` puts
+    every arm to a world of real text, `pretrain` trains on top of unsupervised arms.
+
+    On a world of real text `public` and `pretrain` draw the questions anew for every seed, so that no page supports
+    questions of two splits.
 
     An ablation varies the strategy, the budget of a backward pass (15, 30, 60), the training questions (25, 50, 100,
     200, 400; a generated world then has that many), the ranking (paper, apart) or admission (0, 10 questions asked
@@ -94,17 +103,27 @@ def run_command(
     if jobs > 1 and not where.is_here:
         raise BadInput("--jobs is for --engine local; with --engine ray say --workers.")
     n, given = how_many(flags["size"]), flags["arms"]
-    named = _list(given) if given is not None else ARMS if kind == "paper" else ("flat", "hipporag")
+    usual = {"paper": ARMS, "public": PUBLIC, "pretrain": ("flat", "pages", "hipporag")}.get(kind, ("flat", "hipporag"))
+    named = _list(given) if given is not None else tuple(name for name in usual if name in REGISTERED)
     for name in named:
         arm_named(name)
-    chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
-    base = Settings(**chosen, reader=flags["agent"], curator=flags["agent"])
     world = World.load(world_folder) if world_folder else None
+    if kind == "public" and world is None:
+        raise BadInput("experiment run public needs a world of real text: name it with --world.")
+    seeds = numbers(flags["seeds"])
+    worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
+    agent = flags["agent"] or ("general" if kind == "public" else agent_for(world) if world else "reference")
+    chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
+    if kind in FIRST and worlds:
+        chosen["questions"] = min(chosen["questions"], *(len(one.split("train")) for one in worlds.values()))
+    shown: Observations = "rich" if agent == "general" else "paper"
+    base = Settings(**chosen, reader=agent, curator=agent, observations=shown)
+    values = _values(vary, flags["values"], world)
     plan = Plan(
         kind=kind,
-        trainings=trainings(kind, vary, _list(flags["strategy"]), base, _values(vary, flags["values"], world)),
+        trainings=trainings(kind, vary, _list(flags["strategy"]), base, values, REGISTERED),
         arms=tuple(dict.fromkeys(("flat", *((NO_STORE,) if world and is_public(world) else ()), *named))),
-        seeds=numbers(flags["seeds"]),
+        seeds=seeds,
         n=n,
         people=0 if world else people,
         world=world.hash if world else "",
@@ -113,23 +132,34 @@ def run_command(
     )
     before = read_plan(out).trainings if (out / FILE).exists() else ()
     names = (name for one in before for name in (one.settings.reader, one.settings.curator, one.settings.judge))
-    allowed(str(out), names, [flags["agent"]], flags["trust"])
+    allowed(str(out), names, [agent], flags["trust"])
     whole = open_experiment(out, plan)
     if world:
         for seed in whole.seeds:
-            world.save(seed_folder(out, seed) / "world")
+            (worlds.get(seed) or _drawn(world, kind, seed)).save(seed_folder(out, seed) / "world")
     started = time.perf_counter()
     _run(out, whole, jobs, where)
     seconds = time.perf_counter() - started
-    result = {
+    result: dict[str, Any] = {
         "experiment": str(out),
         "seeds": list(whole.seeds),
         "arms": [*whole.arms, *(training.name for training in whole.trainings)],
         "exams": sum(len(list(seed_folder(out, seed).glob("exams/*.jsonl"))) for seed in whole.seeds),
         "seconds": round(seconds, 1),
     }
-    text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {seconds:.0f} s.\nNext: kbgym report {out}"
-    return result, text
+    text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {seconds:.0f} s."
+    if kind in FIRST and world is not None:
+        result["sharing"] = {"given": sharing(world), "drawn": max(map(sharing, worlds.values()))}
+        text += (
+            f"\n{sharing(world)} test questions of the world's own splits share a page with a training question, "
+            f"{result['sharing']['drawn']} of those drawn here."
+        )
+    return result, f"{text}\nNext: kbgym report {out}"
+
+
+def _drawn(world: World, kind: Kind, seed: int) -> World:
+    """The world of a seed: of real text, with questions drawn so that no page is in two splits."""
+    return with_pages_apart(world, seed) if kind in FIRST and not kind_of(world).has_pools else world
 
 
 def _run(out: Path, plan: Plan, jobs: int, where: Where) -> None:

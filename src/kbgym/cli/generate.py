@@ -19,10 +19,17 @@ from kbgym.errors import BadInput
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same bytes.")
 @click.option("--jobs", type=int, help="How many jobs they share; few make large indexes.  [default: a tenth of them]")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
+@click.option("--version", type=int, help="Of the benchmark; 1 has ids that tell the order.  [default: the newest]")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
 @size_options
 def command(
-    people: int, seed: int, jobs: int | None, out: Path | None, template: str | None, **sizes: int
+    people: int,
+    seed: int,
+    jobs: int | None,
+    out: Path | None,
+    template: str | None,
+    version: int | None,
+    **sizes: int,
 ) -> Printed | None:
     """Make a world of fictional people, with questions and exact golds.
 
@@ -44,7 +51,7 @@ def command(
         return None
     if out is None:
         raise BadInput("say where to write the world with --out DIR.")
-    world = universe.generate(people, seed, universe.Sizes(**sizes), jobs)
+    world = universe.generate(people, seed, universe.Sizes(**sizes), jobs, version or universe.VERSION)
     world.save(out)
     counts = f"{people} people, {len(world.documents)} documents, {len(world.questions)} questions"
     return world_values(world), f"{out}: {counts} ({splits_of(world)}).\nhash {world.hash}"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
+from kbgym.baselines.pages import with_page_links
 from kbgym.cli.common import emit, output_options, progress, with_search
 from kbgym.cli.import_report import result_of, text_of
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -36,6 +37,7 @@ from kbgym.search.kinds import SEARCHES, SearchKind
 @click.option(
     "--site", default="", metavar="URL", help="As --links; links to this address are links between the files."
 )
+@click.option("--structure", is_flag=True, help="As --links; pages link to their sentences and to pages they name.")
 @click.option("--follow", is_flag=True, help="Also read what symbolic links out of the folder lead to.")
 @click.option(
     "--code", type=click.Choice(["skip", "keep"]), default="keep", show_default=True, help="Code blocks, one each."
@@ -56,6 +58,7 @@ def command(
     on_error: Literal["refuse", "skip"],
     links: bool,
     site: str,
+    structure: bool,
     follow: bool,
     code: Literal["skip", "keep"],
     language: str,
@@ -89,11 +92,16 @@ def command(
     spending = Spending(flags)
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")
+    if structure and update:
+        raise BadInput("--structure is for a new world; after an --update, `kbgym baseline pages` builds it anew.")
     old = load_old(out) if update else None
+    links = links or structure
     options = ReadingOptions(language, links, code, on_error, follow=follow, site=site, about=about.strip())
 
     def written(made: Made) -> Made:
         world = with_search(made.world, search or (old.facts.get("search") if old else None))
+        if structure:
+            world = msgspec.structs.replace(world, documents=with_page_links(world.documents))
         if old is None:
             world.save(out)
         else:

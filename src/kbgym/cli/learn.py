@@ -42,7 +42,8 @@ def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
         online = opened_online(place, flags, tick, Questions(sys.maxsize))
     with progress("learning") as tick:
         learnt = asyncio.run(_learn(online, rows, tick))
-    result = report(learnt, online, window)
+    who = f"{online.settings.reader} reads, {online.settings.curator} curates."
+    result = {**report(learnt, online, window), "agents": who}
     return result, _text(shown(place), result)
 
 

@@ -24,7 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "exam": ("exam", "Examine a frozen store with an independent reader."),
     "probe": ("exam:probe_command", "Draw the gradient's question groups for a trained run."),
     "audit": ("audit", "The health of a store: coverage, index quality, what is broken, what to do next."),
-    "baseline": ("baseline", "Build an unsupervised arm's store: flat, graphrag, hipporag, raptor, lightrag, oracle."),
+    "baseline": ("baseline", "An unsupervised arm's store: flat, pages, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
     "report": ("report", "Every table and figure of an experiment or a run, in one file."),
     "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),

@@ -229,7 +229,7 @@ def _http(
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
     emit({"url": url, "documents": len(online.live.store), "tokens": known and len(known)}, as_json, quiet, text)
     online.warm()
-    sys.setswitchinterval(0.001)  # the embedding thread gives way to requests sooner
+    sys.setswitchinterval(0.0002)  # the embedding thread gives way to requests sooner
     gc.collect()
     gc.freeze()  # the store is not looked through for garbage again: that held requests up for 50 ms
     serve(app, listening, keep_alive=30, patience=5)

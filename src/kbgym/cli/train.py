@@ -11,9 +11,9 @@ import click
 from kbgym.agents.command.agent import KEPT
 from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
-from kbgym.artefact import teach, trainer_for
+from kbgym.artefact import beginning, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
-from kbgym.cli.common import Printed, agent_options, progress, say_cost, search_options, settings_given, verb
+from kbgym.cli.common import Printed, agent_options, progress, say, say_cost, search_options, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
@@ -21,7 +21,7 @@ from kbgym.observations import OBSERVATIONS
 from kbgym.protocol.run import Run
 from kbgym.store import ledger
 from kbgym.trace.place import shown
-from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.kinds import kind_of, why_agent
 from kbgym.worlds.world import World
 
 
@@ -29,6 +29,7 @@ from kbgym.worlds.world import World
 @click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="The world to train on.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
 @click.option("--store", "url", help="Train the store at this postgresql:// URL, perhaps with others.  [the run's own]")
+@click.option("--from", "begins", metavar="STORE", help="Train on top of this store, such as an arm's.")
 @click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Settings as TOML.")
 @click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100, or all]")
 @click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]")
@@ -49,7 +50,9 @@ from kbgym.worlds.world import World
 @agent_options
 @search_options
 @spending_options
-def command(world_folder: Path, out: Path, url: str | None, config: Path | None, **flags: Any) -> Printed:
+def command(
+    world_folder: Path, out: Path, url: str | None, config: Path | None, begins: str | None, **flags: Any
+) -> Printed:
     """Train a store: answer each question, see the gold, edit the store, commit.
 
     Interrupted training goes on when the same command is run again.
@@ -58,12 +61,18 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
     Example:
       kbgym generate --seed 0 --out worlds-out/w0
       kbgym train --world worlds-out/w0 --out runs/r0 --questions 100 --epochs 2
+      kbgym baseline hipporag --world worlds-out/w0 --out stores/b3
+      kbgym train --world worlds-out/w0 --out runs/b3 --from stores/b3
     """
     spending = Spending(flags)
     world = World.load(world_folder)
-    settings = training_settings(world, **settings_given(config, flags))
+    given = settings_given(config, flags)
+    store, said = beginning(begins, world) if begins is not None else (None, None)
+    settings = training_settings(world, out, **given, **({"begins": said} if said else {}))
     agents_named(settings)  # refuses whom it does not know, before anything is written
-    run = Run.open_or_create(out, world, settings)
+    why = None if {"reader", "curator"} <= given.keys() else why_agent(world)
+    run = Run.open_or_create(out, world, settings, store)
+    say(why)
     names = [settings.reader, settings.curator, settings.judge]
     with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
         remember(str(out), names)
@@ -74,7 +83,7 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
         left = len(trainer.lessons) - trainer.position
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         spending.confirm(settings.reader, {"forward": left, "exam": evaluations})
-        spending.confirm(settings.curator, {"backward": left})
+        spending.confirm(settings.curator, {"backward class" if settings.strategy == "class" else "backward": left})
         with progress("training") as tick:
             teach(trainer, with_spend(tick, models))
     counted, share = ledger(trainer.store), coverage(trainer.store).direct
@@ -87,6 +96,7 @@ def command(world_folder: Path, out: Path, url: str | None, config: Path | None,
         "authored": counted.authored,
         "forward_f1": round(f1, 4),
         "settings": settings,
+        "agents": why or f"{settings.reader} reads, {settings.curator} curates.",
     }
     where = shown(url) if url else out
     text = (

@@ -18,6 +18,7 @@ from kbgym.connect.jsonc import read, with_member, without_member
 from kbgym.errors import BadInput
 
 Entry = dict[str, Any]
+Names = tuple[str, ...]
 
 
 def _plain(command: list[str]) -> Entry:
@@ -44,6 +45,13 @@ def _goose(command: list[str]) -> Entry:
     }
 
 
+# How files of a kind are changed; the others are JSON.
+_FORMS: dict[str, tuple[Callable[[str, Names, Entry], str], Callable[[str, Names], str]]] = {
+    ".toml": (toml_with, toml_without),
+    ".yaml": (yaml_with, yaml_without),
+}
+
+
 class AgentFile(msgspec.Struct, frozen=True):
     """An agent's file: the agent's name for people, where the file is, what servers stand below, an entry's form."""
 
@@ -65,10 +73,8 @@ class AgentFile(msgspec.Struct, frozen=True):
     def written(self, text: str, name: str, entry: Entry | None) -> str:
         """The file's text with the entry under a name, or without any."""
         path = (self.below, name)
-        with_one, without = {".toml": (toml_with, toml_without), ".yaml": (yaml_with, yaml_without)}.get(
-            Path(self.where).suffix, (with_member, without_member)
-        )
-        changed = without(text, path) if entry is None else with_one(text, path, entry)
+        change, take_out = _FORMS.get(Path(self.where).suffix, (with_member, without_member))
+        changed = take_out(text, path) if entry is None else change(text, path, entry)
         self._check(text, changed, name, entry)
         return changed
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +41,10 @@ from kbgym.worlds import people
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import Question, World
 
-Kind = Literal["paper", "ablation"]
+# `public`: every arm on a world of real text, its questions drawn so that no page is in two splits. `pretrain`: trained
+# on top of unsupervised arms.
+Kind = Literal["paper", "ablation", "public", "pretrain"]
+FIRST: dict[str, tuple[str, ...]] = {"public": ("", "pages"), "pretrain": ("", "pages", "hipporag")}  # to begin with
 FILE = "experiment.json"
 LESSONS = "lessons"  # the exam on every training question: retention where only the store differs
 SNAPSHOTS = 5  # stores of the first epoch that are examined
@@ -56,11 +59,15 @@ _FIELDS = {"budget": "backward_budget"}
 
 
 class Training(msgspec.Struct, frozen=True):
-    """One way to train: the arm's name, what tables call it, and settings (the seed is filled in later)."""
+    """One way to train: the arm's name, what tables call it, and settings (the seed is filled in later).
+
+    `begins` is the arm whose store it begins with, empty for the world's documents.
+    """
 
     name: str
     label: str
     settings: Settings
+    begins: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -112,12 +119,24 @@ Tick = Callable[[str], None]
 
 
 def trainings(
-    kind: Kind, vary: str, strategies: Sequence[str], base: Settings, values: Sequence[int | str] = ()
+    kind: Kind,
+    vary: str,
+    strategies: Sequence[str],
+    base: Settings,
+    values: Sequence[int | str] = (),
+    arms: Container[str] = (),
 ) -> tuple[Training, ...]:
-    """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies."""
+    """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies, or one a
+    strategy and arm it begins with, of the `arms` there are."""
     found = []
     for strategy in strategies:
         settings = settings_with(base, strategy=strategy)
+        if kind in FIRST:
+            for arm in FIRST[kind]:
+                if not arm or arm in arms:
+                    of, label = (f"-from-{arm}", f"{strategy}, from {arm}") if arm else ("", strategy)
+                    found.append(Training(f"trained-{strategy}{of}", f"Trained ({label})", settings, arm))
+            continue
         if kind == "paper" or vary == "strategy":
             found.append(Training(f"trained-{strategy}", f"Trained ({strategy})", settings))
             continue
@@ -231,9 +250,14 @@ class SeedRun:
         return msgspec.structs.replace(training.settings, seed=self.seed, search=self.search)
 
     def _train(self, training: Training) -> None:
-        settings = self._settings(training)
+        settings, begins, folder = self._settings(training), None, self.folder / training.name
         started = time.perf_counter()
-        run = Run.open_or_create(self.folder / training.name, self.world, settings)
+        if training.begins:
+            if not (folder / "run.json").exists():
+                begins = self.prepare(training.begins, self.world, self.plan.embedder, self.seed).store
+            said = f"{training.begins} {begins.fingerprint[:16]}" if begins is not None else Run(folder).settings.begins
+            settings = msgspec.structs.replace(settings, begins=said)
+        run = Run.open_or_create(folder, self.world, settings, begins)
         trainer = trainer_for(run, agents_named(settings, kept=run.folder / KEPT))
         left = len(trainer.lessons) - trainer.position
         teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))

@@ -10,7 +10,7 @@ import msgspec
 from kbgym.agents.command.agent import KEPT
 from kbgym.agents.registry import make_agent, make_judge
 from kbgym.artefact import open
-from kbgym.artefact.parts import embedder_named, engine_for, spread_over
+from kbgym.artefact.parts import agenda_for, embedder_named, engine_for, spread_over
 from kbgym.canonical import digest_of, read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
@@ -77,7 +77,7 @@ def open_online(
 
     The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
     """
-    questions, desk = questions or Questions(), AgendaFollower()
+    questions, desk = questions or Questions(), AgendaFollower(agenda_for(settings, open(place).world))
     kept = None if is_url(place) else Path(place) / KEPT
     reader = make_agent(settings.reader, "reader", trusted=trusted, kept=kept)
     curator = make_agent(settings.curator, "curator", strategy=settings.strategy, trusted=trusted, kept=kept)

@@ -2,6 +2,7 @@
 
 run.json        resolved settings, versions and hashes, written first
 world/          documents.jsonl, questions.jsonl, world.json
+records.jsonl   the store it was begun with, where that was another than the world's documents
 trace.jsonl     every action and result; deterministic, hash-chained
 timing.jsonl    clocks, which replay ignores
 snapshots/      the store at each epoch's end; derived, may be thrown away
@@ -24,6 +25,7 @@ from kbgym.errors import BadInput
 from kbgym.observations import Observations
 from kbgym.search.kinds import SearchKind
 from kbgym.store import Store
+from kbgym.trace.folder import RECORDS
 from kbgym.worlds.world import World
 
 # Settings of earlier versions: `levels` split an index of more documents than that, 0 for never.
@@ -33,10 +35,11 @@ _GONE = ("levels",)
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
-    The last five are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
+    The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
     exams. `admission`: how many questions are asked again before the edits of a lesson stay, 0 for none.
     `observations`: how results read. `search`: what a search goes by. `per_source`: how many documents of one page of
-    the source a page of results may have, 0 for any number.
+    the source a page of results may have, 0 for any number. `begins`: the store it was begun with, by what it is and
+    its fingerprint; empty for the world's own documents.
     """
 
     questions: int = 100
@@ -57,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     observations: Observations = "paper"
     search: SearchKind = "vectors"
     per_source: int = 0
+    begins: str = ""
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -87,8 +91,11 @@ class Run:
         self._world: World | None = None
 
     @classmethod
-    def open_or_create(cls, folder: Path, world: World, settings: Settings) -> Run:
-        """The run at this place, started if there is none. One with other settings or another world is refused."""
+    def open_or_create(cls, folder: Path, world: World, settings: Settings, begins: Store | None = None) -> Run:
+        """The run at this place, started if there is none. One with other settings or another world is refused.
+
+        `begins` is the store it begins with, where that is not the world's documents as they stand.
+        """
         if (folder / "run.json").exists():
             run = cls(folder)
             for name, value in run._gone.items():
@@ -110,6 +117,8 @@ class Run:
             header = {"settings": settings, "world": world.hash, "kbgym": 1}
             (scratch / "run.json").write_text(pretty(header), encoding="utf-8")
             world.save(scratch / "world")
+            if begins is not None:
+                write_lines(scratch / RECORDS, begins)
         return cls(folder)
 
     @property

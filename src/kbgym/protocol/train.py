@@ -60,7 +60,11 @@ class Agents(msgspec.Struct, frozen=True):
 def remembered(settings: Settings, agents: Agents) -> dict[str, Any]:
     """What a trace's first line keeps of how it was made."""
     found: dict[str, Any] = msgspec.to_builtins(settings)
-    for name in ("search", "per_source"):  # said only where it is not the paper's, so that its traces stay as they are
+    for name in (
+        "search",
+        "per_source",
+        "begins",
+    ):  # said only where it is not the paper's, so that its traces stay as they are
         if found[name] == getattr(Settings(), name):
             del found[name]
     return {**found, "agents": agents.described} if agents.described else found
@@ -299,6 +303,10 @@ class _Acting:
 
     def __init__(self, live: LiveStore, iteration: int, phase: Phase, taken: int) -> None:
         self._live, self._iteration, self._phase, self._taken = live, iteration, phase, taken
+
+    @property
+    def only_shown(self) -> bool:
+        return self._live.environment.only_shown
 
     async def step(self, action: Action, role: Role) -> Step:
         live, action = self._live, check(action, role)

@@ -13,6 +13,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import partial
 
 import numpy as np
@@ -35,6 +36,9 @@ _LONG = 2_000  # characters a batch may have together, unless a single text has 
 _THREADS = 2
 _LOOKED_AT = 64  # of the texts that wait, so many may be chosen from
 
+# For whom this task works: a client, or nobody in particular. It reaches here through everything an action passes.
+wanted_by: ContextVar[str] = ContextVar("wanted_by", default="")
+
 
 class _Waiting:
     """Texts that wait, by who wants them. Whoever has had least so far comes first, each with the oldest it wants.
@@ -48,9 +52,9 @@ class _Waiting:
 
     def add(self, text: str, owner: str) -> None:
         if owner not in self._texts:
-            # Somebody who comes back has saved nothing up.
-            least = min((self._had[one] for one in self._texts), default=0)
-            self._had[owner] = max(self._had.get(owner, 0), least)
+            # Somebody who comes back has saved up no more than this one turn.
+            least = min((self._had[one] for one in self._texts), default=1)
+            self._had[owner] = max(self._had.get(owner, 0), least - 1)
         self._texts.setdefault(owner, {})[text] = None
 
     def __bool__(self) -> bool:
@@ -96,12 +100,14 @@ class Embedding:
         self._most = min(_THREADS, os.cpu_count() or 1)
         self._threads = ThreadPoolExecutor(self._most, "embedding")
 
-    async def prepare(self, texts: Iterable[str], owner: str = "") -> None:
+    async def prepare(self, texts: Iterable[str], owner: str | None = None) -> None:
         """Return once the vectors of these texts are at hand; the loop goes on in the meantime.
 
-        Where texts must wait, each owner gets a share: one with many or long texts holds up nobody but itself.
+        Where texts must wait, each owner (by default whoever `wanted_by` names) gets a share: one with many or long
+        texts holds up nobody but itself.
         """
         loop = asyncio.get_running_loop()
+        owner = wanted_by.get() if owner is None else owner
         waiting = []
         for text in texts:
             if text in self._known:

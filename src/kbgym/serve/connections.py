@@ -26,6 +26,7 @@ class Limits(msgspec.Struct, frozen=True):
     head_seconds: float = 10.0
     answer_seconds: float = 20.0
     close_seconds: float = 5.0
+    refused_seconds: float = 0.1
     pipelined: int = 16
     connections: int = 2_000
 
@@ -84,6 +85,13 @@ def bounded(limits: Limits) -> type[asyncio.Protocol]:
             self.transport.close()
             self.loop.call_later(limits.close_seconds, self.transport.abort)
 
+        def _hang_up_later(self) -> None:
+            """Somebody refused at once would be back at once, as often as the server can say no."""
+            idle.setdefault(self)
+            self._stop_waiting()
+            self.transport.pause_reading()
+            self._late = self.loop.call_later(limits.refused_seconds, self._hang_up)
+
         # -- what comes in --------------------------------------------------------------------------------------------
 
         def data_received(self, data: bytes) -> None:
@@ -99,7 +107,7 @@ def bounded(limits: Limits) -> type[asyncio.Protocol]:
                     return
                 if len(self.pipeline) > limits.pipelined:
                     self.pipeline.clear()
-                    self._hang_up()
+                    self._hang_up_later()
                     return
             if self._busy:
                 idle.pop(self, None)
@@ -142,7 +150,7 @@ def bounded(limits: Limits) -> type[asyncio.Protocol]:
                 body = _REFUSAL % (limits.head_bytes, limits.head_lines)
                 head = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\n"
                 self.transport.write(head + b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
-            self._hang_up()
+            self._hang_up_later()
 
         # -- what goes out --------------------------------------------------------------------------------------------
 

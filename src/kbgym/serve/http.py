@@ -63,7 +63,7 @@ class Api:
         self.allowance, self.rates = allowance, Rates(allowance.requests)
         self.sessions = Sessions(allowance.sessions)
         self.metrics = Metrics()
-        self._document = document(version, auth)
+        self._document = msgspec.json.encode(document(version, auth))
         self.mcp = StreamableHTTPSessionManager(
             make_server(live, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=None
         )
@@ -174,7 +174,7 @@ class Api:
         return _json({"status": status, "version": self.version, "learning": shown})
 
     async def openapi(self, request: Request) -> Response:
-        return _json(self._document)
+        return Response(self._document, media_type="application/json")
 
     async def metrics_text(self, request: Request) -> Response:
         live, online = self.live, self.online

@@ -17,8 +17,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.characters import number_in
+from kbgym.search.live import wanted_by
 from kbgym.serve.allowances import Rates
 from kbgym.serve.tokens import Client, Tokens
+from kbgym.serve.turns import NOBODY, Turns
 
 MOST_BODY = 1 << 20
 BODY_SECONDS = 10.0
@@ -44,6 +46,7 @@ class Guard:
     ) -> None:
         self.app, self.tokens, self.anybody, self.hosts = app, tokens, anybody, hosts
         self.body_seconds, self.rates = body_seconds, rates
+        self.turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -51,17 +54,26 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._check_place(headers) or self._check_token(scope, headers) or self._check_rate(scope)
+        refusal = self._check_place(headers) or self._check_token(scope, headers)
+        # Also for being refused: that costs as much as a small answer. Those whom nobody knows are one client together.
+        name = NOBODY if refusal or self._is_open(scope) else scope["kbgym.client"].name
+        wanted_by.set(name)
+        await self.turns.take(name)
+        refusal = refusal or self._check_rate(scope)
         if refusal is None:
             # Without a token nobody is waited for.
-            known = self.tokens is None or scope["path"] not in OPEN
-            body = await self._body(headers, receive) if known else b""
+            open = self.tokens is not None and self._is_open(scope)
+            body = b"" if open else await self._body(headers, receive)
             if isinstance(body, Response):
                 refusal = body
             else:
                 await self.app(scope, _replayed(body, receive), send)
                 return
         await refusal(scope, receive, send)
+
+    def _is_open(self, scope: Scope) -> bool:
+        """Whether it is asked without a token."""
+        return self.tokens is None or scope["path"] in OPEN
 
     def _check_place(self, headers: Headers) -> Response | None:
         host = headers.get("host", "")
@@ -74,7 +86,7 @@ class Guard:
 
     def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
         scope["kbgym.client"] = self.anybody
-        if self.tokens is None or scope["path"] in OPEN:
+        if self.tokens is None or self._is_open(scope):
             return None
         kind, _, token = headers.get("authorization", "").partition(" ")
         client = self.tokens.client(token.strip()) if kind.lower() == "bearer" else None
@@ -88,7 +100,7 @@ class Guard:
 
     def _check_rate(self, scope: Scope) -> Response | None:
         """What is open to everybody is not counted: it costs next to nothing, and nobody is known by name there."""
-        if self.rates is None or self.tokens is None or scope["path"] in OPEN:
+        if self.rates is None or self._is_open(scope):
             return None
         wait = self.rates.wait(scope["kbgym.client"].name)
         if not wait:

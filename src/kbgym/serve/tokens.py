@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import decode, encode, read_file
+from kbgym.canonical import decode, encode, read_file, write_whole
 from kbgym.characters import safe_text
 from kbgym.errors import BadInput
 from kbgym.tools import Role
@@ -169,12 +169,11 @@ def revoke(path: Path, name: str) -> None:
         raise BadInput(f"{path} has no token for {name!r}; it has {', '.join(known) or 'none'}.")
     lines = read_file(path).splitlines(keepends=True)
     kept = b"".join(line for line, of in zip(lines, known, strict=True) if of != name)
-    scratch = path.with_name(f".{path.name}.tmp")
     try:
-        scratch.unlink(missing_ok=True)
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(kept)
-        os.replace(scratch, path)
+        with write_whole(path) as scratch:
+            handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(kept)
     except OSError as error:
         raise BadInput(f"cannot write the tokens {path}: {error.strerror}.") from error
 

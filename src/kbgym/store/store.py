@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kbgym.canonical import encode
+from kbgym.codes import code, number_of
 from kbgym.errors import BadInput
 from kbgym.store.record import Record
 
@@ -66,6 +67,8 @@ class Store:
             if record.absorbed:
                 origins.update(record.absorbed)
         self._sum = total % _MODULUS
+        # Whose documents have codes for ids gives out codes; how far it has counted is found when the next is needed.
+        self.coded = number_of(next(iter(self._records), "")) > 0
         self.origins = len(origins)
         for target in self._inbound:
             if target not in self._records:
@@ -122,7 +125,7 @@ class Store:
         twin = Store()
         twin._records = dict(self._records)
         twin._inbound = {id: dict(sources) for id, sources in self._inbound.items()}
-        twin._issued, twin._sum = self._issued, self._sum
+        twin._issued, twin._sum, twin.coded = self._issued, self._sum, self.coded
         twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
         return twin
 
@@ -140,10 +143,9 @@ class Store:
     def add(self, text: str) -> str:
         """A new document, written by an agent; gives its id."""
         self._check_open()
-        self._issued += 1
-        while f"n{self._issued}" in self._records:
+        self._issued = self._last_issued() + 1
+        while (id := code(self._issued) if self.coded else f"n{self._issued}") in self._records:
             self._issued += 1
-        id = f"n{self._issued}"
         self._put(Record(id=id, text=text, flag="authored"))
         return id
 
@@ -242,7 +244,7 @@ class Store:
         if id in self._records:
             raise Refused(f"there is a document {_short(id)} already.")
         self._put(Record(id=id, text=text, origin=id))
-        self._issued = max(self._issued, _number(id))
+        self._issued = max(self._last_issued(), number_of(id) if self.coded else _number(id))
 
     def _uncarry(self, carriers: dict[str, str], origin: str) -> None:
         """Take an absorbed original from the document that carries it."""
@@ -253,7 +255,12 @@ class Store:
 
     def never_reissue(self, other: Store) -> None:
         """Hand out no id that another store, of which this is an earlier state, has handed out."""
-        self._issued = max(self._issued, other._issued)
+        self._issued = max(self._last_issued(), other._last_issued())
+
+    def _last_issued(self) -> int:
+        if self.coded and not self._issued:
+            self._issued = max(map(number_of, self._records), default=0)
+        return self._issued
 
     # -- the only places that touch the state -------------------------------------------------------------------------
 

@@ -108,16 +108,23 @@ def returning(
     return store, (RolledBack(iteration, to, reason), commit)
 
 
-class _ArmFile(msgspec.Struct, frozen=True):
-    """What is read of `arm.json`; the rest is for people."""
+class ArmFile(msgspec.Struct, frozen=True):
+    """What `arm.json` says of a baseline's store: which arm it is, what it is searched with, how its results read."""
 
     arm: str
+    engine: str | None = None
+    observations: str | None = None
+
+
+def arm_file(folder: Path) -> ArmFile | None:
+    file = folder / ARM
+    return read_value(file, ArmFile) if file.is_file() else None
 
 
 def arm_of(folder: Path) -> str:
-    """A baseline's store says which arm it is, and with that how it is searched; empty where nothing says so."""
-    file = folder / ARM
-    return read_value(file, _ArmFile).arm if file.is_file() else ""
+    """Which arm a baseline's store is; empty where nothing says so."""
+    found = arm_file(folder)
+    return found.arm if found is not None else ""
 
 
 def open_folder(place: str | Path) -> StoreFolder:

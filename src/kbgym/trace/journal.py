@@ -45,13 +45,13 @@ class Journal(Store):
         self._records, self._inbound = twin._records, twin._inbound
         # Which of two equal texts came first is not in the records.
         self._by_text = None if texts is None else {text: dict(ids) for text, ids in texts.items()}
-        self._issued, self._sum = twin._issued, twin._sum
+        self._issued, self._sum, self.coded = twin._issued, twin._sum, twin.coded
         self.origins, self.links, self.merges = twin.origins, twin.links, twin.merges
 
     @property
     def issued(self) -> int:
         """The number of the last id given out."""
-        return self._issued
+        return self._last_issued()
 
     def inbound_order(self) -> Mapping[tuple[str, str], int]:
         """Every link with its place among all, such that the documents linking to one come in the order they did."""

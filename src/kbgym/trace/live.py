@@ -85,6 +85,7 @@ class LiveStore:
         self.last: asyncio.Future[None] | None = None  # done when everything committed so far is durable
         self._held: AbstractContextManager[tuple[Event, ...]] | None = None
         self._lost = False  # what was written could not be read again yet
+        self._arrived: list[Event] = []  # what others committed and this store has not followed yet
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "trace")
@@ -170,9 +171,13 @@ class LiveStore:
 
     async def _news(self) -> None:
         if self._lost:
-            self._return()
+            try:
+                self._return()
+            except BadInput as error:  # what is there now is not what was written: no request of anybody's is at fault
+                raise Failed(str(error)) from error
         if self.shared and self._writer is not None:
-            await self._follow(await self._in_thread(self._writer.news))
+            await self._in_thread(self._arrive, self._writer.news)
+            await self._follow()
         elif self._writer is None and self.folder is not None:
             trace = self.folder / TRACE
             if trace.exists() and trace.stat().st_size != self._size:
@@ -180,11 +185,11 @@ class LiveStore:
 
     async def _take(self, writer: Appender) -> None:
         held = writer.turn()
-        taking = asyncio.get_running_loop().run_in_executor(self._thread, held.__enter__)
+        taking = asyncio.get_running_loop().run_in_executor(self._thread, self._arrive, held.__enter__)
         try:
-            news = await asyncio.shield(taking)
+            await asyncio.shield(taking)
             self._held = held
-            await self._follow(news)
+            await self._follow()
         except BaseException as error:
             # Also where nobody waits any more: the thread takes the turn in any case, and then gives it back.
             if taking.cancelled() or not taking.done() or taking.exception() is None:
@@ -327,14 +332,20 @@ class LiveStore:
             self._writer.rejoin(place)
         self._settle(place)
         self._open = []
+        self._arrived.clear()
         for listener in self.listeners:
             listener.clear()
         self.become(place.store(watch=self._replayed))
         place.close()
         self._lost = False
 
-    async def _follow(self, events: Sequence[Event]) -> None:
+    def _arrive(self, read: Callable[[], Sequence[Event]]) -> None:
+        """Read what others committed. It is told once, so it is kept even where nobody waits for it any more."""
+        self._arrived.extend(read())
+
+    async def _follow(self) -> None:
         """Take on what others committed: the store, its search, and whoever listens."""
+        events = tuple(self._arrived)
         if not events:
             return
         made = [event.action for event in events if isinstance(event, Acted)]
@@ -345,6 +356,7 @@ class LiveStore:
             catch_up(self.store, events, self.iteration, self._earlier, self._followed)
         if isinstance(last := events[-1], Committed):
             self.iteration, self._position = last.iteration, last.position
+        del self._arrived[: len(events)]
 
     def _followed(self, event: Event, store: Store) -> None:
         if isinstance(event, Acted):

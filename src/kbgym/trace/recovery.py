@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import read_file
+from kbgym.canonical import read_file, write_whole
 from kbgym.errors import BadInput, Damaged
 from kbgym.trace.events import Committed, Genesis
 from kbgym.trace.head import HeadFile, Reached, head_of, read_head
@@ -45,12 +45,10 @@ def recover(trace: Path) -> Recovered | None:
             if os.path.lexists(file):
                 os.replace(file, kept / file.name)
         if whole.size:
-            scratch = trace.with_name(f".{trace.name}.tmp")
-            with scratch.open("wb") as out:
+            with write_whole(trace) as scratch, scratch.open("wb") as out:
                 out.write(data[: whole.size])
                 out.flush()
                 os.fsync(out.fileno())
-            os.replace(scratch, trace)
             made = HeadFile(trace)
             made.write(whole)
             made.close()

@@ -85,6 +85,18 @@ def kind_of(world: World) -> WorldKind:
     return _KINDS.get(name) or UnknownKind(name)
 
 
+def agent_for(world: World) -> str:
+    """Who plays on a world unless told otherwise: the reference agents where they know the grammar, else general."""
+    return "reference" if kind_of(world).name in _KINDS else "general"
+
+
+def why_agent(world: World) -> str:
+    """Which agents a world gets unless told otherwise, and why, in one line."""
+    if agent_for(world) == "reference":
+        return f"The reference agents play: they know the grammar of {kind_of(world).title}."
+    return "The general agents play: they read any text, and the reference agents do not know this world's grammar."
+
+
 def search_of(world: World) -> object:
     """What a world is searched by: what its facts say, else what suits its kind."""
     return world.facts.get("search") or kind_of(world).search

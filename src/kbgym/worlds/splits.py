@@ -6,12 +6,14 @@ It knows nothing of what the questions ask.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from random import Random
 from typing import TypeVar
 
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.world import Question
+from kbgym.worlds.pages import pages_of
+from kbgym.worlds.world import Question, World
 
 T = TypeVar("T")
 
@@ -75,6 +77,44 @@ def _round_robin(questions: Sequence[Question]) -> list[Question]:
     lists.sort(key=lambda pair: pair[0])
     longest = max((len(items) for _, items in lists), default=0)
     return [items[turn] for turn in range(longest) for _, items in lists if turn < len(items)]
+
+
+def sharing(world: World) -> int:
+    """How many test questions are supported by a page that supports a training question too."""
+    pages = pages_of(world.documents)
+    trained = {pages[id] for question in world.split("train") for id in question.support if id in pages}
+    tested = (question for name in ("test_in", "test_out") for question in world.split(name))
+    return sum(any(pages.get(id) in trained for id in question.support) for question in tested)
+
+
+def with_pages_apart(world: World, seed: int) -> World:
+    """The same world with its questions drawn anew: no page supports questions of two splits.
+
+    Questions that share a page, directly or through others, stay together; each such group goes to the split that is
+    furthest from the share it has now, the largest groups first. Questions of other splits than the usual stay there.
+    """
+    pages = pages_of(world.documents)
+    sizes = {name: len(world.split(name)) for name in ("train", "test_in", "eval") if world.split(name)}
+    open_ = [question for question in world.questions if question.split in sizes]
+    groups: list[tuple[set[str], list[Question]]] = []
+    for question in open_:
+        mine = {pages[id] for id in question.support if id in pages}
+        joined = [group for group in groups if group[0] & mine]
+        groups = [group for group in groups if not group[0] & mine]
+        groups.append(
+            (mine.union(*(group[0] for group in joined)), [q for group in joined for q in group[1]] + [question])
+        )
+    lists = [sorted(group[1], key=lambda question: question.id) for group in groups]
+    lists.sort(key=lambda group: group[0].id)
+    Random(f"{seed}:pages apart").shuffle(lists)
+    lists.sort(key=lambda group: -len(group))
+    left, chosen = dict(sizes), {}
+    for group in lists:
+        name = max(left, key=lambda name: left[name] / sizes[name])
+        left[name] -= len(group)
+        chosen.update({question.id: name for question in group})
+    moved = (msgspec.structs.replace(one, split=chosen.get(one.id, one.split)) for one in world.questions)
+    return msgspec.structs.replace(world, questions=tuple(moved))
 
 
 def shares(sizes: Sequence[int], n: int) -> list[int]:

@@ -20,11 +20,16 @@ _YES_NO = ("is", "are", "was", "were", "do", "does", "did", "has", "have", "had"
 _LOOKED_AT = 5
 
 
-def best_answer(question: str, ranked: Sequence[str]) -> str:
-    """A span out of the texts, the most relevant first; `unknown` where none fits."""
+def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
+    """A span out of the texts, the likeliest first; `unknown` where none fits.
+
+    `listed` is how many documents the likeliest index links to: what "how many" is answered with, if there is one.
+    """
     lowered = question.lower()
     asked = frozenset(content_words(question))
     first = lowered.split()[0] if lowered.split() else ""
+    if listed and re.match(r"(?:in )?how many\b", lowered):
+        return str(listed)
     for text in ranked[:_LOOKED_AT]:
         title, body = split_title(text)
         if first in _YES_NO:

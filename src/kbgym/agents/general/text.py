@@ -7,6 +7,7 @@ Nothing here knows any world, any index's wording or any arm. Documents of a cor
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 import msgspec
@@ -21,6 +22,9 @@ _SMALL = frozenset(
 # Small words that stand inside names: "University of Lund", "Ludwig van Beethoven".
 _INSIDE = frozenset("of the de la le du des van von der den di da del and for in on y &".split())
 _TITLE = re.compile(r"(.{2,120}?): (?=\S)")
+_MOST_WORDS = 8
+_ENDS = frozenset(".!?:")
+_PEOPLES = ("ian", "ish", "ese", "can")  # "American" and "English" tell little
 _MONTHS = frozenset("january february march april may june july august september october november december".split())
 
 
@@ -39,6 +43,7 @@ def look_at(text: str) -> SeenText:
     return SeenText(frozenset(content_words(text)), tuple(dict.fromkeys(names(body))), title, body)
 
 
+@lru_cache(maxsize=65_536)
 def split_title(text: str) -> tuple[str, str]:
     """The page's title a document begins with, and the rest; no title where it does not begin with one."""
     found = _TITLE.match(text)
@@ -86,6 +91,37 @@ def names(text: str) -> list[str]:
             run = []
     _close(run, found)
     return found
+
+
+@lru_cache(maxsize=65_536)
+def word_set(text: str) -> frozenset[str]:
+    """The words that count, without order."""
+    return frozenset(content_words(text))
+
+
+@lru_cache(maxsize=65_536)
+def telling_names(text: str, most: int) -> tuple[str, ...]:
+    """Of a text's first names those that may be worth a search."""
+    return tuple(name for name in look_at(text).names[:most] if is_telling(name, text))
+
+
+def is_telling(name: str, text: str) -> bool:
+    """Whether a name may be worth a search: no date, not too long, no single word that only begins a sentence."""
+    words = name.split()
+    if len(words) > _MOST_WORDS or any(word.lower() in _MONTHS for word in words):
+        return False
+    if len(words) > 1 or is_identifier(name):
+        return True
+    return not name.endswith(_PEOPLES) and any(_inside(name, split_title(text)[1]))
+
+
+def _inside(name: str, body: str) -> Iterator[bool]:
+    """For every place a word stands at, whether that is inside a sentence."""
+    at = body.find(name)
+    while at >= 0:
+        around = body[at - 1 : at] + body[at + len(name) : at + len(name) + 1]
+        yield at > 0 and body[max(0, at - 2) : at - 1] not in _ENDS and not any(map(str.isalnum, around))
+        at = body.find(name, at + 1)
 
 
 def _close(run: list[str], found: list[str]) -> None:

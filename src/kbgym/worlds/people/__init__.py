@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.population import Person, population
 from kbgym.worlds.people.questions import draw, question
@@ -21,6 +22,8 @@ from kbgym.worlds.world import Question, World
 __all__ = [
     "NO_QUESTIONS",
     "TEMPLATES",
+    "VERSION",
+    "VERSIONS",
     "PeopleGraph",
     "Person",
     "Sizes",
@@ -31,14 +34,29 @@ __all__ = [
 ]
 
 NO_QUESTIONS = Sizes(0, 0, 0, 0, 0)
+VERSIONS = (1, 2)
+VERSION = VERSIONS[-1]  # of the benchmark
 
 
-def generate(people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs: int | None = None) -> World:
-    """A world of so many people. The same arguments give the same bytes everywhere."""
+def generate(
+    people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs: int | None = None, version: int = VERSION
+) -> World:
+    """A world of so many people. The same arguments give the same bytes everywhere.
+
+    Version 1 numbers its documents person by person, so that an id tells what a document says and whose it is, and
+    asks for brothers where only first names tell that somebody is none. Since version 2 ids are codes in no order, and
+    what no document states is not asked for.
+    """
+    if version not in VERSIONS:
+        raise BadInput(f"there is no version {version} of this benchmark; there are {', '.join(map(str, VERSIONS))}.")
     persons = population(people, seed, jobs)
-    documents = write(persons)
+    documents = write(persons, seed if version > 1 else None)
+    if version > 1:
+        persons = tuple(map(_as_stated, persons))
     questions = draw(PeopleGraph(persons), fact_ids(documents), sizes or Sizes(), seed)
-    facts = {"kind": "people", "seed": seed, "people": [_plain(person) for person in persons]}
+    facts: dict[str, Any] = {"kind": "people", "seed": seed, "people": [_plain(person) for person in persons]}
+    if version > 1:
+        facts["version"] = version
     return World(documents=documents, questions=questions, facts=facts)
 
 
@@ -47,6 +65,11 @@ def pool(world: World, template: str) -> Iterator[Question]:
     chosen = template_named(template)
     graph, documents = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     return (question(graph, documents, chosen, slots, "", "pool") for slots in chosen.instances(graph))
+
+
+def _as_stated(person: Person) -> Person:
+    """As the documents tell of somebody: whether a woman or a man stands only in "is the mother of"."""
+    return person if person.children else msgspec.structs.replace(person, gender="")
 
 
 def _plain(person: Person) -> dict[str, Any]:

@@ -6,11 +6,13 @@ sentence. Neither knows anything of questions.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from kbgym.codes import code
 from kbgym.worlds.people.population import Person
 from kbgym.worlds.world import Document
 
@@ -30,9 +32,13 @@ class Sentence(NamedTuple):
     gender: str = ""
 
 
-def write(people: Sequence[Person]) -> tuple[Document, ...]:
+def write(people: Sequence[Person], seed: int | None = None) -> tuple[Document, ...]:
+    """The documents person by person, numbered; with a seed shuffled, their ids codes that tell no order."""
     names = {person.id: person.name for person in people}
     told = [fact for person in people for fact in _facts(person, names)]
+    if seed is not None:
+        random.Random(f"{seed}:documents").shuffle(told)
+        return tuple(Document(code(number), text, kind, about) for number, (kind, about, text) in enumerate(told, 1))
     width = max(5, len(str(len(told))))
     return tuple(
         Document(id=f"d{number:0{width}d}", text=text, kind=kind, about=about)

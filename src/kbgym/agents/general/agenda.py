@@ -1,0 +1,186 @@
+"""The agenda of any text: fields, pages and names worth an index, from what passes asked and saw, and nothing else.
+
+First the names this question has, then indexes that miss a document seen since, then fields that recur across pages
+(those that questions ask for first), then pages of titles that were seen, the fuller first. It is fed the trace's
+questions and turns in order, live or replayed, and keeps nothing on disk. It knows no world and no gold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+from kbgym.actions import Action, Delete, LinkMany, Read, Search, Unlink
+from kbgym.agents.general.hops import SHARED_BY
+from kbgym.agents.general.keys import (
+    TextKey,
+    belongs,
+    cased,
+    field_of,
+    index_text,
+    is_statement,
+    label_words,
+    names_in,
+    page_of,
+    plain,
+    query_of,
+    titled,
+)
+from kbgym.agents.general.text import content_words
+from kbgym.observations import documents
+from kbgym.policy import Errand, Lookup, Reason
+
+LENGTH = 16
+ENOUGH = 3  # documents seen of a page or a name before it is worth an index
+MOST_MEMBERS = 60  # documents under one key; a name in more of them tells nothing
+MOST_A_PAGE = 3  # documents of one field, on average: what a page has twenty of ("releases") is a table, not a field
+MOST_OF_FIELD = 150  # more than one read should show
+
+
+class ReadSoFar(NamedTuple):
+    """The last page of a search that was looked at, and what on it nobody had seen before."""
+
+    page: int
+    new: tuple[str, ...]
+
+
+class GeneralAgenda:
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self._under: dict[TextKey, dict[str, None]] = {}  # documents by page, field and asked name
+        self._pages_with: dict[str, set[str]] = {}  # pages that have a field
+        self._asked: Counter[str] = Counter()  # words of questions
+        self._names: dict[TextKey, None] = {}  # names of questions
+        self._index: dict[str, str] = {}  # an index's id by its plain text
+        self._links: dict[str, dict[str, None]] = {}
+        self._read: dict[str, ReadSoFar] = {}
+        self._with_word: dict[str, dict[str, None]] = {}  # documents by word, capitals as they are
+        self._by_word: dict[str, dict[TextKey, None]] = {}  # names by their rarest word
+        self._lent: dict[Hashable, set[TextKey]] = {}
+
+    # -- feeding ------------------------------------------------------------------------------------------------------
+
+    def note_question(self, text: str, lesson: Hashable = None) -> None:
+        self._asked.update(set(content_words(text)))
+        for name in names_in(text):
+            if len(name.split()) > 1:
+                self._want(TextKey("name", name))
+        if lesson is not None:
+            self._lent.setdefault(lesson, set())
+
+    def _want(self, key: TextKey) -> None:
+        words = cased(key.value).split()
+        if key not in self._names and words:
+            self._names[key] = None
+            telling = min(words, key=lambda word: (len(self._with_word.get(word, ())), -len(word)))
+            self._by_word.setdefault(telling, {})[key] = None
+            having = self._with_word.get(telling, {})
+            self._under[key] = {id: None for id in having if id in self.texts and belongs(self.texts[id], key)}
+
+    def note_turn(self, action: Action, observation: str) -> None:
+        if observation.startswith("Error: "):
+            if isinstance(action, Search):
+                self._read[action.query] = ReadSoFar(action.page, ())
+            return
+        shown = documents(observation)
+        match action:
+            case Search(query, page):
+                if page == self._read.get(query, ReadSoFar(0, ())).page + 1:
+                    self._read[query] = ReadSoFar(page, tuple(text for id, text in shown if id not in self.texts))
+            case Read(id):
+                self._links[id] = {target: None for target, _ in shown[1:]}
+            case LinkMany(source, targets):
+                self._links.setdefault(source, {}).update(dict.fromkeys(targets))
+            case Unlink(source, target):
+                self._links.get(source, {}).pop(target, None)
+            case Delete(id):
+                self.texts.pop(id, None)
+                for members in self._under.values():
+                    members.pop(id, None)
+        for id, text in shown:
+            if id not in self.texts:
+                self._see(id, text)
+
+    def _see(self, id: str, text: str) -> None:
+        self.texts[id] = text
+        if not is_statement(text):
+            self._index.setdefault(plain(text), id)
+            return
+        if titled(text):
+            self._want(TextKey("name", page_of(text)))
+            if label := field_of(text):
+                self._under.setdefault(TextKey("field", label), {})[id] = None
+                self._pages_with.setdefault(label, set()).add(page_of(text))
+        elif page := page_of(text):
+            self._want(TextKey("name", page))
+        for word in dict.fromkeys(cased(text).split()):
+            self._with_word.setdefault(word, {})[id] = None
+            for key in self._by_word.get(word, ()):
+                if belongs(text, key):
+                    self._under[key][id] = None
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def errands(self, question: str, lesson: Hashable = None) -> tuple[Errand, ...]:
+        taken = {key for other, keys in self._lent.items() if other != lesson for key in keys}
+        chosen: dict[TextKey, Errand] = {}
+        for key, reason in self._open(question):
+            if key in taken or key in chosen:
+                continue
+            errand = self._errand(key, reason)
+            if errand.lookups or len(errand.known) > (errand.index is None):
+                chosen[key] = errand
+            if len(chosen) == LENGTH:
+                break
+        if lesson is not None:
+            self._lent[lesson] = set(chosen)
+        return tuple(chosen.values())
+
+    def give_back(self, lesson: Hashable) -> None:
+        self._lent.pop(lesson, None)
+
+    def errand_of(self, index: str) -> Errand | None:
+        key = next((key for key in self._under if self._index_of(key) == index), None)
+        return self._errand(key, "changed") if key is not None else None
+
+    def index_text(self, errand: Errand) -> str:
+        return errand.text
+
+    def _index_of(self, key: TextKey) -> str | None:
+        return self._index.get(plain(index_text(key)))
+
+    def _errand(self, key: TextKey, reason: Reason) -> Errand:
+        index = self._index_of(key)
+        linked = self._links.get(index, {}) if index is not None else {}
+        known = tuple((id, self.texts[id]) for id in self._under.get(key, ()) if id not in linked)
+        query = query_of(key)
+        read = self._read.get(query)
+        over = index is not None or (read is not None and not any(belongs(text, key) for text in read.new))
+        lookups = () if over else (Lookup(query, read.page + 1 if read else 1),)
+        return Errand(key.kind, key.value, reason, known, lookups, index, "", index_text(key), tuple(linked))
+
+    def _open(self, question: str) -> Iterator[tuple[TextKey, Reason]]:
+        usual = [key for key in self._under if self._is_usual(key)]
+        open_keys = [key for key in usual if self._index_of(key) is None]
+        for key in usual:
+            index = self._index_of(key)
+            if index is not None and index in self._links and not self._links[index].keys() >= self._under[key].keys():
+                yield key, "incomplete"
+        asked = plain(question)
+        yield from ((key, "named") for key in open_keys if key.kind == "name" and plain(key.value) in asked)
+        fields = [key for key in open_keys if key.kind == "field"]
+        fields.sort(key=lambda key: (-self._asked_for(key), -len(self._pages_with[key.value]), key.value))
+        yield from ((key, "asked" if self._asked_for(key) else "sibling") for key in fields)
+        rest = [key for key in open_keys if key.kind != "field"]
+        rest.sort(key=lambda key: (key not in self._names, -len(self._under[key]), key.kind, key.value))
+        yield from ((key, "asked" if key in self._names else "sibling") for key in rest)
+
+    def _asked_for(self, key: TextKey) -> int:
+        return min((self._asked[word] for word in label_words(key.value)), default=0)
+
+    def _is_usual(self, key: TextKey) -> bool:
+        if key.kind == "field":
+            pages, members = len(self._pages_with.get(key.value, ())), len(self._under[key])
+            return pages >= SHARED_BY and members <= min(MOST_A_PAGE * pages, MOST_OF_FIELD)
+        return (ENOUGH if key not in self._names else 1) <= len(self._under[key]) <= MOST_MEMBERS

@@ -1,0 +1,128 @@
+"""What one pass of the general reader has seen: documents, how likely each is evidence, their pages and their links.
+
+Belief is worked out from what was shown alone. Where the question was searched for, the rank tells most; where a name
+or a link led to a document, it is how much of the question its words and the words that led there hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Set
+from math import prod
+
+import msgspec
+
+from kbgym.actions import Read, Search
+from kbgym.agents.general.text import content_words, names, split_title, word_set
+from kbgym.observations import documents, sizes
+from kbgym.policy import Turn
+from kbgym.tools import PAGE_SIZE
+
+_NAME_WORD = 2.0  # how much more a name, a number or an identifier of the question tells than another word
+_BEST, _FALLS = 0.7, 3.0  # belief in what the question finds first, and the rank at which half of it is left
+_FOUND = 0.35  # belief in the first document that a name finds
+_LINKED = 0.5  # of the belief in a document, shared out to the pages it links to
+_WORDS = 0.3  # belief in a document that holds all of the question, whatever led to it
+
+
+class SeenDocument(msgspec.Struct):
+    """A document as far as it was shown. `links` is None where nobody said how many it has."""
+
+    id: str
+    text: str
+    title: str
+    words: frozenset[str]
+    belief: float
+    rank: int = 0  # by the question, from 1; 0 where something else led here
+    links: int | None = None
+    opened: bool = False
+
+
+class ReaderMemory:
+    """Everything seen so far, taken in turn by turn."""
+
+    def __init__(self, question: str) -> None:
+        self.question = question
+        named = {word for name in names(question) for word in content_words(name)}
+        self.wanted = {
+            word: _NAME_WORD if word in named or re.search(r"\d", word) else 1.0 for word in content_words(question)
+        }
+        self._total = sum(self.wanted.values()) or 1.0
+        self.seen: dict[str, SeenDocument] = {}  # by id, in the order they were shown
+        self.pages: Counter[str] = Counter()  # of queries
+        self.ended: set[str] = set()
+        self.by_title: dict[str, list[SeenDocument]] = {}
+        self.doubt = 1.0  # how likely none of what was opened is what was asked for
+        self._read: set[str] = set()  # words of what was opened and of what it links to
+        self.marked = False  # whether observations say how many links a document has
+
+    def relevance(self, words: Set[str]) -> float:
+        """The share of the question's words, by what they tell, among these."""
+        return sum(worth for word, worth in self.wanted.items() if word in words) / self._total
+
+    @property
+    def missing(self) -> float:
+        """How likely something is still to be found: less, the more of the question stands in what was opened."""
+        return 1.0 - (1.0 - self.doubt) * self.relevance(self._read)
+
+    def take(self, turn: Turn) -> None:
+        shown = documents(turn.observation)
+        marks = sizes(turn.observation)
+        self.marked = self.marked or bool(marks)
+        match turn.action:
+            case Search(query, page):
+                self.pages[query] = max(self.pages[query], page)
+                if len(shown) < PAGE_SIZE:
+                    self.ended.add(query)
+                for place, (id, text) in enumerate(shown, (page - 1) * PAGE_SIZE):
+                    if query == self.question:
+                        self._show(id, text, _BEST / (1.0 + ((place + 1) / _FALLS) ** 2), place + 1)
+                    else:
+                        self._show(id, text, self._by_name(place, text))
+            case Read(id) if shown:
+                self._open(id, shown)
+        for id, _ in shown:
+            if id in marks:
+                self.seen[id].links = marks[id]
+
+    def _by_name(self, place: int, text: str) -> float:
+        """Belief in what a name found: the first result, or one that speaks of the question."""
+        return _FOUND / (place + 1) + _WORDS * self.relevance(word_set(text)) ** 2
+
+    def _open(self, id: str, shown: list[tuple[str, str]]) -> None:
+        first, *linked = shown
+        if id not in self.seen:
+            self._show(id, first[1], 0.0)
+        above = self.seen[id]
+        above.opened, above.links = True, len(linked)
+        belief = self.page_belief(above)
+        if linked:
+            self.doubt *= 1.0 - 0.5 * belief
+            self._read.update(*(word_set(text) for _, text in shown))
+        far = [text for _, text in linked if not above.title or split_title(text)[0] != above.title]
+        for target, text in linked:
+            led = _LINKED * belief / len(far) if text in far else 0.0
+            self._show(target, text, led + _WORDS * self.relevance(word_set(text)) ** 2)
+
+    def _show(self, id: str, text: str, belief: float, rank: int = 0) -> None:
+        known = self.seen.get(id)
+        if known is not None:
+            known.belief = max(known.belief, belief)
+            known.rank = known.rank or rank
+            return
+        made = self.seen[id] = SeenDocument(id, text, split_title(text)[0], word_set(text), belief, rank)
+        if made.title:
+            self.by_title.setdefault(made.title, []).append(made)
+
+    def page_belief(self, document: SeenDocument) -> float:
+        """Belief in a document's page: the more of it turned up, the likelier."""
+        beside = self.by_title.get(document.title, ()) if document.title else ()
+        return 1.0 - prod(1.0 - one.belief for one in beside or (document,))
+
+    def was_opened(self, title: str) -> int:
+        """How many documents of a page were opened."""
+        return sum(one.opened for one in self.by_title.get(title, ()))
+
+    def ranked(self) -> list[SeenDocument]:
+        return sorted(self.seen.values(), key=lambda one: (-one.belief, one.id))

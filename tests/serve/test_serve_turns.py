@@ -1,0 +1,153 @@
+"""A client that asks seldom is not held up by a crowd: its request begins at once, its text is embedded in its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+from serving import family_store, make_tokens, opened
+
+from kbgym.search.live import Embedding, wanted_by
+from kbgym.serve.http import make_app
+from kbgym.serve.server import listen
+from kbgym.serve.tokens import Client, Tokens
+from kbgym.serve.turns import NOBODY, Turns
+
+
+class Begun:
+    """Requests of a crowd that asks again at once, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.order: list[str] = []
+
+    async def ask(self, client: str) -> None:
+        await self.turns.take(client)
+        self.order.append(client)
+
+    async def without_end(self, client: str) -> None:
+        while True:
+            await self.ask(client)
+            await asyncio.sleep(0)
+
+    def crowd(self, size: int) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self.without_end(f"hostile {n}")) for n in range(size)]
+
+
+async def ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_who_asks_seldom_begins_before_the_crowd() -> None:
+    async def work() -> list[int]:
+        begun, before = Begun(), []
+        await begun.ask("ada")
+        crowd = begun.crowd(60)
+        while len(begun.order) < 200:
+            await asyncio.sleep(0)
+        for _ in range(5):
+            started = len(begun.order)
+            await begun.ask("ada")
+            before.append(len(begun.order) - started - 1)
+            while len(begun.order) < started + 100:
+                await asyncio.sleep(0)
+        await ended(crowd)
+        return before
+
+    assert max(asyncio.run(work())) <= 1
+
+
+def test_a_crowd_of_newcomers_goes_before_nobody_for_long() -> None:
+    async def work() -> int:
+        begun = Begun()
+        for _ in range(5):
+            await begun.ask("ada")
+        crowd = begun.crowd(60)
+        while len(begun.order) < 5 + 61:
+            await asyncio.sleep(0)
+        started = len(begun.order)
+        await begun.ask("ada")
+        await ended(crowd)
+        return len(begun.order) - started
+
+    assert asyncio.run(work()) <= 60
+
+
+def test_everybody_has_a_turn_and_one_alone_is_not_slowed() -> None:
+    async def work() -> None:
+        begun = Begun()
+        crowd = begun.crowd(20)
+        while len(begun.order) < 400:
+            await asyncio.sleep(0)
+        await ended(crowd)
+        counts = [begun.order.count(f"hostile {n}") for n in range(20)]
+        assert max(counts) <= 2 * min(counts)
+        assert len(begun.turns) == 0, "whoever has gone waits no more"
+        alone = Begun()
+        await asyncio.gather(*(alone.ask("ada") for _ in range(50)))
+        assert alone.order == ["ada"] * 50
+
+    asyncio.run(work())
+
+
+def test_of_those_nobody_knows_the_newest_comes_first() -> None:
+    async def work() -> list[int]:
+        turns, order = Turns(), []
+
+        async def ask(number: int) -> None:
+            await turns.take(NOBODY)
+            order.append(number)
+
+        await asyncio.gather(*(ask(n) for n in range(6)))
+        return order
+
+    assert asyncio.run(work()) == [0, 5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("path", ["search", "questions"])
+def test_a_text_is_embedded_in_its_clients_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    place = family_store(tmp_path / "store")
+    tokens = make_tokens(place)
+    owners: list[str] = []
+    real = Embedding.prepare
+
+    async def prepare(self: Embedding, *given: object) -> None:
+        owners.append(wanted_by.get())
+        await real(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Embedding, "prepare", prepare)
+
+    async def work() -> None:
+        async with opened(place) as online:
+            known = Tokens(place / "tokens.jsonl")
+            app = make_app(online.live, online, known, "1", Client("anybody", "reader"), None)
+            head = {"Authorization": f"Bearer {tokens.reader}"}
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a", headers=head) as rex:
+                body = {"query": "a new text"} if path == "search" else {"question": "Where does Ada Alm live?"}
+                assert (await rex.post(f"/{path}", json=body)).status_code == 200
+
+    asyncio.run(work())
+    assert owners and set(owners) == {"rex"}
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    async def work() -> int:
+        listening, _ = listen("127.0.0.1", 0, 8)
+        made: list[int] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            made.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        async with await asyncio.start_server(serve, sock=listening):
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            await reader.read()
+            writer.close()
+        return made[0]
+
+    assert asyncio.run(work())
