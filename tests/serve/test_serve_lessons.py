@@ -20,6 +20,7 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
 from kbgym.worlds.people import generate
 
+WHO = ("--reader", "reference", "--curator", "reference")
 WORLD = generate(people=40, seed=2)
 QUESTION, RIGHT = next((q.text, q.golds[0]) for q in WORLD.split("train") if q.text.startswith("Which friend of"))
 
@@ -60,7 +61,7 @@ async def taught_and_undone(client: Client) -> None:
 
 def test_over_stdio(place: Path) -> None:
     async def work() -> None:
-        async with over_stdio(place, "--role", "curator", "--client", "claude") as client:
+        async with over_stdio(place, "--role", "curator", "--client", "claude", *WHO) as client:
             await taught_and_undone(client)
 
     asyncio.run(asyncio.wait_for(work(), 60))
@@ -85,7 +86,7 @@ def test_over_http_for_a_curator_only(place: Path) -> None:
         async with over_http(server, tokens.curator, "legacy") as ada:
             await taught_and_undone(ada)
 
-    with serving(place) as server:
+    with serving(place, *WHO) as server:
         asyncio.run(asyncio.wait_for(work(server), 60))
         server.stop()
     assert replayed(place)

@@ -45,8 +45,9 @@ def _goose(command: list[str]) -> Entry:
     }
 
 
-# How files of a kind are changed; the others are JSON.
+# How files of a kind are changed.
 _FORMS: dict[str, tuple[Callable[[str, Names, Entry], str], Callable[[str, Names], str]]] = {
+    ".json": (with_member, without_member),
     ".toml": (toml_with, toml_without),
     ".yaml": (yaml_with, yaml_without),
 }
@@ -73,7 +74,7 @@ class AgentFile(msgspec.Struct, frozen=True):
     def written(self, text: str, name: str, entry: Entry | None) -> str:
         """The file's text with the entry under a name, or without any."""
         path = (self.below, name)
-        change, take_out = _FORMS.get(Path(self.where).suffix, (with_member, without_member))
+        change, take_out = _FORMS[Path(self.where).suffix]
         changed = take_out(text, path) if entry is None else change(text, path, entry)
         self._check(text, changed, name, entry)
         return changed
