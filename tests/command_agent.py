@@ -130,6 +130,11 @@ async def mischief(how: str, plain: Plain) -> None:
         Path(os.environ["HOME"], "hangs.pid").write_text(str(os.getpid()))
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(600)
+    if how == "waits":
+        Path(os.environ["HOME"], "waits.pid").write_text(str(os.getpid()))
+        await plain.call("search", {"query": "job"})
+    if how == "no_credit":
+        sys.exit("no credit left")
     if how == "fork":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         Path(os.environ["HOME"], "child.pid").write_text(str(child.pid))

@@ -23,11 +23,12 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import allowed
 from kbgym.cli.main import run
-from kbgym.environment import Environment
+from kbgym.environment import Environment, Step
 from kbgym.episode import Transcript, play
 from kbgym.errors import BadInput, Failed
 from kbgym.policy import Agent, Forward, Turn, View
 from kbgym.protocol.exam import examine
+from kbgym.protocol.run import Run, Settings
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
@@ -170,7 +171,8 @@ def test_placeholders_are_replaced_once_and_inside_their_argument() -> None:
         {"question": "a b; rm {token} $HOME", "token": "T"}
     )
     assert made == ["agent", "--ask", "a b; rm {token} $HOME or not", "T"]
-    assert command_line("command:agent").reads_prompt and not command_line("codex").reads_prompt
+    assert command_line("command:agent").reads_prompt and not command_line("command:agent {prompt}").reads_prompt
+    assert all(ready.reads_prompt for ready in READY.values())
     assert command_line("command:codex") == READY["codex"] and len(command_line("command:codex exec").arguments) == 2
     for ready in READY.values():
         for name, text in ready.files.items():
@@ -182,6 +184,27 @@ def test_placeholders_are_replaced_once_and_inside_their_argument() -> None:
 def test_a_command_that_cannot_be_one_is_refused_at_once(name: str) -> None:
     with pytest.raises(BadInput):
         make_agent(name, "reader")
+
+
+def test_doctor_says_whether_it_plays_and_that_its_price_is_not_known(capfd: pytest.CaptureFixture[str]) -> None:
+    for who, code in ((line(), 0), ("command:false", 1)):
+        with pytest.raises(SystemExit) as stopped:
+            run(["doctor", "--agent", who, "--json"])
+        found = json.loads(capfd.readouterr().out)
+        assert stopped.value.code == code and found["ok"] is (code == 0)
+        assert found["price"]["exam_100"] is None
+
+
+def test_a_run_that_names_a_command_is_not_served_unless_trusted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world, mark = generate(people=24, seed=3), tmp_path / "mark"
+    Run.open_or_create(tmp_path / "run", world, Settings(reader=f"command:touch {mark}", embedder="hash"))
+    (tmp_path / "t.jsonl").write_text('{"question": "Who?", "answers": ["Ada"]}\n')
+    with pytest.raises(SystemExit) as stopped:
+        run(["learn", str(tmp_path / "run"), "--traffic", str(tmp_path / "t.jsonl"), "--embedder", "hash"])
+    assert stopped.value.code == 2 and f"would run the command 'touch {mark}'" in capfd.readouterr().err
+    assert not mark.exists()
 
 
 def test_a_folders_command_is_not_run_unless_trusted(tmp_path: Path) -> None:
@@ -203,6 +226,8 @@ def test_one_that_cannot_start_stops_the_run(tmp_path: Path) -> None:
     logged_out = f"command:{sys.executable} -c 'import sys; sys.exit(\"please log in\")'"
     with pytest.raises(Failed, match="please log in"):
         exam_of(make_agent(logged_out, "reader"), questions(), tmp_path / "rows.jsonl")
+    with pytest.raises(Failed, match="no credit left"):
+        exam_of(agent("no_credit"), questions(), tmp_path / "rows.jsonl")
     assert (tmp_path / "rows.jsonl").read_bytes() == b""
 
 
@@ -242,6 +267,28 @@ def test_one_that_hangs_is_ended(home: Path) -> None:
 def test_children_end_with_their_parent(home: Path) -> None:
     assert one_pass(agent("fork")).answer == "forked"
     assert gone(int((home / "child.pid").read_text()))
+
+
+def test_a_pass_that_is_dropped_between_two_actions_leaves_no_process(home: Path) -> None:
+    class Stuck:
+        only_shown = False
+
+        async def step(self, *_: object) -> Step:
+            await asyncio.sleep(600)
+            raise AssertionError
+
+    async def work() -> None:
+        task = asyncio.create_task(play(agent("waits")(), Stuck(), "reader", Forward("Who?"), 5))
+        while not (home / "waits.pid").exists():
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.3)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        assert await asyncio.to_thread(gone, int((home / "waits.pid").read_text()))
+
+    asyncio.run(asyncio.wait_for(work(), 60))
 
 
 def test_an_abandoned_pass_leaves_no_process(home: Path) -> None:

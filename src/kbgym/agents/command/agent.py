@@ -87,7 +87,7 @@ class CommandAgent:
         self.line = command_line(name)
         self.limits = limits or CommandLimits.from_environment()
         self.at_once = self.limits.at_once
-        self.connected = False  # whether any process of it ever asked for anything
+        self.has_played = False  # whether any process of it ever called a tool
         self._kept = kept
         check_found(self.line.arguments[0], surroundings(self.line, {}))
 
@@ -184,7 +184,7 @@ class CommandPolicy:
                 raise AgentFailed(f"the command was still at it after {self._agent.limits.seconds:g} seconds.")
             await self._process.end()
             ended = f"the command ended with {_code(over.result())} before it had ended its pass{self._last_words()}"
-            if over.result() > 0 and not self._agent.connected:
+            if over.result() > 0 and not self._agent.has_played:  # not logged in, a wrong flag, no credit
                 raise Failed(f"{self._agent.name}: {ended}")
             raise AgentFailed(ended)
         finally:
@@ -198,6 +198,9 @@ class CommandPolicy:
         self._began, self._flood = time.monotonic(), asyncio.Event()
         self._deadline = asyncio.get_running_loop().time() + agent.limits.seconds
         self._process = process = AgentProcess.in_new_folder()
+        self._playing = asyncio.current_task()
+        if self._playing is not None:  # who plays may be stopped between two actions, and nobody tells a policy
+            self._playing.add_done_callback(self._drop)
         self._server = PassServer(self._token, self._message)
         url = await self._server.start()
         headers = {"Authorization": f"Bearer {self._token}"}
@@ -231,11 +234,19 @@ class CommandPolicy:
         if self._asked is not None:
             self._asked.answer(said)
 
+    def _drop(self, _: object) -> None:
+        self._over = True
+        self._server.close()
+        if self._process is not None:
+            self._process.remove()
+
     async def _end(self, view: View, ended: str, grace: float = 0.0) -> None:
         self._over = True
         process = self._process
         if process is None:
             return
+        if self._playing is not None:
+            self._playing.remove_done_callback(self._drop)
         code = await asyncio.shield(process.end(grace)) if process.started else None
         self._server.close()
         while not self._calls.empty():
@@ -254,7 +265,6 @@ class CommandPolicy:
 
     async def _message(self, body: bytes) -> bytes | None:
         self._requests += 1
-        self._agent.connected = True
         if self._requests > self._agent.limits.requests:
             self._flood.set()
             self._over = True
@@ -266,6 +276,7 @@ class CommandPolicy:
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         if self._over or self._calls.qsize() >= self._agent.limits.waiting:
             return ToolResult(_OVER if self._over else "Too many calls at once; wait for a result.", True)
+        self._agent.has_played = True
         asked = _Asked(name, arguments, asyncio.get_running_loop().create_future())
         self._calls.put_nowait(asked)
         return await asked.result

@@ -66,10 +66,12 @@ _OPENCODE = """{"mcp": {"kbgym": {"type": "remote", "url": "{mcp_url}", "enabled
  "tools": {"bash": false, "edit": false, "write": false, "patch": false, "read": false, "grep": false, "glob": false,
  "list": false, "webfetch": false, "websearch": false, "task": false, "todowrite": false, "todoread": false}}
 """
+# All of them read the prompt from standard input: an argument can be too long, every user of the machine can see it, and
+# opencode puts backslashes before the quotes in one.
 READY: dict[str, CommandLine] = {
     "claude-code": CommandLine(
         (
-            *("claude", "-p", "{prompt}", "--mcp-config", "{mcp_config}", "--strict-mcp-config"),
+            *("claude", "-p", "--mcp-config", "{mcp_config}", "--strict-mcp-config"),
             *("--allowedTools", "mcp__kbgym", "--tools", "", "--output-format", "json"),
         ),
         variables=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"),
@@ -80,22 +82,21 @@ READY: dict[str, CommandLine] = {
             *("-c", 'mcp_servers.kbgym.url="{mcp_url}"', "-c", 'mcp_servers.kbgym.bearer_token_env_var="KBGYM_TOKEN"'),
             *("-c", "mcp_servers.kbgym.required=true", "-c", 'mcp_servers.kbgym.default_tools_approval_mode="approve"'),
             *("--disable", "shell_tool", "--disable", "multi_agent", "--disable", "goals"),
-            *("-c", 'web_search="disabled"', "{prompt}"),
+            *("-c", 'web_search="disabled"'),
         ),
         variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
         run_with="0.166.0",
     ),
     "gemini": CommandLine(
-        ("gemini", "-p", "{prompt}", "--allowed-mcp-server-names", "kbgym", "--output-format", "json"),
+        ("gemini", "--allowed-mcp-server-names", "kbgym", "--output-format", "json"),
         files={".gemini/settings.json": _GEMINI},
         variables=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"),
     ),
     "goose": CommandLine(
-        ("goose", "run", "--no-session", "--no-profile", "--with-extension", "{bridge}", "-t", "{prompt}"),
+        ("goose", "run", "--no-session", "--no-profile", "--with-extension", "{bridge}", "-i", "-"),
         variables=("GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"),
     ),
     "opencode": CommandLine(
-        # On standard input: it puts quotes around an argument, and a backslash before those inside.
         ("opencode", "run", "--format", "json"),
         files={"opencode.json": _OPENCODE},
         variables=("OPENCODE_CONFIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
