@@ -66,8 +66,8 @@ _OPENCODE = """{"mcp": {"kbgym": {"type": "remote", "url": "{mcp_url}", "enabled
  "tools": {"bash": false, "edit": false, "write": false, "patch": false, "read": false, "grep": false, "glob": false,
  "list": false, "webfetch": false, "websearch": false, "task": false, "todowrite": false, "todoread": false}}
 """
-# All of them read the prompt from standard input: an argument can be too long, every user of the machine can see it, and
-# opencode puts backslashes before the quotes in one.
+# All of them read the prompt from standard input: an argument can be too long, every user of the machine can see it,
+# and opencode puts backslashes before the quotes in one.
 READY: dict[str, CommandLine] = {
     "claude-code": CommandLine(
         (
