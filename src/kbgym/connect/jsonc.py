@@ -13,22 +13,22 @@ import msgspec
 from kbgym.errors import BadInput
 
 
-class Node(msgspec.Struct, frozen=True):
+class PlacedValue(msgspec.Struct, frozen=True):
     """A value and where it stands; `key` is where its name begins, where it is a member of an object."""
 
     value: Any
     start: int
     end: int
     key: int = -1
-    members: dict[str, Node] = {}
+    members: dict[str, PlacedValue] = {}
 
 
-def read(text: str) -> Node:
+def read(text: str) -> PlacedValue:
     """The one value a text holds; a text of nothing is an empty object."""
     scanner = _Scanner(text)
     try:
         if scanner.space() == len(text):
-            return Node({}, len(text), len(text))
+            return PlacedValue({}, len(text), len(text))
         node = scanner.value()
         if scanner.space() != len(text):
             raise ValueError
@@ -63,7 +63,7 @@ def without_member(text: str, path: tuple[str, ...]) -> str:
     """The text without the member at a path, and without the objects around it that it leaves empty."""
     node = read(text)
     for name in path[:-1]:
-        node = node.members.get(name, Node(None, 0, 0))
+        node = node.members.get(name, PlacedValue(None, 0, 0))
     gone = node.members.get(path[-1])
     if gone is None:
         return text
@@ -74,7 +74,7 @@ def without_member(text: str, path: tuple[str, ...]) -> str:
     return _removed(text, node, gone)
 
 
-def _inserted(text: str, node: Node, name: str, value: Any) -> str:
+def _inserted(text: str, node: PlacedValue, name: str, value: Any) -> str:
     unit, line_end = _unit(text), _line_end(text)
     if not node.members:
         outer = _indent(text, node.key if node.key >= 0 else node.start)
@@ -98,7 +98,7 @@ def _inserted(text: str, node: Node, name: str, value: Any) -> str:
     return f"{text[:at]}{line_end}{indent}{member}{',' if trails else ''}{text[at:]}"
 
 
-def _removed(text: str, node: Node, gone: Node) -> str:
+def _removed(text: str, node: PlacedValue, gone: PlacedValue) -> str:
     members = list(node.members.values())
     number = members.index(gone)
     behind = _Scanner(text, gone.end)
@@ -166,7 +166,7 @@ class _Scanner:
             return begin
         return end - 1 if self.text[end - 1] == "\r" else end
 
-    def value(self, key: int = -1) -> Node:
+    def value(self, key: int = -1) -> PlacedValue:
         begin = self.space()
         if self.text[begin] == "{":
             return self._object(begin, key)
@@ -177,12 +177,12 @@ class _Scanner:
                 values.append(self.value().value)
                 self._comma("]")
             self.at += 1
-            return Node(values, begin, self.at, key)
+            return PlacedValue(values, begin, self.at, key)
         value, self.at = json.JSONDecoder(strict=False).raw_decode(self.text, begin)
-        return Node(value, begin, self.at, key)
+        return PlacedValue(value, begin, self.at, key)
 
-    def _object(self, begin: int, key: int) -> Node:
-        members: dict[str, Node] = {}
+    def _object(self, begin: int, key: int) -> PlacedValue:
+        members: dict[str, PlacedValue] = {}
         self.at += 1
         while self.text[self.space()] != "}":
             name = self.value()
@@ -192,7 +192,7 @@ class _Scanner:
             members[name.value] = self.value(name.start)
             self._comma("}")
         self.at += 1
-        return Node({name: node.value for name, node in members.items()}, begin, self.at, key, members)
+        return PlacedValue({name: node.value for name, node in members.items()}, begin, self.at, key, members)
 
     def _comma(self, end: str) -> None:
         if self.text[self.space()] == ",":
