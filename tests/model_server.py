@@ -75,7 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        events = _responses(body) if self.path.endswith("/responses") else _completions(body)
+        path = self.path.partition("?")[0]
+        events = next((say for end, say in _APIS.items() if path.endswith(end)), _completions)(body)
         offered = [tool.get("name") or tool.get("function", {}).get("name") for tool in body.get("tools", ())]
         self.server.tools = [str(name) for name in offered] or self.server.tools
         self._say("".join(events).encode(), "text/event-stream")
@@ -134,3 +135,52 @@ def _completions(body: dict[str, Any]) -> list[str]:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     chunks = [{**base, "choices": [{"delta": delta, "index": 0}]}, {**base, "choices": [ends], "usage": usage}]
     return [*(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), "data: [DONE]\n\n"]
+
+
+def _messages(body: dict[str, Any]) -> list[str]:
+    """Anthropic's messages, streamed."""
+    parts = [part for m in body["messages"] if not isinstance(m["content"], str) for part in m["content"]]
+    texts = [m["content"] for m in body["messages"] if isinstance(m["content"], str)]
+    prompts = [text for text in (*texts, *(part.get("text", "") for part in parts)) if _TASK in text]
+    said = {part["tool_use_id"]: _text(part["content"]) for part in parts if part["type"] == "tool_result"}
+    calls = [part for part in parts if part["type"] == "tool_use"]
+    past = [(_plain(call["name"]), json.dumps(call["input"]), said[call["id"]]) for call in calls]
+    found = next_call(prompts[0], past) if prompts and body.get("tools") else None
+    block: dict[str, Any] = {"type": "text", "text": ""}
+    delta: dict[str, Any] = {"type": "text_delta", "text": "Over."}
+    if found is not None:
+        block = {"type": "tool_use", "id": f"toolu_{len(calls)}", "name": f"mcp__kbgym__{found[0]}", "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": found[1]}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": body["model"], "content": [], "usage": usage}
+    events = [
+        {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use" if found else "end_turn"}, "usage": usage},
+        {"type": "message_stop"},
+    ]
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+
+
+def _contents(body: dict[str, Any]) -> list[str]:
+    """Google's generateContent, streamed."""
+    parts = [part for content in body["contents"] for part in content["parts"]]
+    prompts = [part["text"] for part in parts if _TASK in part.get("text", "")]
+    said = [json.dumps(part["functionResponse"]["response"]) for part in parts if "functionResponse" in part]
+    calls = [part["functionCall"] for part in parts if "functionCall" in part]
+    results = [text.encode().decode("unicode_escape") for text in said]
+    past = [(_plain(c["name"]), json.dumps(c.get("args", {})), r) for c, r in zip(calls, results, strict=True)]
+    names = [one["name"] for tool in body.get("tools", ()) for one in tool.get("functionDeclarations", ())]
+    found = next_call(prompts[0], past) if prompts and names else None
+    part: dict[str, Any] = {"text": "Over."}
+    if found is not None:
+        name = next(name for name in names if "kbgym" in name and _plain(name) == found[0])
+        part = {"functionCall": {"name": name, "args": json.loads(found[1])}}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    return [f"data: {json.dumps({'candidates': [candidate], 'usageMetadata': usage})}\n\n"]
+
+
+_APIS = {"/responses": _responses, "/messages": _messages, ":streamGenerateContent": _contents}

@@ -18,6 +18,7 @@ from model_server import ModelServer
 from test_command import exam_of, questions
 
 from kbgym.agents.command.agent import CommandAgent, CommandLimits
+from kbgym.agents.command.lines import READY
 from kbgym.agents.prompting import skill_of
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact import train
@@ -44,7 +45,21 @@ def _opencode(home: Path, url: str) -> dict[str, str]:
     return {"OPENCODE_CONFIG": str(home / "opencode.json"), **folders}
 
 
-PROGRAMS: dict[str, Callable[[Path, str], dict[str, str]]] = {"codex": _codex, "opencode": _opencode}
+def _claude(home: Path, url: str) -> dict[str, str]:
+    return {"ANTHROPIC_BASE_URL": url.removesuffix("/v1"), "ANTHROPIC_API_KEY": "none", "CLAUDE_CONFIG_DIR": str(home)}
+
+
+def _gemini(home: Path, url: str) -> dict[str, str]:
+    own = {"GOOGLE_GEMINI_BASE_URL": url.removesuffix("/v1"), "GEMINI_API_KEY": "none"}
+    return {**own, "GEMINI_MODEL": "gemini-2.5-flash"}
+
+
+PROGRAMS: dict[str, Callable[[Path, str], dict[str, str]]] = {
+    "codex": _codex,
+    "opencode": _opencode,
+    "claude-code": _claude,
+    "gemini": _gemini,
+}
 
 
 @pytest.fixture(params=PROGRAMS)
@@ -52,7 +67,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     own = os.environ.get("KBGYM_AGENTS")
     if own:
         monkeypatch.setenv("PATH", f"{own}/node_modules/.bin", prepend=os.pathsep)
-    if shutil.which(request.param) is None:
+    if shutil.which(READY[request.param].arguments[0]) is None:
         pytest.skip(f"{request.param} is not installed (npm install it, and name the folder in $KBGYM_AGENTS)")
     home = tmp_path / "home"
     home.mkdir()
@@ -61,7 +76,21 @@ def program(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
             monkeypatch.setenv(name, value)
         yield request.param
         offered = {name for name in server.tools if "kbgym" not in name}
-        assert not offered & {"shell", "bash", "exec_command", "apply_patch", "edit", "write", "web_search", "webfetch"}
+        assert not offered & {
+            "shell",
+            "bash",
+            "Bash",
+            "Read",
+            "Edit",
+            "Write",
+            "WebFetch",
+            "exec_command",
+            "apply_patch",
+            "edit",
+            "write",
+            "web_search",
+            "webfetch",
+        }
         server.shutdown()
 
 

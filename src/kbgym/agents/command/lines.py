@@ -72,9 +72,10 @@ READY: dict[str, CommandLine] = {
     "claude-code": CommandLine(
         (
             *("claude", "-p", "--mcp-config", "{mcp_config}", "--strict-mcp-config"),
-            *("--allowedTools", "mcp__kbgym", "--tools", "", "--output-format", "json"),
+            *("--allowedTools", "mcp__kbgym", "--tools", "", "--no-session-persistence", "--output-format", "json"),
         ),
         variables=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"),
+        run_with="2.1.197",
     ),
     "codex": CommandLine(
         (
@@ -90,7 +91,10 @@ READY: dict[str, CommandLine] = {
     "gemini": CommandLine(
         ("gemini", "--allowed-mcp-server-names", "kbgym", "--output-format", "json"),
         files={".gemini/settings.json": _GEMINI},
-        variables=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"),
+        variables=(
+            *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL"),
+            *("GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"),
+        ),
     ),
     "goose": CommandLine(
         ("goose", "run", "--no-session", "--no-profile", "--with-extension", "{bridge}", "-i", "-"),
