@@ -77,7 +77,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         path = self.path.partition("?")[0]
         events = next((say for end, say in _APIS.items() if path.endswith(end)), _completions)(body)
-        offered = [tool.get("name") or tool.get("function", {}).get("name") for tool in body.get("tools", ())]
+        listed = [one for tool in body.get("tools", ()) for one in tool.get("functionDeclarations", [tool])]
+        offered = [tool.get("name") or tool.get("function", {}).get("name") for tool in listed]
         self.server.tools = [str(name) for name in offered] or self.server.tools
         self._say("".join(events).encode(), "text/event-stream")
 

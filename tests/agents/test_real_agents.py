@@ -50,6 +50,8 @@ def _claude(home: Path, url: str) -> dict[str, str]:
 
 
 def _gemini(home: Path, url: str) -> dict[str, str]:
+    home.joinpath(".gemini").mkdir()
+    home.joinpath(".gemini/settings.json").write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
     own = {"GOOGLE_GEMINI_BASE_URL": url.removesuffix("/v1"), "GEMINI_API_KEY": "none"}
     return {**own, "GEMINI_MODEL": "gemini-2.5-flash"}
 

@@ -30,7 +30,7 @@ PASSED_ON = "KBGYM_PASS_ENV"  # names, with commas, that the person lets through
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """How an agent is started: arguments, files in its working folder, the variables of its own it may see.
+    """How an agent is started: arguments, files in its working folder, variables it may see, and those it is handed.
 
     `run_with` is the version this was tried with; empty where it follows the program's documentation only.
     """
@@ -38,6 +38,7 @@ class CommandLine(msgspec.Struct, frozen=True):
     arguments: tuple[str, ...]
     files: dict[str, str] = {}
     variables: tuple[str, ...] = ()
+    handed: dict[str, str] = {}
     run_with: str = ""
 
     @property
@@ -59,7 +60,9 @@ def filled(text: str, values: Mapping[str, str], quoted: bool = False) -> str:
 
 
 _GEMINI = """{"mcpServers": {"kbgym": {"httpUrl": "{mcp_url}", "headers": {"Authorization": "Bearer {token}"},
- "trust": true}}, "mcp": {"allowed": ["kbgym"]}, "tools": {"core": []}, "security": {"folderTrust": {"enabled": false}}}
+ "trust": true}}, "mcp": {"allowed": ["kbgym"]}, "tools": {"exclude": ["list_directory", "read_file", "read_many_files",
+ "grep_search", "glob", "google_web_search", "web_fetch", "run_shell_command", "write_file", "replace", "save_memory",
+ "write_todos", "enter_plan_mode", "invoke_agent", "update_topic"]}}
 """
 _OPENCODE = """{"mcp": {"kbgym": {"type": "remote", "url": "{mcp_url}", "enabled": true,
  "headers": {"Authorization": "Bearer {token}"}}}, "share": "disabled", "autoupdate": false,
@@ -89,8 +92,10 @@ READY: dict[str, CommandLine] = {
         run_with="0.166.0",
     ),
     "gemini": CommandLine(
-        ("gemini", "--allowed-mcp-server-names", "kbgym", "--output-format", "json"),
+        ("gemini", "--output-format", "json"),
         files={".gemini/settings.json": _GEMINI},
+        handed={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # else the settings in its folder are not read
+        run_with="0.61.0",
         variables=(
             *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL"),
             *("GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"),
@@ -139,4 +144,4 @@ def surroundings(line: CommandLine, handed: Mapping[str, str]) -> dict[str, str]
     env = {name: value for name, value in os.environ.items() if name in seen or name.startswith("LC_")}
     if any(name.lower().endswith("_proxy") for name in env):  # the pass is played on this machine
         env["NO_PROXY"] = env["no_proxy"] = "127.0.0.1,localhost"
-    return {**env, **handed}
+    return {**env, **line.handed, **handed}
