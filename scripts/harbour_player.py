@@ -21,12 +21,12 @@ from typing import Any
 from prompt_reader import calling, view_of
 
 from kbgym.actions import Action, Add, Answer, Done, LinkMany, Read, Search
+from kbgym.observations import documents
 from kbgym.policy import Backward, View
 
 PATIENCE = 4  # actions of a reader before it gives up
 PAGES = 5
 NAME = re.compile(r"\b[A-Z][a-z]+(?: (?:& )?[A-Z][a-z]+)*")
-LINE = re.compile(r"^\[([^\]]+)\] (.*)$", re.MULTILINE)
 INDEX = "Everything about {}."
 
 Pass = Generator[Action, str, None]
@@ -82,7 +82,7 @@ def read(question: str, supports: list[str], answer: str) -> Pass:
         wanted = [*indexes, *queries[:1], *(Search(name, 1) for name in about), *queries]
         action = next(one for one in wanted if one not in done)
         done.append(action)
-        seen |= dict(LINE.findall((yield action)))
+        seen |= dict(documents((yield action)))
 
 
 def enough(question: str, supports: list[str], answer: str, told: list[str]) -> bool:
@@ -96,17 +96,17 @@ def curate(question: str, golds: Iterable[str]) -> Pass:
     """An index for every name in the question and the gold that has none."""
     for name in dict.fromkeys([*names(question), *(name for gold in golds for name in names(f"- {gold}"))]):
         found = yield Search(INDEX.format(name), 1)
-        if INDEX.format(name) in dict(LINE.findall(found)).values():
+        if INDEX.format(name) in dict(documents(found)).values():
             continue
         members: dict[str, None] = {}
         for page in range(1, PAGES + 1):
-            lines = LINE.findall((yield Search(name, page)))
+            lines = documents((yield Search(name, page)))
             new = [id for id, text in lines if says(text, name) and not text.startswith("Everything about")]
             members |= dict.fromkeys(new)
             if not new:
                 break
         if len(members) > 1:
-            (index, _), *_ = LINE.findall((yield Add(INDEX.format(name))))
+            (index, _), *_ = documents((yield Add(INDEX.format(name))))
             yield LinkMany(index, tuple(members))
     yield Done()
 
@@ -188,7 +188,7 @@ def rewritten(body: dict[str, Any]) -> str:
 
 def drafts(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Those whose supporting sentences are all shown."""
-    shown = dict(LINE.findall(body["messages"][1]["content"]))
+    shown = dict(documents(body["messages"][1]["content"]))
     found = []
     for question, answer, words in DRAFTS:
         ids = [next((id for id, text in shown.items() if says(text, part)), None) for part in words]

@@ -64,6 +64,14 @@ def test_how_many_is_counted_over_an_index() -> None:
     assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 1))) == Answer("3")
 
 
+def test_of_an_index_only_what_the_question_names_is_counted() -> None:
+    question = "How many people have their office in the Workshop?"
+    shown = "[n1] office, how many and which (3 links)"
+    offices = "[a] Jon: office: Workshop\n[b] Ada: office: Workshop\n[c] Eva: office: Tower"
+    turns = (Turn(Search(question), shown), Turn(Read("n1"), f"{shown}\nIt links to:\n{offices}"))
+    assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 1))) == Answer("2")
+
+
 def test_which_names_are_worth_a_search() -> None:
     text = "Kestrel: However, she left Lund in May 1969 with the English."
     told = ("Lund", "Holm Yard", "However", "May 1969", "English")

@@ -6,6 +6,8 @@ from datetime import date
 import pytest
 from second_path import SentenceReader
 
+import kbgym
+from kbgym.artefact.parts import training_settings
 from kbgym.errors import BadInput
 from kbgym.worlds import people as universe
 from kbgym.worlds.people import NO_QUESTIONS, TEMPLATES, PeopleGraph, Sizes, generate, vocabulary
@@ -163,3 +165,20 @@ def test_a_pool_of_something_else_is_refused():
         universe.pool(generate(20, 0, NO_QUESTIONS), "job")
     with pytest.raises(BadInput, match="does not describe a people world"):
         universe.pool(World((), (), {"kind": "corpus"}), "job-of")
+
+
+def test_a_hard_world_has_large_classes_and_a_small_budget(tmp_path):
+    world = generate(500, 0, hard=True)
+    cities = Counter(person["city"] for person in world.facts["people"])
+    assert len(cities) == 5 and min(cities.values()) > 80 and world.facts["forward_budget"] == 8
+    assert len({person["job"] for person in world.facts["people"]}) == 25
+    world.save(tmp_path / "w")
+    with kbgym.open(tmp_path / "w") as opened:
+        assert opened.settings.forward_budget == 8
+    with kbgym.open(tmp_path / "w", forward_budget=12) as opened:
+        assert opened.settings.forward_budget == 12
+    assert training_settings(world, tmp_path / "run", embedder="hash").forward_budget == 8
+    with pytest.raises(BadInput, match="since version 2"):
+        generate(500, 0, version=1, hard=True)
+    with pytest.raises(BadInput, match="no version 3"):
+        generate(500, 0, version=3)

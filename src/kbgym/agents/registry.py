@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from kbgym.agents.command.agent import CommandAgent
-from kbgym.agents.command.lines import is_command
+from kbgym.agents.command.lines import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
@@ -23,6 +23,7 @@ from kbgym.agents.llm import LLMAgent
 from kbgym.agents.prompting import skill_of
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
+from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.trust import refuse_stranger
 from kbgym.errors import BadInput
@@ -54,6 +55,8 @@ def make_agent(
         return ReferenceReader if role == "reader" else ReferenceCurator
     if name == "general":
         return GeneralReader if role == "reader" else GeneralCurator
+    if name.startswith("neutral:"):
+        return _neutral(name.partition(":")[2], role)
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
     if name == "hand" or name.startswith("hand:"):
@@ -63,9 +66,17 @@ def make_agent(
     if ":" in name:
         return _imported(name)
     raise BadInput(
-        f"there is no agent {name!r}; use reference, general, llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL, "
-        "cassette:FILE, command:LINE, claude-code, codex, gemini, goose, opencode, hand, hand:FOLDER or MODULE:NAME."
+        f"there is no agent {name!r}; use reference, general, neutral:NAME, llm:openai/MODEL, llm:anthropic/MODEL, "
+        f"llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand, hand:FOLDER or MODULE:NAME."
     )
+
+
+def _neutral(name: str, role: Role) -> Agent:
+    if name not in NEUTRAL:
+        raise BadInput(f"there is no neutral reader {name!r}; there are {', '.join(NEUTRAL)}.")
+    if role != "reader":
+        raise BadInput(f"neutral:{name} reads; it does not curate.")
+    return NEUTRAL[name]
 
 
 def make_agenda(agent: str = "reference") -> Agenda:

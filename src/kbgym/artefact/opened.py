@@ -50,7 +50,7 @@ from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iter
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
-from kbgym.worlds.kinds import agent_for, description_for_prompt, search_of
+from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, search_of
 from kbgym.worlds.world import Question, Source, World
 
 Kind = Literal["world", "run", "store"]
@@ -151,6 +151,7 @@ class Artefact:
                 known,
                 search=self._first_search,
                 observations=observations,
+                forward_budget=budget_of(self.world) if self.world is not None else None,
                 reader=self.agent,
                 curator=self.agent,
             )

@@ -38,7 +38,7 @@ from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE, Role
-from kbgym.worlds.kinds import agent_for, description_for_prompt, observations_of, search_of
+from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, search_of
 from kbgym.worlds.pages import pages_of
 from kbgym.worlds.world import Document, Question, World
 
@@ -225,7 +225,8 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     usual = "rich" if given["reader"] == "general" else observations_of(world)
     observations = given.get("observations") or usual
     embedder = given.get("embedder") or ("none" if search == "words" else None)
-    chosen = {"search": search, "embedder": embedder, "observations": observations}
+    budget = given.get("forward_budget") or budget_of(world)
+    chosen = {"search": search, "embedder": embedder, "observations": observations, "forward_budget": budget}
     made = settings_with(**{"questions": most, **given, **chosen})
     embedder_named(made.embedder)
     schedule(world, made)

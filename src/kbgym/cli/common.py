@@ -166,6 +166,11 @@ def with_search(world: World, search: SearchKind | None) -> World:
     return msgspec.structs.replace(world, facts={**world.facts, "search": search}) if search else world
 
 
+forward_budget = click.option(
+    "--forward-budget", type=click.IntRange(min=1), help="Actions a reader has.  [default: the world's, or 15]"
+)
+
+
 def search_options(command: F) -> F:
     """Add `--search` and `--per-source`."""
     command = click.option(

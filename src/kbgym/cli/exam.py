@@ -10,7 +10,7 @@ import msgspec
 
 from kbgym.artefact import open
 from kbgym.artefact.parts import CASSETTE
-from kbgym.cli.common import Printed, progress, say, say_cost, search_options, verb
+from kbgym.cli.common import Printed, forward_budget, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
@@ -37,6 +37,7 @@ from kbgym.worlds.world import World
 @click.option(
     "--observations", type=click.Choice(OBSERVATIONS), help="What the reader reads.  [default: as in training]"
 )
+@forward_budget
 @engine_options
 @search_options
 @spending_options

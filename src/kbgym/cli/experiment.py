@@ -42,7 +42,8 @@ from kbgym.observations import Observations
 from kbgym.protocol.no_store import ARM as NO_STORE
 from kbgym.protocol.no_store import is_public
 from kbgym.protocol.run import Settings
-from kbgym.worlds.kinds import agent_for, kind_of
+from kbgym.worlds.kinds import agent_for, budget_of, kind_of
+from kbgym.worlds.people import HARD_BUDGET
 from kbgym.worlds.splits import sharing, with_pages_apart
 from kbgym.worlds.world import World
 
@@ -70,6 +71,7 @@ def command() -> None:
 @click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
 @click.option("--agent", help="Who reads and curates.  [default: general for public, else by the world]")
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
+@click.option("--hard", is_flag=True, help="Generate hard worlds: larger classes, readers have eight actions.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
 @click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
@@ -117,6 +119,8 @@ def run_command(
     if kind in FIRST and worlds:
         chosen["questions"] = min(chosen["questions"], *(len(one.split("train")) for one in worlds.values()))
     shown: Observations = "rich" if agent == "general" else "paper"
+    if budget := HARD_BUDGET if flags["hard"] else budget_of(world) if world else None:
+        chosen["forward_budget"] = budget
     base = Settings(**chosen, reader=agent, curator=agent, observations=shown)
     values = _values(vary, flags["values"], world)
     plan = Plan(
@@ -127,6 +131,7 @@ def run_command(
         n=n,
         people=0 if world else people,
         world=world.hash if world else "",
+        hard=flags["hard"],
         vary=vary if kind == "ablation" else "",
         touched=base.questions if kind == "ablation" and vary == "questions" else 0,
     )

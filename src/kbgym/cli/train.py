@@ -13,7 +13,17 @@ from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact import beginning, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
-from kbgym.cli.common import Printed, agent_options, progress, say, say_cost, search_options, settings_given, verb
+from kbgym.cli.common import (
+    Printed,
+    agent_options,
+    forward_budget,
+    progress,
+    say,
+    say_cost,
+    search_options,
+    settings_given,
+    verb,
+)
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
@@ -42,6 +52,7 @@ from kbgym.worlds.world import World
     type=click.Choice(OBSERVATIONS),
     help="What agents read.  [default: rich for real text]",
 )
+@forward_budget
 @click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
 @click.option(

@@ -86,6 +86,7 @@ class Plan(msgspec.Struct, frozen=True):
     world: str = ""
     vary: str = ""
     touched: int = 0
+    hard: bool = False
 
     @property
     def largest(self) -> int:
@@ -243,7 +244,7 @@ class SeedRun:
                 raise BadInput(f"{place} is missing; run the experiment again with its --world.")
             # Only who asks for more training questions than a world has gets a world with more.
             sizes = people.Sizes(train=max(people.Sizes().train, self.plan.largest))
-            people.generate(self.plan.people, self.seed, sizes).save(place)
+            people.generate(self.plan.people, self.seed, sizes, hard=self.plan.hard).save(place)
         return World.load(place)
 
     def _settings(self, training: Training) -> Settings:

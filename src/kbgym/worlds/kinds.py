@@ -107,6 +107,12 @@ def observations_of(world: World) -> str:
     return "rich" if kind_of(world).name in _REAL_TEXT else "paper"
 
 
+def budget_of(world: World) -> int | None:
+    """How many actions a world asks its readers to answer within; None where it says nothing."""
+    said = world.facts.get("forward_budget")
+    return said if isinstance(said, int) and said > 0 else None
+
+
 def description_of(world: World) -> Description:
     """What a world says of itself: its own words where `world.json` has them, the rest as its kind works it out."""
     said, made = world.description, kind_of(world).describe(world)

@@ -23,12 +23,12 @@ _LOOKED_AT = 5
 def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
     """A span out of the texts, the likeliest first; `unknown` where none fits.
 
-    `listed` is how many documents the likeliest index links to: what "how many" is answered with, if there is one.
+    `listed` is how many documents of an index speak of what is asked: what "how many" is answered with, if several do.
     """
     lowered = question.lower()
     asked = frozenset(content_words(question))
     first = lowered.split()[0] if lowered.split() else ""
-    if listed and re.match(r"(?:in )?how many\b", lowered):
+    if listed > 1 and re.match(r"(?:in )?how many\b", lowered):
         return str(listed)
     for text in ranked[:_LOOKED_AT]:
         title, body = split_title(text)

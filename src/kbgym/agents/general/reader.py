@@ -30,7 +30,6 @@ class GeneralReader:
         move = best_move(self._memory) if view.remaining > 1 else None
         if move is None:
             ranked = self._memory.ranked()
-            # An index has no page of its own; a page's sentences are no list to count.
-            listed = next((one.links or 0 for one in ranked if one.opened and not one.title and one.links), 0)
-            return Answer(best_answer(self._memory.question, [one.text for one in ranked], listed))
+            told = [one.text for one in ranked if one.title or not one.links]  # an index tells nothing itself
+            return Answer(best_answer(self._memory.question, told, self._memory.listed()))
         return move.action

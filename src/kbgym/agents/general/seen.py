@@ -37,6 +37,7 @@ class SeenDocument(msgspec.Struct):
     rank: int = 0  # by the question, from 1; 0 where something else led here
     links: int | None = None
     opened: bool = False
+    targets: tuple[str, ...] = ()  # the texts it links to, once it was opened
 
 
 class ReaderMemory:
@@ -95,7 +96,7 @@ class ReaderMemory:
         if id not in self.seen:
             self._show(id, first[1], 0.0)
         above = self.seen[id]
-        above.opened, above.links = True, len(linked)
+        above.opened, above.links, above.targets = True, len(linked), tuple(text for _, text in linked)
         belief = self.page_belief(above)
         if linked:
             self.doubt *= 1.0 - 0.5 * belief
@@ -123,6 +124,17 @@ class ReaderMemory:
     def was_opened(self, title: str) -> int:
         """How many documents of a page were opened."""
         return sum(one.opened for one in self.by_title.get(title, ()))
+
+    def listed(self) -> int:
+        """How many documents of the likeliest index that was opened speak of what the question names and it does not.
+
+        An index has no page of its own: a page's sentences are no list to count.
+        """
+        index = next((one for one in self.ranked() if one.targets and not one.title), None)
+        if index is None:
+            return 0
+        asked = [words for name in names(self.question) if not (words := word_set(name)) <= index.words]
+        return sum(any(words <= word_set(text) for words in asked) or not asked for text in index.targets)
 
     def ranked(self) -> list[SeenDocument]:
         return sorted(self.seen.values(), key=lambda one: (-one.belief, one.id))

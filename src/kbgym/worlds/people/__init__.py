@@ -34,22 +34,31 @@ __all__ = [
 ]
 
 NO_QUESTIONS = Sizes(0, 0, 0, 0, 0)
+HARD_BUDGET = 8
 VERSIONS = (1, 2)
 VERSION = VERSIONS[-1]  # of the benchmark
 
 
 def generate(
-    people: int = 500, seed: int = 0, sizes: Sizes | None = None, jobs: int | None = None, version: int = VERSION
+    people: int = 500,
+    seed: int = 0,
+    sizes: Sizes | None = None,
+    jobs: int | None = None,
+    version: int = VERSION,
+    hard: bool = False,
 ) -> World:
     """A world of so many people. The same arguments give the same bytes everywhere.
 
     Version 1 numbers its documents person by person, so that an id tells what a document says and whose it is, and
     asks for brothers where only first names tell that somebody is none. Since version 2 ids are codes in no order, and
-    what no document states is not asked for.
+    what no document states is not asked for. A `hard` world has larger classes and asks its readers to answer within
+    eight actions, so that accuracy on the flat store leaves room.
     """
     if version not in VERSIONS:
         raise BadInput(f"there is no version {version} of this benchmark; there are {', '.join(map(str, VERSIONS))}.")
-    persons = population(people, seed, jobs)
+    if hard and version < 2:
+        raise BadInput("there is a hard world since version 2 of the benchmark.")
+    persons = population(people, seed, jobs, hard)
     documents = write(persons, seed if version > 1 else None)
     if version > 1:
         persons = tuple(map(_as_stated, persons))
@@ -57,6 +66,8 @@ def generate(
     facts: dict[str, Any] = {"kind": "people", "seed": seed, "people": [_plain(person) for person in persons]}
     if version > 1:
         facts["version"] = version
+    if hard:
+        facts["forward_budget"] = HARD_BUDGET
     return World(documents=documents, questions=questions, facts=facts)
 
 

@@ -42,10 +42,11 @@ class Person(msgspec.Struct, frozen=True):
     distractor: bool
 
 
-def population(people: int, seed: int, jobs: int | None = None) -> tuple[Person, ...]:
+def population(people: int, seed: int, jobs: int | None = None, crowded: bool = False) -> tuple[Person, ...]:
     """`people` people and a tenth more distractors, in an order that tells nothing about them.
 
-    `jobs` is how many jobs they share, a tenth of their number unless told.
+    `jobs` is how many jobs they share, a tenth of their number unless told. `crowded`: a hundred to a city, and half as
+    many jobs and hobbies.
     """
     if jobs is not None and jobs < 5:
         raise BadInput(f"a world needs at least 5 jobs, not {jobs}: a fifth of them are rare.")
@@ -58,9 +59,14 @@ def population(people: int, seed: int, jobs: int | None = None) -> tuple[Person,
     _befriend(drafts, Random(f"{seed}:friends"))
     _name(drafts, people, Random(f"{seed}:names"))
     drafts += _distractors(drafts, round(DISTRACTORS * people), calendar, people, Random(f"{seed}:distractors"))
-    _employ(drafts, vocabulary.jobs(jobs or max(10, people // 10)), Random(f"{seed}:jobs"))
-    _spread(drafts, "hobby", vocabulary.hobbies(max(8, people * 2 // 25)), Random(f"{seed}:hobbies"))
-    _spread(drafts, "city", vocabulary.cities(max(4, people // 25)), Random(f"{seed}:cities"))
+    _employ(drafts, vocabulary.jobs(jobs or max(10, people // (20 if crowded else 10))), Random(f"{seed}:jobs"))
+    _spread(
+        drafts,
+        "hobby",
+        vocabulary.hobbies(max(8, people // 25 if crowded else people * 2 // 25)),
+        Random(f"{seed}:hobbies"),
+    )
+    _spread(drafts, "city", vocabulary.cities(max(4, people // (100 if crowded else 25))), Random(f"{seed}:cities"))
     return _freeze(drafts, Random(f"{seed}:order"))
 
 
