@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from kbgym.cli import serve
 from kbgym.cli.main import run
 settings, gate = serve.serving_settings, Path(sys.argv.pop(1))
 def waiting(*given):
+    assert "importlib.metadata" in sys.modules, "what initialize needs is imported before a thread imports the rest"
     loaded = [name for name in ("mcp", "numpy", "onnxruntime", "rich", "kbgym.store") if name in sys.modules]
     gate.with_suffix(".loaded").write_text(" ".join(loaded))
     while not gate.exists():
@@ -62,6 +64,22 @@ def test_the_tools_are_listed_before_the_store_is_open(tmp_path: Path) -> None:
 
     asyncio.run(asyncio.wait_for(work(), 60))
     assert gate.with_suffix(".loaded").read_text() == "", "nothing slow is loaded before the first answer"
+
+
+def test_a_client_that_is_late_is_answered_while_the_store_is_opened(tmp_path: Path) -> None:
+    place, gate = family_store(tmp_path / "store"), tmp_path / "open"
+    command = [sys.executable, "-c", SLOW, str(gate), "serve", str(place), "--mcp", "--embedder", "hash"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None and server.stdout is not None
+        while not gate.with_suffix(".loaded").exists():
+            assert server.poll() is None
+            time.sleep(0.02)
+        server.stdin.write(ask(1, "initialize", protocolVersion="2025-06-18"))
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["version"]
+        gate.touch()
+        server.stdin.close()
+        assert server.wait(60) == 0
 
 
 def test_a_client_that_sends_nonsense_is_answered_and_goes_on(tmp_path: Path) -> None:

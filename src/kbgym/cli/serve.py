@@ -191,7 +191,7 @@ async def _stdio(
         asked = (await online.open(question, client)).id if online is not None and question is not None else None
         return live, online, Caller(role, Session(client), asked)
 
-    await serve_stdio(role, question is not None, opening, _version)
+    await serve_stdio(role, question is not None, opening, _version())
 
 
 def _version() -> str:

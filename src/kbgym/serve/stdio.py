@@ -81,9 +81,12 @@ class LateTools:
 
 
 async def serve_stdio(
-    role: Role, answering: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: Callable[[], str]
+    role: Role, answering: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: str
 ) -> None:
-    """Answer one client until it hangs up. A store that cannot be opened ends it, with the error."""
+    """Answer one client until it hangs up. A store that cannot be opened ends it, with the error.
+
+    While a thread opens the store nothing is imported here: two threads that import can wait for each other.
+    """
     greeted = asyncio.Event()
 
     async def open_late() -> Opened:
@@ -106,7 +109,7 @@ async def serve_stdio(
         conversing.cancel()
 
 
-async def _converse(toolbox: LateTools, greeted: asyncio.Event, version: Callable[[], str]) -> None:
+async def _converse(toolbox: LateTools, greeted: asyncio.Event, version: str) -> None:
     lines: asyncio.Queue[bytes | None] = asyncio.Queue(_AT_ONCE)
     loop, free, writing = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
     # A daemon: nothing can wake it while the client says nothing, and the process may have to end.
@@ -114,7 +117,7 @@ async def _converse(toolbox: LateTools, greeted: asyncio.Event, version: Callabl
 
     async def reply(line: bytes) -> None:
         try:
-            said = await answered(line, toolbox, version() if b"initialize" in line else "")
+            said = await answered(line, toolbox, version)
             if said is not None:
                 async with writing:
                     await asyncio.to_thread(_write, said)
