@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,13 +22,13 @@ from kbgym.trace.history import log
 
 BAKER = documents(family())["Ada Alm's job is baker"]
 READER = ["search", "read"]
-CURATOR = ["search", "read", "add", "edit", "delete", "link", "link_many", "unlink"]
+CURATOR = ["search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "teach", "undo"]
 
 
 @asynccontextmanager
 async def over_stdio(place: Path, *flags: str) -> AsyncIterator[Client]:
     arguments = ["-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--mcp", "--embedder", "hash"]
-    parameters = StdioServerParameters(command=sys.executable, args=[*arguments, *flags])
+    parameters = StdioServerParameters(command=sys.executable, args=[*arguments, *flags], env=dict(os.environ))
     async with Client(stdio_client(parameters)) as client:
         yield client
 

@@ -97,8 +97,13 @@ def read(reply: Reply, role: Role) -> Action | Flawed:
         return Flawed(f"the arguments of {call.name[:40]!r} are no JSON{cut}.")
     if not isinstance(arguments, dict):
         return Flawed(f"the arguments of {call.name[:40]!r} are no JSON object.")
-    action = parse(call.name, arguments, role)
-    if isinstance(action, Invalid) and not _fits(call.name, arguments, role):
+    return action_of(call.name, arguments, role)
+
+
+def action_of(name: str, arguments: dict[str, Any], role: Role) -> Action | Flawed:
+    """The action a call asks for, or why it is none: not a tool of the role, or not with these arguments."""
+    action = parse(name, arguments, role)
+    if isinstance(action, Invalid) and not _fits(name, arguments, role):
         return Flawed(action.reason)
     return action
 

@@ -2,6 +2,7 @@
 
 `reference` is the deterministic reader and curator, `general` a reader of any text; `llm:PROVIDER/MODEL` is a language
 model, `cassette:FILE` a recorded one; `hand` is a person at the terminal and `hand:FOLDER` whoever answers there;
+`command:LINE` is a program that plays over MCP, and `claude-code`, `codex` and others are such lines, ready made;
 `MODULE:NAME` is your own: a function without arguments that makes a policy for one pass.
 """
 
@@ -9,7 +10,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection
+from pathlib import Path
 
+from kbgym.agents.command.agent import CommandAgent
+from kbgym.agents.command.lines import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
@@ -37,11 +41,13 @@ def make_agent(
     about: str = "",
     indexes: bool = True,
     trusted: Collection[str] | None = None,
+    kept: Path | None = None,
 ) -> Agent:
     """What plays a role under this name; the models of one run share `models`.
 
     What a model is told follows the strategy, what the world says of itself, and whether the store may have indexes. A
-    name that stands in a file, and was not given by the person, must be built in or among those `trusted`.
+    name that stands in a file, and was not given by the person, must be built in or among those `trusted`. What the
+    processes of a command print is kept in the file `kept`.
     """
     if trusted is not None:
         refuse_stranger(name, trusted)
@@ -55,11 +61,13 @@ def make_agent(
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
     if name == "hand" or name.startswith("hand:"):
         return HandAgent(name, role, skill_of(role, strategy, about, indexes))
+    if is_command(name):
+        return CommandAgent(name, role, skill_of(role, strategy, about, indexes), kept)
     if ":" in name:
         return _imported(name)
     raise BadInput(
         f"there is no agent {name!r}; use reference, general, neutral:NAME, llm:openai/MODEL, llm:anthropic/MODEL, "
-        "llm:local/MODEL, cassette:FILE, hand, hand:FOLDER or MODULE:NAME."
+        f"llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand, hand:FOLDER or MODULE:NAME."
     )
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from kbgym.agents.command.lines import PREFIX, is_command
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 
@@ -57,6 +58,8 @@ def remember(place: str, names: Iterable[str]) -> None:
 
 def _does(name: str) -> str:
     kind, _, rest = name.partition(":")
+    if is_command(name):
+        kind, rest = "command", name.removeprefix(PREFIX)
     return _DOES[kind].format(repr(rest)) if kind in _DOES else f"import and call {name!r}"
 
 

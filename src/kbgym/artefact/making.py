@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kbgym.agents.command.agent import KEPT
 from kbgym.agents.judge import LLMJudge
 from kbgym.artefact.opened import Artefact
 from kbgym.artefact.parts import (
@@ -56,7 +57,7 @@ def train(
     agents_named(chosen, models, reader, curator)  # refuses whom it does not know, before anything is written
     run = Run.open_or_create(Path(out), taught, chosen, store)
     with models_for([chosen.reader, chosen.curator, chosen.judge], models, cassette=run.folder / CASSETTE) as shared:
-        teach(trainer_for(run, agents_named(chosen, shared, reader, curator, taught)), tick)
+        teach(trainer_for(run, agents_named(chosen, shared, reader, curator, taught, run.folder / KEPT)), tick)
     return Artefact(out)
 
 

@@ -25,6 +25,7 @@ from kbgym.artefact.parts import (
     Player,
     agent_of,
     embedder_named,
+    kept_beside,
     models_for,
     name_of,
     question_set,
@@ -305,7 +306,7 @@ class Artefact:
         reader = self.agent if reader is None else reader
         self.show_links_to(reader)
         questions = self.questions(set) if isinstance(set, str) else set
-        agent = self.reader(reader, models)
+        agent = self.reader(reader, models, out)
         file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
         if file is not None:
             claim(file, header or self.exam_header(name_of(reader), set))
@@ -320,10 +321,13 @@ class Artefact:
         world = self.world.hash if self.world is not None else ""
         return header_of(self.store, self.iteration, self.arm, world, agent, name, asked, self.settings)
 
-    def reader(self, name: Player, models: Models | None = None) -> Any:
-        """Who reads here: told what the world says of itself, and of indexes where the store has links."""
+    def reader(self, name: Player, models: Models | None = None, out: str | Path | None = None) -> Any:
+        """Who reads here: told what the world says of itself, and of indexes where the store has links.
+
+        What a command prints is kept beside `out`.
+        """
         about = description_for_prompt(self.world) if self.world is not None else ""
-        return agent_of(name, "reader", models, about=about, indexes=self.store.links > 0)
+        return agent_of(name, "reader", models, about=about, indexes=self.store.links > 0, kept=kept_beside(out))
 
     @property
     def is_public(self) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action
+from kbgym.agents.command.agent import KEPT
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.registry import make_agenda, make_agent, make_judge
@@ -122,6 +123,11 @@ def agent_of(who: Player, role: Role, models: Models | None = None, strategy: st
     return who
 
 
+def kept_beside(out: str | Path | None) -> Path | None:
+    """Where what the processes of an exam print is kept: beside its rows."""
+    return None if out is None else Path(out).with_name(f"{Path(out).stem}.{KEPT}")
+
+
 def name_of(who: Player) -> str:
     """What settings and a trace call a player."""
     if isinstance(who, str):
@@ -135,14 +141,16 @@ def agents_named(
     reader: Player | None = None,
     curator: Player | None = None,
     world: World | None = None,
+    kept: Path | None = None,
 ) -> Agents:
     """Everybody a run's settings name; models, if there are any, share one client and one budget.
 
-    What the world says of itself stands in their prompts.
+    What the world says of itself stands in their prompts; what commands print is kept in the file `kept`.
     """
     about = description_for_prompt(world) if world is not None else ""
-    reads = agent_of(reader or settings.reader, "reader", models, about=about)
-    curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, about=about)
+    told: dict[str, Any] = {"about": about, "kept": kept}
+    reads = agent_of(reader or settings.reader, "reader", models, **told)
+    curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, **told)
     judge = make_judge(settings.judge, models)
     described = {
         role: one.description

@@ -11,22 +11,20 @@ import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from kbgym.agents.trust import allowed
 from kbgym.canonical import encode
 from kbgym.characters import safe_json, safe_text
 from kbgym.errors import BadInput
-from kbgym.protocol.run import Settings
 from kbgym.search.kinds import SEARCHES, SearchKind
-from kbgym.trace.place import is_url, shown
-from kbgym.worlds.kinds import why_agent
-from kbgym.worlds.world import World
+from kbgym.trace.url import is_url, shown
+
+if TYPE_CHECKING:  # an agent that starts a server waits for what is imported here
+    from kbgym.protocol.run import Settings
+    from kbgym.worlds.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
 Printed = tuple[dict[str, Any], str | Sequence[str]]  # for machines, for people
@@ -138,8 +136,14 @@ def splits_of(world: World) -> str:
 @contextlib.contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
     """A bar on stderr; where that was not wanted, or stderr is no terminal, a function that does nothing."""
+    if quiet or is_silent():
+        yield lambda done, total, note: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
-    if quiet or is_silent() or not console.is_terminal:
+    if not console.is_terminal:
         yield lambda done, total, note: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -187,7 +191,9 @@ serving_options = flags(
 
 def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
     """The settings of a store with what the flags say instead, and which of their agents may play."""
+    from kbgym.agents.trust import allowed
     from kbgym.artefact import open
+    from kbgym.worlds.kinds import why_agent
 
     roles = ("reader", "curator", "judge")
     with open(place, **{name: value for name, value in given.items() if name != "trust"}) as opened:

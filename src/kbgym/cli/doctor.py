@@ -14,6 +14,7 @@ from typing import Any
 import click
 import msgspec
 
+from kbgym.agents.command.lines import is_command
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.registry import make_agent
@@ -253,6 +254,9 @@ def _latency(seconds: list[float]) -> dict[str, float]:
 
 def _price(prices: Prices, spent: Usage, name: str) -> dict[str, Any]:
     exam, train = forecast(prices, {"exam": 100}), forecast(prices, {"forward": 100, "backward": 100})
+    if is_command(name):
+        unknown = dict.fromkeys(("spent", "exam_100", "train_100"))
+        return {**unknown, "tokens": 0, "basis": "the program keeps its own account"}
     free = not is_model(name)
     return {
         "spent": 0.0 if free else spent.cost,

@@ -75,7 +75,7 @@ def command(
         with progress("embedding") as tick:
             opened.embedded(tick)
         # Elsewhere, who reads is made on the spot.
-        reader = opened.reader(agent, models) if where.is_here else None
+        reader = opened.reader(agent, models, out) if where.is_here else None
         if out is not None:
             check_header(out, header)
         files = [out, *([no_store_file(out) if out else None] if opened.is_public else [])]

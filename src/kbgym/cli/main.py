@@ -43,6 +43,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "store": ("store", "Search, read, count or export a store."),
     "view": ("view", "Look at runs, experiments and stores on a page of this machine."),
     "serve": ("serve", "Serve a store to agents over MCP or HTTP, and keep it learning."),
+    "connect": ("connect", "Put a store into an agent's own configuration: Claude Code, Codex, Zed and others."),
+    "mcp-bridge": ("mcp_bridge", "Standard streams for agents whose MCP server must be a program."),
     "learn": ("learn", "Learn from a file of traffic: answer each question first, then see its gold."),
     "agenda": ("agenda", "What is worth indexing next, worked out from the trace."),
     "curate": ("curate", "Work the agenda off between questions."),

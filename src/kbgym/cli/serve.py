@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import sys
-from importlib.metadata import version
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,11 @@ from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput, Missing
 from kbgym.search.kinds import SearchKind
 from kbgym.tools import Role
-from kbgym.trace.place import is_url
+from kbgym.trace.url import is_url
 
 if TYPE_CHECKING:
     from kbgym.online.learning import Online
+    from kbgym.serve.stdio import Opened
     from kbgym.trace.live import LiveStore
 
 TOKENS = "tokens.jsonl"
@@ -116,29 +118,30 @@ def command(
     if with_view and (address is None or not no_auth or is_url(place)):
         # A browser sends no token when somebody follows a link.
         raise BadInput("--view is for a folder served with --http and --no-auth; `kbgym view` needs no server.")
-    _check_installed()
-    from kbgym.online.setup import open_live, open_online
-    from kbgym.protocol.gate import MARGIN
+    if question is not None and role != "reader":
+        raise BadInput("a question is answered by a reader; use --role reader.")
 
-    settings, trusted = serving_settings(
-        place, {**who, "strategy": strategy, "embedder": embedder, "search": search, "per_source": per_source}
-    )
-    if over_mcp and role == "reader" and question is None:
-        asyncio.run(
-            _stdio(open_live(place, settings=settings, embedder=embedder, write=False), None, role, client, None)
-        )
-        return
-    with spending.models((settings.reader, settings.curator, settings.judge), None) as models:
-        spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
-        with progress("embedding", quiet or as_json or over_mcp) as tick:
-            allowed = MARGIN if margin is None else margin
-            how = (gate, allowed, evidence, held_out, tick)
-            online = open_online(place, settings, embedder, *how, trusted=trusted, models=models)
+    given = {**who, "strategy": strategy, "embedder": embedder, "search": search, "per_source": per_source}
+    with contextlib.ExitStack() as until_the_end:
+
+        def opened() -> Online:
+            from kbgym.online.setup import open_online
+            from kbgym.protocol.gate import MARGIN
+
+            settings, trusted = serving_settings(place, given)
+            names = (settings.reader, settings.curator, settings.judge)
+            models = until_the_end.enter_context(spending.models(names, None))
+            spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
+            with progress("embedding", quiet or as_json or over_mcp) as tick:
+                how = (gate, MARGIN if margin is None else margin, evidence, held_out, tick)
+                return open_online(place, settings, embedder, *how, trusted=trusted, models=models)
+
         if over_mcp:
-            asyncio.run(_stdio(online.live, online, role, client, question))
+            asyncio.run(_stdio(place, opened, given, role, client, question))
         else:
+            _check_installed()
             shares = {"requests": requests, "sessions": sessions}
-            _http(online, host, port, None if no_auth else file, role, with_view, shares, as_json, quiet)
+            _http(opened(), host, port, None if no_auth else file, role, with_view, shares, as_json, quiet)
 
 
 def _check_installed() -> None:
@@ -171,21 +174,39 @@ def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
         )
 
 
-async def _stdio(live: LiveStore, online: Online | None, role: Role, client: str, question: str | None) -> None:
-    from kbgym.serve.mcp import Caller, make_server, serve_stdio
-    from kbgym.serve.sessions import Session
+async def _stdio(
+    place: str, opened: Callable[[], Online], given: dict[str, Any], role: Role, client: str, question: str | None
+) -> None:
+    """Nothing is loaded here that the first answers do not need: agents do not wait for a server's tools."""
+    from kbgym.serve.stdio import serve_stdio
 
-    session = Session(client)
-    opened = None
-    if question is not None and online is not None:
-        if role != "reader":
-            raise BadInput("a question is answered by a reader; use --role reader.")
-        opened = (await online.open(question, client)).id
-    caller = Caller(role, session, opened)
-    try:
-        await serve_stdio(make_server(live, online, lambda _: caller, version("kbgym")))
-    finally:
-        await live.close()
+    def looking() -> LiveStore:
+        settings, _ = serving_settings(place, given)
+        from kbgym.online.setup import open_live
+
+        return open_live(place, settings=settings, embedder=given["embedder"], write=False)
+
+    async def opening() -> Opened:
+        online: Online | None = None
+        if role == "reader" and question is None:
+            live = await asyncio.to_thread(looking)
+        else:
+            online = await asyncio.to_thread(opened)
+            live = online.live
+            online.start()
+        from kbgym.serve.calling import Caller
+        from kbgym.serve.sessions import Session
+
+        asked = (await online.open(question, client)).id if online is not None and question is not None else None
+        return live, online, Caller(role, Session(client), asked)
+
+    await serve_stdio(role, question is not None, opening, _version())
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("kbgym")
 
 
 def _http(
@@ -211,7 +232,7 @@ def _http(
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
     view = make_viewer(Places([Path(online.live.where)])) if with_view else None
     anybody = Client("local", role)
-    app = make_app(online.live, online, known, version("kbgym"), anybody, hosts, view, allowance=Allowance(**shares))
+    app = make_app(online.live, online, known, _version(), anybody, hosts, view, allowance=Allowance(**shares))
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kbgym.agents.command.agent import KEPT
 from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact import beginning, teach, trainer_for
@@ -88,7 +89,8 @@ def command(
         remember(str(out), names)
     with spending.models(names, run.folder / CASSETTE) as models:
         with progress("embedding") as tick:
-            trainer = trainer_for(run, agents_named(settings, models, world=world), url, tick)
+            agents = agents_named(settings, models, world=world, kept=run.folder / KEPT)
+            trainer = trainer_for(run, agents, url, tick)
         left = len(trainer.lessons) - trainer.position
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         spending.confirm_all(training_plan(settings, left, evaluations))

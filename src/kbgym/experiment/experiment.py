@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from kbgym.agents.command.agent import KEPT
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agent_of, agents_named, embedder_named, engine_for, models_for, settings_with
@@ -269,7 +270,7 @@ class SeedRun:
         run = Run.open_or_create(folder, self.world, settings, begins)
         names = (settings.reader, settings.curator, settings.judge)
         with self.connect(names, cassette=folder / CASSETTE) as models:
-            trainer = trainer_for(run, agents_named(settings, models, world=self.world))
+            trainer = trainer_for(run, agents_named(settings, models, world=self.world, kept=run.folder / KEPT))
             left = len(trainer.lessons) - trainer.position
             teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
         if left:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from kbgym.agents.command.agent import KEPT
 from kbgym.agents.registry import make_agent, make_judge
 from kbgym.artefact import open
 from kbgym.artefact.parts import agenda_for, embedder_named, engine_for, spread_over
@@ -25,6 +26,7 @@ from kbgym.search.embed import Tick
 from kbgym.search.live import LiveEngine
 from kbgym.trace.listeners import Listener
 from kbgym.trace.live import LiveStore
+from kbgym.trace.url import is_url
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -78,8 +80,9 @@ def open_online(
     The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
     """
     questions, desk = questions or Questions(), AgendaFollower(agenda_for(settings, open(place).world))
-    reader = make_agent(settings.reader, "reader", models, trusted=trusted)
-    curator = make_agent(settings.curator, "curator", models, settings.strategy, trusted=trusted)
+    kept = None if is_url(place) else Path(place) / KEPT
+    reader = make_agent(settings.reader, "reader", models, trusted=trusted, kept=kept)
+    curator = make_agent(settings.curator, "curator", models, settings.strategy, trusted=trusted, kept=kept)
     budget, memory = settings.forward_budget, settings.memory
     panel = held_out_questions(place, held_out) if gate else []
     made = Gate(gate, panel, reader, margin, evidence, budget=budget, memory=memory) if gate else None

@@ -118,7 +118,8 @@ async def examine(
     """
     shown = settings.observations
     environment = Environment(store.as_frozen(), engine, ranking=settings.ranking, observations=shown)
-    waiting = asyncio.Semaphore(concurrency)
+    # Who starts a program for every pass says how many may run.
+    waiting = asyncio.Semaphore(min(concurrency, getattr(reader, "at_once", concurrency)))
     budget, memory = settings.forward_budget, settings.memory
 
     async def ask(question: Question, sheet: Sheet) -> None:

@@ -27,14 +27,16 @@ from kbgym.online.learning import Online
 from kbgym.online.open_questions import Refusal
 from kbgym.serve.acting import act
 from kbgym.serve.allowances import Allowance, McpSessions, Rates
-from kbgym.serve.mcp import Caller, make_server, unfinished
+from kbgym.serve.calling import Caller, unfinished
+from kbgym.serve.lessons import plain_line
+from kbgym.serve.mcp import make_server
 from kbgym.serve.metrics import Metrics
 from kbgym.serve.middleware import BODY_SECONDS, MOST_BODY, Guard, refuse
 from kbgym.serve.openapi import ACTIONS, document
 from kbgym.serve.sessions import Session, Sessions
 from kbgym.serve.tokens import Client, Tokens
 from kbgym.store import ledger
-from kbgym.tools import MOST_TEXT, ROLES, parse
+from kbgym.tools import ROLES, parse
 from kbgym.trace.live import LiveStore
 
 SESSION, QUESTION = "kbgym-session", "kbgym-question"
@@ -115,14 +117,14 @@ class Api:
 
     async def ask(self, request: Request) -> Response:
         client, asking = _client(request), _converted(await _object(request), Ask)
-        question = _line(asking.question, "question")
+        question = plain_line(asking.question, "question")
         if asking.reader not in ("serving", "caller"):
             raise Refusal("invalid", "reader is serving or caller.")
         if asking.answer is not None:
             actions = [parse(str(call.get("tool")), _rest(call), "reader") for call in asking.actions]
             if len(actions) > 100 or any(isinstance(action, Invalid) for action in actions):
                 raise Refusal("invalid", "actions are up to 100 searches and reads.")
-            answer = _line(asking.answer, "answer")
+            answer = plain_line(asking.answer, "answer")
             return _json(await self.online.report(question, client.name, actions, answer))
         if asking.actions:
             raise Refusal("invalid", "actions without an answer; open the question with reader caller instead.")
@@ -151,7 +153,7 @@ class Api:
             return _json(await self.online.verdict(id, gold.right, client.name, client.role == "curator"))
         if client.role != "curator":
             raise Refusal("forbidden", "the store learns from a gold, so giving one needs a curator's token.")
-        answers = tuple(_line(answer, "answers") for answer in gold.answers or ())
+        answers = tuple(plain_line(answer, "answers") for answer in gold.answers or ())
         if not 1 <= len(answers) <= 100:
             raise Refusal("invalid", "answers are 1 to 100 texts.")
         return _json(await self.online.gold(id, answers))
@@ -307,14 +309,6 @@ def _converted(body: dict[str, Any], kind: type[Any]) -> Any:
         return msgspec.convert(body, kind)
     except msgspec.ValidationError as error:
         raise Refusal("invalid", f"{error}.") from None
-
-
-def _line(text: str, field: str) -> str:
-    """A text as the tools take one: a line, not empty, not endless, plain."""
-    checked = parse("answer", {"text": text}, "reader")
-    if isinstance(checked, Invalid):
-        raise Refusal("invalid", checked.reason.replace("text", field, 1)[:MOST_TEXT])
-    return str(getattr(checked, "text", ""))
 
 
 def _rest(call: dict[str, Any]) -> dict[str, Any]:

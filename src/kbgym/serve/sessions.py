@@ -6,12 +6,13 @@ the text and, once the document was read, the links. It changes nothing itself; 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 
 from kbgym.actions import Action, Added, Delete, Edit, Found, Link, LinkMany, Merged, Opened, Result, Unlink
 from kbgym.store import Record, Store
 
 MOST_SESSIONS = 64  # of one client
+MOST_LOOKS = 14  # searches and reads that an answer may have rested on
 MOST_DOCUMENTS = 10_000  # remembered of one client, and at most of one session
 
 # Text, and the links where the client was shown them.
@@ -24,6 +25,7 @@ class Session:
     def __init__(self, client: str, forgotten: bool = False) -> None:
         self.client, self.forgotten = client, forgotten
         self._seen: OrderedDict[str, Seen] = OrderedDict()
+        self.looked: deque[Action] = deque(maxlen=MOST_LOOKS)  # since it last taught something
 
     @property
     def documents(self) -> int:

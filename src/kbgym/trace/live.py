@@ -28,11 +28,11 @@ from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.events import Acted, Committed, Event, Imported, RolledBack
-from kbgym.trace.folder import TRACE
+from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import TRIES, JudgeCache
 from kbgym.trace.listeners import Listener, replaying
 from kbgym.trace.place import Appender, Place, is_url, open_place, shown, store_at
-from kbgym.trace.replay import catch_up, committed
+from kbgym.trace.replay import catch_up, committed, rolled_back
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
 
@@ -380,6 +380,25 @@ class LiveStore:
         if not isinstance(engine, LiveEngine):
             raise TypeError("a store whose passes are on trial needs a search with overlays")
         return engine.overlay()
+
+    async def roll_back(self, to: int, reason: str = "") -> int:
+        """Return to what the store was after an iteration, by adding to the history; gives the new iteration."""
+        async with self.turn():
+            if not self.shared:
+                await self.durable()  # what it returns to is read from the disk
+            place = open_place(self.where)
+            try:
+                events = returning(self.name, place.initial, tuple(place.events), to, reason)[1]
+                then = place.store(to)
+            finally:
+                place.close()
+            self.become(rolled_back(self.store, then.copy()))
+            self.record(events[0])
+            self._position = next(event.position for event in events if isinstance(event, Committed))
+            durable = self.commit()
+            number = self.iteration
+        await asyncio.shield(durable)
+        return number
 
     def become(self, store: Store) -> None:
         """Take on another state of the store and bring the search into step."""

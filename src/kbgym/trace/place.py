@@ -25,9 +25,8 @@ from kbgym.trace.events import Event, Genesis
 from kbgym.trace.folder import open_folder
 from kbgym.trace.log import Reading
 from kbgym.trace.replay import Watcher
+from kbgym.trace.url import is_url, shown
 from kbgym.worlds.world import Document
-
-SCHEMES = ("postgresql://", "postgres://")
 
 
 class Lost(Failed):
@@ -123,20 +122,6 @@ class Place(Protocol):
 
     def close(self) -> None:
         """Close connections; appenders stay open."""
-
-
-def is_url(place: str | Path) -> bool:
-    return str(place).startswith(SCHEMES)
-
-
-def shown(place: str | Path) -> str:
-    """A store's name as it may be shown: a URL without its password."""
-    if is_url(place):
-        from kbgym.trace.postgres.url import parse
-
-        address = parse(str(place))
-        return address.shown if address.at is None else f"{address.shown}@{address.at}"
-    return str(place)
 
 
 def open_place(place: str | Path) -> Place:

@@ -1,0 +1,147 @@
+"""Command lines of agents: the placeholders in them, the ready-made ones by name, and what a process may see.
+
+A command line is split as a shell would and never given to one: a placeholder is replaced inside its argument, so what
+a question says stays one argument.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from kbgym.errors import BadInput
+
+PREFIX = "command:"
+_PLACEHOLDER = re.compile(r"\{(prompt|prompt_file|mcp_config|mcp_url|token|question|bridge)\}")
+_TOLD = {"prompt", "prompt_file", "question"}
+# What a program needs to find itself, its user's own settings and the network; no key, and nothing of kbgym's.
+_SEEN = frozenset(
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM TMPDIR SYSTEMROOT SSL_CERT_FILE SSL_CERT_DIR "
+    "NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy "
+    "XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME XDG_RUNTIME_DIR".split()
+)
+PASSED_ON = "KBGYM_PASS_ENV"  # names, with commas, that the person lets through besides
+
+
+class CommandLine(msgspec.Struct, frozen=True):
+    """How an agent is started: arguments, files in its working folder, variables it may see, and those it is handed.
+
+    `run_with` is the version this was tried with; empty where it follows the program's documentation only.
+    """
+
+    arguments: tuple[str, ...]
+    files: dict[str, str] = {}
+    variables: tuple[str, ...] = ()
+    handed: dict[str, str] = {}
+    run_with: str = ""
+
+    @property
+    def reads_prompt(self) -> bool:
+        """Whether the prompt goes to standard input: nothing else in the line tells the agent what to do."""
+        return not any(name in _TOLD for text in self.arguments for name in _PLACEHOLDER.findall(text))
+
+    def filled(self, values: Mapping[str, str]) -> list[str]:
+        return [filled(argument, values) for argument in self.arguments]
+
+
+def filled(text: str, values: Mapping[str, str], quoted: bool = False) -> str:
+    """A text with its placeholders replaced, once: what a value holds is not looked at again."""
+
+    def value(found: re.Match[str]) -> str:
+        return json.dumps(values[found[1]])[1:-1] if quoted else values[found[1]]
+
+    return _PLACEHOLDER.sub(value, text)
+
+
+_GEMINI = """{"mcpServers": {"kbgym": {"httpUrl": "{mcp_url}", "headers": {"Authorization": "Bearer {token}"},
+ "trust": true}}, "mcp": {"allowed": ["kbgym"]}, "tools": {"exclude": ["list_directory", "read_file", "read_many_files",
+ "grep_search", "glob", "google_web_search", "web_fetch", "run_shell_command", "write_file", "replace", "save_memory",
+ "write_todos", "enter_plan_mode", "invoke_agent", "update_topic"]}}
+"""
+_OPENCODE = """{"mcp": {"kbgym": {"type": "remote", "url": "{mcp_url}", "enabled": true,
+ "headers": {"Authorization": "Bearer {token}"}}}, "share": "disabled", "autoupdate": false,
+ "tools": {"bash": false, "edit": false, "write": false, "patch": false, "read": false, "grep": false, "glob": false,
+ "list": false, "webfetch": false, "websearch": false, "task": false, "todowrite": false, "todoread": false}}
+"""
+# All of them read the prompt from standard input: an argument can be too long, every user of the machine can see it,
+# and opencode puts backslashes before the quotes in one.
+READY: dict[str, CommandLine] = {
+    "claude-code": CommandLine(
+        (
+            *("claude", "-p", "--mcp-config", "{mcp_config}", "--strict-mcp-config"),
+            *("--allowedTools", "mcp__kbgym", "--tools", "", "--no-session-persistence", "--output-format", "json"),
+        ),
+        variables=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"),
+        run_with="2.1.197",
+    ),
+    "codex": CommandLine(
+        (
+            *("codex", "exec", "--json", "--skip-git-repo-check", "--ephemeral", "--sandbox", "read-only"),
+            *("-c", 'mcp_servers.kbgym.url="{mcp_url}"', "-c", 'mcp_servers.kbgym.bearer_token_env_var="KBGYM_TOKEN"'),
+            *("-c", "mcp_servers.kbgym.required=true", "-c", 'mcp_servers.kbgym.default_tools_approval_mode="approve"'),
+            *("--disable", "shell_tool", "--disable", "multi_agent", "--disable", "goals"),
+            *("-c", 'web_search="disabled"'),
+        ),
+        variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
+        run_with="0.166.0",
+    ),
+    "gemini": CommandLine(
+        ("gemini", "--output-format", "json"),
+        files={".gemini/settings.json": _GEMINI},
+        handed={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # else the settings in its folder are not read
+        run_with="0.61.0",
+        variables=(
+            *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL"),
+            *("GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"),
+        ),
+    ),
+    "goose": CommandLine(
+        ("goose", "run", "--no-session", "--no-profile", "--with-extension", "{bridge}", "-i", "-"),
+        variables=("GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"),
+    ),
+    "opencode": CommandLine(
+        ("opencode", "run", "--format", "json"),
+        files={"opencode.json": _OPENCODE},
+        variables=("OPENCODE_CONFIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        run_with="1.18.33",
+    ),
+}
+
+
+def is_command(name: str) -> bool:
+    return name.startswith(PREFIX) or name in READY
+
+
+def command_line(name: str) -> CommandLine:
+    """The line an agent's name stands for: a ready-made one, or what stands behind `command:`."""
+    text = name.removeprefix(PREFIX).strip()
+    if text in READY:
+        return READY[text]
+    try:
+        arguments = shlex.split(text)
+    except ValueError as error:
+        raise BadInput(f"the command {text!r} cannot be split into arguments: {error}.") from None
+    if not arguments:
+        raise BadInput(f"command: needs a command line, or one of {', '.join(READY)}.")
+    return CommandLine(tuple(arguments))
+
+
+def bridge_line(url: str, token: str) -> str:
+    """The stdio bridge as one line, for agents that start their MCP servers from one."""
+    return f"KBGYM_TOKEN={token} {shlex.quote(sys.executable)} -m kbgym mcp-bridge {url}"
+
+
+def surroundings(line: CommandLine, handed: Mapping[str, str]) -> dict[str, str]:
+    """The environment of an agent's process: what any program needs, what this one reads, and what it is handed."""
+    let_through = {name.strip() for name in os.environ.get(PASSED_ON, "").split(",")}
+    seen = _SEEN | set(line.variables) | let_through
+    env = {name: value for name, value in os.environ.items() if name in seen or name.startswith("LC_")}
+    if any(name.lower().endswith("_proxy") for name in env):  # the pass is played on this machine
+        env["NO_PROXY"] = env["no_proxy"] = "127.0.0.1,localhost"
+    return {**env, **line.handed, **handed}

@@ -1,0 +1,127 @@
+"""`kbgym connect`: a store in an agent's own configuration, and the skill that goes with it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from kbgym.cli.common import STORE, Printed, verb
+from kbgym.connect.agents import AGENTS
+from kbgym.errors import BadInput
+from kbgym.tools import Role
+from kbgym.trace.url import is_url
+
+_MOST = 10_000_000  # bytes of a configuration file
+
+
+@verb("connect")
+@click.argument("agent", type=click.Choice(list(AGENTS)))
+@click.argument("place", metavar="STORE", type=STORE)
+@click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
+@click.option("--name", default="kbgym", show_default=True, help="What the agent calls it; one for every store.")
+@click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="[default: where the agent looks]")
+@click.option("--write", is_flag=True, help="Change the file; without it, only what would change is shown.")
+@click.option("--remove", is_flag=True, help="Take the entry out again.")
+@click.option(
+    "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also SKILL.md, in NAME in this folder."
+)
+def command(
+    agent: str, place: str, role: Role, name: str, file: Path | None, write: bool, remove: bool, skill: Path | None
+) -> Printed:
+    """Connect AGENT to a STORE: an MCP server in its configuration, everything else there left as it is.
+
+    \b
+    Examples:
+      kbgym connect codex runs/first
+      kbgym connect zed runs/first --role curator --write
+      kbgym connect claude-code runs/first --write --skill .claude/skills
+      kbgym connect zed runs/first --remove --write
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,40}", name):
+        raise BadInput(f"a name is a letter and then letters, digits, - and _; not {name!r}.")
+    kind = AGENTS[agent]
+    path = file or kind.path
+    before = _text(path)
+    where = place if is_url(place) else str(Path(place).resolve())
+    serving = [*_program(), "serve", where, "--mcp", "--role", role, "--client", agent]
+    try:
+        after = kind.written(before, name, None if remove else kind.entry(serving))
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+    changes = [(path, before, after)]
+    if skill is not None:
+        target = skill / name / "SKILL.md"
+        changes.append((target, _text(target), "" if remove else skill_text(name, role)))
+    changes = [change for change in changes if change[1] != change[2]]
+    lines = [line for change in changes for line in _difference(*change)]
+    if write:
+        for target, _, text in changes:
+            _write(target, text)
+    result = {
+        "agent": agent,
+        "file": str(path),
+        "changed": [str(target) for target, *_ in changes] if write else [],
+        "difference": lines,
+    }
+    if not changes:
+        return result, f"{path} says so already; nothing is changed."
+    end = f"Written; {kind.title} reads it when it starts." if write else "Nothing is written; say --write to do so."
+    return result, [*lines, end]
+
+
+def _program() -> list[str]:
+    found = shutil.which("kbgym")
+    return [found] if found else [sys.executable, "-m", "kbgym"]
+
+
+def _text(path: Path) -> str:
+    if not path.exists():
+        return ""
+    try:
+        if path.stat().st_size > _MOST:
+            raise BadInput(f"{path} is too large for a configuration.")
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}.") from error
+
+
+def _difference(path: Path, before: str, after: str) -> list[str]:
+    return list(difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm=""))
+
+
+def _write(path: Path, text: str) -> None:
+    """Put in place whole, also behind a link, with the rights it had. What is left without anything in it goes."""
+    path = path.resolve()
+    if text.strip() in ("", "{}"):
+        path.unlink(missing_ok=True)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f".{path.name}.kbgym")
+        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(text.encode())
+        scratch.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        scratch.replace(path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def skill_text(name: str, role: Role) -> str:
+    """The skills of a role in the form agents load: when to use them, then what they say."""
+    from kbgym.agents.prompting import prompt
+
+    does = "find answers in" if role == "reader" else "find answers in, and keep in order,"
+    prompts = ["retrieval", "retrieval_indexes", *(["curation"] if role == "curator" else []), "data"]
+    head = (
+        f"---\nname: {name}\ndescription: How to {does} the store behind the MCP server `{name}`. Use it whenever a "
+        "question may be answered from that store.\n---\n\n"
+        "Where results do not say how many actions are left, there is no budget. Where there is no tool `answer`, tell "
+        "the answer to whoever asked.\n"
+    )
+    return "\n\n".join([head.rstrip("\n"), *map(prompt, prompts)]) + "\n"

@@ -1,0 +1,163 @@
+"""MCP over standard input and output for one client: who it is is asked at once, the store is opened behind that.
+
+`initialize` and `tools/list` need no store, so they are answered while it is read and the model loaded; a call waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from kbgym.mcp import MOST_MESSAGE, ToolResult, answered
+from kbgym.tools import Role, Tool, tools_of
+
+if TYPE_CHECKING:
+    from kbgym.online.learning import Online
+    from kbgym.serve.calling import Caller
+    from kbgym.trace.live import LiveStore
+
+INSTRUCTIONS = (
+    "A store of one-sentence documents and links between them. Search it, and read what you find: reading an "
+    "index gives everything it links to. An id stands in brackets before its document."
+)
+_AT_ONCE = 16  # messages read and not answered yet
+_FIRST = 0.2  # seconds a client is waited for before the store is opened all the same
+_TOO_LONG = b"?"  # no JSON: answered as such
+
+Opened = tuple["LiveStore", "Online | None", "Caller"]
+
+
+_ANSWER = {"type": "string", "description": "The answer alone: a name, a number, a word."}
+# What a curator may do beside the tools of a pass.
+LESSONS = (
+    Tool(
+        "teach",
+        dict,
+        "A correction somebody gave: the question, and every accepted answer to it. The store learns from it.",
+        {
+            "question": {"type": "string", "description": "The question, complete in itself."},
+            "answers": {"type": "array", "items": _ANSWER, "minItems": 1, "maxItems": 20},
+            "answer": {"type": "string", "description": "What was answered before; else the store's reader answers."},
+            "note": {"type": "string", "description": "Where it comes from; kept in the history."},
+        },
+        optional=("answer", "note"),
+    ),
+    Tool(
+        "undo",
+        dict,
+        "Take back what an iteration did and everything since; the history is kept, and can be undone in turn.",
+        {"iteration": {"type": "integer", "minimum": 1, "description": "The first iteration to take back."}},
+    ),
+)
+
+
+def tools_offered(role: Role, answering: bool) -> tuple[Tool, ...]:
+    """A role's tools; answering needs a question, and `done` ends a pass, which a session is not."""
+    left_out = {"done"} if answering else {"done", "answer"}
+    tools = tuple(tool for tool in tools_of(role) if tool.name not in left_out)
+    return tools + LESSONS if role == "curator" else tools
+
+
+class LateTools:
+    """The tools of a store that may still be being opened."""
+
+    instructions = INSTRUCTIONS
+
+    def __init__(self, role: Role, answering: bool, opening: asyncio.Task[Opened]) -> None:
+        self._role, self._answering, self._opening = role, answering, opening
+
+    def tools(self) -> tuple[Tool, ...]:
+        return tools_offered(self._role, self._answering)
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        opened = await asyncio.shield(self._opening)
+        from kbgym.serve.calling import call_tool
+
+        return await call_tool(*opened, name, arguments)
+
+
+async def serve_stdio(
+    role: Role, answering: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: str
+) -> None:
+    """Answer one client until it hangs up. A store that cannot be opened ends it, with the error.
+
+    While a thread opens the store nothing is imported here: two threads that import can wait for each other.
+    """
+    greeted = asyncio.Event()
+
+    async def open_late() -> Opened:
+        with suppress(TimeoutError):  # what is loaded meanwhile holds up the first answer
+            await asyncio.wait_for(greeted.wait(), _FIRST)
+        return await opening()
+
+    opened = asyncio.create_task(open_late())
+    conversing = asyncio.create_task(_converse(LateTools(role, answering, opened), greeted, version))
+    try:
+        await asyncio.wait({opened, conversing}, return_when=asyncio.FIRST_EXCEPTION)
+        live, online, _ = await opened  # what is wrong with a store is said also to a client that left at once
+        try:
+            await conversing
+        finally:
+            if online is not None:
+                await online.stop()
+            await live.close()
+    finally:
+        conversing.cancel()
+
+
+async def _converse(toolbox: LateTools, greeted: asyncio.Event, version: str) -> None:
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue(_AT_ONCE)
+    loop, free, writing = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
+    # A daemon: nothing can wake it while the client says nothing, and the process may have to end.
+    threading.Thread(target=_read, args=(loop, lines), daemon=True).start()
+
+    async def reply(line: bytes) -> None:
+        try:
+            said = await answered(line, toolbox, version)
+            if said is not None:
+                async with writing:
+                    await asyncio.to_thread(_write, said)
+                greeted.set()
+        except BrokenPipeError:  # the client is gone, and standard input will end too
+            pass
+        finally:
+            free.release()
+
+    async with asyncio.TaskGroup() as group:
+        while (line := await lines.get()) is not None:
+            await free.acquire()
+            group.create_task(reply(line))
+    greeted.set()
+
+
+def _write(said: bytes) -> None:
+    data = said + b"\n"
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _read(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes | None]) -> None:
+    """Hand over standard input line by line; it holds no lock of Python's that the end would wait for."""
+
+    def hand(line: bytes | None) -> None:
+        asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+
+    rest, skipping = b"", False
+    try:
+        while data := os.read(0, 1 << 16):
+            *whole, rest = (rest + data).split(b"\n")
+            for line in whole:
+                if not skipping and line.strip():
+                    hand(line)
+                skipping = False
+            if len(rest) > MOST_MESSAGE:
+                if not skipping:
+                    hand(_TOO_LONG)
+                rest, skipping = b"", True
+        hand(None)
+    except RuntimeError:  # the loop is over
+        pass
