@@ -30,6 +30,9 @@ def place(tmp_path: Path) -> Path:
     folder = tmp_path / "store"
     folder.mkdir()
     write_lines(folder / "documents.jsonl", family().documents)
+    (folder / "world.json").write_text(
+        '{"kind": "people"}', encoding="utf-8"
+    )  # whose grammar the reference agents know
     return folder
 
 

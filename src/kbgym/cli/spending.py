@@ -7,20 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kbgym.artefact.parts import models_for
 from kbgym.canonical import encode
 from kbgym.characters import safe_text
 from kbgym.cli.common import Tick, flags
 from kbgym.errors import BadInput
-from kbgym.llm.client import Budget
-from kbgym.llm.connect import Models
-from kbgym.llm.prices import Prices, forecast
 from kbgym.llm.values import Reply, Request
-from kbgym.protocol.run import Settings
+
+if TYPE_CHECKING:  # a server answers before all of this is loaded
+    from kbgym.llm.client import Budget
+    from kbgym.llm.connect import Models
+    from kbgym.llm.prices import Prices
+    from kbgym.protocol.run import Settings
 
 CHARACTERS = 4  # a token, roughly
 Plan = tuple[str, dict[str, int]]  # who plays, and how many passes of which kind
@@ -55,6 +56,8 @@ class Spending:
 
         Whatever one verb plays is paid out of one budget, however many cassettes it keeps.
         """
+        from kbgym.artefact.parts import models_for
+
         with models_for(names, **self._options, cassette=cassette) as made:
             if made is not None:
                 if self._budget is not None:
@@ -74,6 +77,8 @@ class Spending:
             if name.startswith("llm:") and any(some.values()):
                 passes.setdefault(name, Counter()).update(some)
         if passes:
+            from kbgym.llm.prices import forecast
+
             costs = {name: forecast(self._prices(name), dict(of)) for name, of in passes.items()}
             self._go_on([f"{name}: {cost}{f', {each}' if each else ''}" for name, cost in costs.items()])
 
@@ -91,6 +96,8 @@ class Spending:
         self._go_on([f"{name}: {said}"])
 
     def _prices(self, name: str) -> Prices:
+        from kbgym.llm.prices import Prices
+
         provider, _, model = name.removeprefix("llm:").partition("/")
         return Prices(provider, model, self._options["base_url"])
 
