@@ -39,7 +39,8 @@ from kbgym.protocol.trial import (
 )
 from kbgym.search.live import LiveEngine
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
-from kbgym.trace.live import LiveStore, Snapshot
+from kbgym.trace.live import LiveStore
+from kbgym.trace.moment import Snapshot
 
 _logger = logging.getLogger("kbgym.learning")
 

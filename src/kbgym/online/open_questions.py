@@ -12,7 +12,7 @@ from collections import OrderedDict
 from kbgym.actions import Action, Answer, Error
 from kbgym.environment import Step
 from kbgym.episode import Transcript
-from kbgym.trace.live import Snapshot
+from kbgym.trace.moment import Snapshot
 
 MOST_OPEN = 64  # a client
 

@@ -31,7 +31,8 @@ from kbgym.episode import Transcript, play
 from kbgym.policy import Agent, Backward, Forward
 from kbgym.tools import is_editing
 from kbgym.trace.events import Acted, Began, Ended, Noted, Phase
-from kbgym.trace.live import LiveStore, Snapshot
+from kbgym.trace.live import LiveStore
+from kbgym.trace.moment import Snapshot
 
 TRIES = 3  # how often a pass whose documents changed under it is played again
 

@@ -14,11 +14,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from kbgym.actions import Action
 from kbgym.environment import Environment, Ranking, SearchEngine, texts_in
@@ -31,23 +29,11 @@ from kbgym.trace.events import Acted, Committed, Event, Imported, RolledBack
 from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import TRIES, JudgeCache
 from kbgym.trace.listeners import Listener, replaying
-from kbgym.trace.place import Appender, Place, is_url, open_place, shown, store_at
+from kbgym.trace.moment import Snapshot
+from kbgym.trace.place import Appender, Place, is_url, leave, open_place, shown, store_at
 from kbgym.trace.replay import catch_up, committed, rolled_back
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
-
-
-class Snapshot(msgspec.Struct, frozen=True, eq=False):
-    """The store and its search as they were after an iteration; nothing can be changed in it."""
-
-    store: Store
-    engine: Overlay
-    iteration: int
-    ranking: Ranking = "paper"
-    observations: Observations = "paper"
-
-    def environment(self) -> Environment:
-        return Environment(self.store, self.engine, ranking=self.ranking, observations=self.observations)
 
 
 class LiveStore:
@@ -193,7 +179,7 @@ class LiveStore:
         except BaseException as error:
             # Also where nobody waits any more: the thread takes the turn in any case, and then gives it back.
             if taking.cancelled() or not taking.done() or taking.exception() is None:
-                self._thread.submit(_leave, held, error)
+                self._thread.submit(leave, held, error)
             self._held = None
             raise
 
@@ -205,7 +191,7 @@ class LiveStore:
             done, self._closed = self._closed, []
             assert held is not None and self._writer is not None
             if error is not None:
-                await self._in_thread(_leave, held, error)
+                await self._in_thread(leave, held, error)
                 if done or self._open:
                     self._give_up(done, KbgymError(str(error)))
                 return
@@ -386,12 +372,9 @@ class LiveStore:
         async with self.turn():
             if not self.shared:
                 await self.durable()  # what it returns to is read from the disk
-            place = open_place(self.where)
-            try:
+            with closing(open_place(self.where)) as place:
                 events = returning(self.name, place.initial, tuple(place.events), to, reason)[1]
                 then = place.store(to)
-            finally:
-                place.close()
             self.become(rolled_back(self.store, then.copy()))
             self.record(events[0])
             self._position = next(event.position for event in events if isinstance(event, Committed))
@@ -414,9 +397,3 @@ class LiveStore:
                 self.environment.engine.embedding.close()
             if self._writer is not None:
                 self._writer.close()
-
-
-def _leave(held: AbstractContextManager[Any], error: BaseException) -> None:
-    """End a turn with nothing written."""
-    with suppress(BaseException):
-        held.__exit__(type(error), error, error.__traceback__)

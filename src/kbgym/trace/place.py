@@ -15,7 +15,7 @@ In a folder there is one writer and no news, and the same lines work. It knows n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -143,3 +143,9 @@ def store_at(place: str | Path, iteration: int) -> Store:
 
 
 __all__ = ["Appender", "Lost", "Place", "is_url", "open_place", "shown", "store_at"]
+
+
+def leave(held: AbstractContextManager[Any], error: BaseException) -> None:
+    """End a turn with nothing written."""
+    with suppress(BaseException):
+        held.__exit__(type(error), error, error.__traceback__)

@@ -1,0 +1,23 @@
+"""A store and its search as they were at one moment, for passes that look while others go on changing the live one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kbgym.environment import Environment, Ranking
+from kbgym.observations import Observations
+from kbgym.search.live import Overlay
+from kbgym.store import Store
+
+
+class Snapshot(msgspec.Struct, frozen=True, eq=False):
+    """The store and its search as they were after an iteration; nothing can be changed in it."""
+
+    store: Store
+    engine: Overlay
+    iteration: int
+    ranking: Ranking = "paper"
+    observations: Observations = "paper"
+
+    def environment(self) -> Environment:
+        return Environment(self.store, self.engine, ranking=self.ranking, observations=self.observations)
