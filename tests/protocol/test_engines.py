@@ -237,4 +237,4 @@ def test_what_was_opened_is_examined_elsewhere_as_it_is_here(tmp_path, public):
     assert here == there and max(row.actions for row in there.rows) == 3 and bool(there.without) == public
     names = {path.name.partition(".")[2]: path.read_bytes() for path in tmp_path.glob("here.*")}
     assert names == {path.name.partition(".")[2]: path.read_bytes() for path in tmp_path.glob("there.*")}
-    assert len(names) == 1 + public
+    assert len(names) == 2 + public, "rows, and what was asked of whom"

@@ -12,7 +12,7 @@ import msgspec
 from kbgym.analysis.index_use import IndexUse, index_use
 from kbgym.analysis.results import Trained, tokens_of
 from kbgym.analysis.stats import break_even
-from kbgym.analysis.verdict import UNSHOWN, Verdict, judge, paired_rows
+from kbgym.analysis.verdict import UNSHOWN, Finding, judge, paired_rows
 from kbgym.characters import safe_text
 from kbgym.protocol.exam import Row, summarise
 from kbgym.trace.events import Ended
@@ -20,7 +20,7 @@ from kbgym.trace.events import Ended
 NAMED = 5  # indexes, in the text; the file has all
 
 
-class Asked(msgspec.Struct, frozen=True):
+class BothExams(msgspec.Struct, frozen=True):
     """One set of questions on both stores."""
 
     set: str
@@ -46,8 +46,8 @@ class Proof(msgspec.Struct, frozen=True):
     `unit`; None where a question saves nothing. `nostore_f1`, where the text is public: what the reader knew before.
     """
 
-    verdict: Verdict
-    on_trained: Verdict
+    verdict: Finding
+    on_trained: Finding
     evidence_flat: float | None
     evidence_trained: float | None
     cost: Costs
@@ -68,7 +68,7 @@ class Proof(msgspec.Struct, frozen=True):
         return sorted((one for one in self.used if one.harmful), key=lambda one: (one.f1, one.saved, one.id))
 
 
-def prove(run: Path, unseen: Asked, seen: Asked, alone: Sequence[Row] = ()) -> Proof:
+def prove(run: Path, unseen: BothExams, seen: BothExams, alone: Sequence[Row] = ()) -> Proof:
     """From a trained run and four exams of it; `alone` are rows of the unseen questions asked without a store."""
     trained = Trained(run, run, "trained", "Trained")
     rows = [*unseen.flat, *unseen.trained, *seen.flat, *seen.trained]

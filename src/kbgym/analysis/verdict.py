@@ -36,7 +36,7 @@ GAIN = 0.20  # fewer actions: what a user would care to know
 POWER = 0.80
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True):
     """What two exams come to. `rho` is actions on the trained store over actions on the flat one; None without pairs.
 
     `more_questions`: how many more would show a gain of 20% in four of five cases; None without any.
@@ -83,15 +83,15 @@ def paired_rows(trained: Sequence[Row], flat: Sequence[Row]) -> list[Pair]:
     return [(row, base[row.id]) for row in trained if row.f1 is not None and row.id in base]
 
 
-def judge(trained: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Verdict:
+def judge(trained: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Finding:
     pairs = paired_rows(trained, flat)
     failed = max(len(trained), len(flat)) - len(pairs)
     if not pairs:
-        return Verdict(UNSHOWN, 0, failed, None, None, 0.0, 0.0, 0.0, 0.0, None)
+        return Finding(UNSHOWN, 0, failed, None, None, 0.0, 0.0, 0.0, 0.0, None)
     f1, actions = split(pairs, "f1"), split(pairs, "actions")
     rho, accuracy = ratio_of_means(*actions, seed=seed), score_difference(*f1, seed=seed)
     p_accuracy, p_actions = holm([sign_flip(*f1, seed=seed), sign_flip(*actions, seed=seed)])
-    return Verdict(
+    return Finding(
         word=_word(rho, accuracy, p_accuracy <= LEVEL, p_actions <= LEVEL),
         n=len(pairs),
         failed=failed,

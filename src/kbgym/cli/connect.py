@@ -21,7 +21,7 @@ _MOST = 10_000_000  # bytes of a configuration file
 
 
 @verb("connect")
-@click.argument("agent", type=click.Choice(list(AGENTS)))
+@click.argument("program", metavar="AGENT", type=click.Choice(list(AGENTS)))
 @click.argument("place", metavar="STORE", type=STORE)
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
 @click.option("--name", default="kbgym", show_default=True, help="What the agent calls it; one for every store.")
@@ -32,7 +32,7 @@ _MOST = 10_000_000  # bytes of a configuration file
     "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also SKILL.md, in NAME in this folder."
 )
 def command(
-    agent: str, place: str, role: Role, name: str, file: Path | None, write: bool, remove: bool, skill: Path | None
+    program: str, place: str, role: Role, name: str, file: Path | None, write: bool, remove: bool, skill: Path | None
 ) -> Printed:
     """Connect AGENT to a STORE: an MCP server in its configuration, everything else there left as it is.
 
@@ -45,11 +45,11 @@ def command(
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,40}", name):
         raise BadInput(f"a name is a letter and then letters, digits, - and _; not {name!r}.")
-    kind = AGENTS[agent]
+    kind = AGENTS[program]
     path = file or kind.path
     before = _text(path)
     where = place if is_url(place) else str(Path(place).resolve())
-    serving = [*_program(), "serve", where, "--mcp", "--role", role, "--client", agent]
+    serving = [*_program(), "serve", where, "--mcp", "--role", role, "--client", program]
     try:
         after = kind.written(before, name, None if remove else kind.entry(serving))
     except BadInput as error:
@@ -64,7 +64,7 @@ def command(
         for target, _, text in changes:
             _write(target, text)
     result = {
-        "agent": agent,
+        "agent": program,
         "file": str(path),
         "changed": [str(target) for target, *_ in changes] if write else [],
         "difference": lines,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from kbgym.agents.trust import allowed, remember
-from kbgym.analysis.proof import Asked, lines, prove, values
+from kbgym.analysis.proof import BothExams, lines, prove, values
 from kbgym.artefact import Artefact, Exam, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
@@ -98,7 +98,7 @@ def command(
     flat = steps.examine(f"{out}@0", alone=set_name)
     steps.train()
     trained = steps.examine(str(out))
-    unseen, seen = (Asked(name, flat[name].rows, trained[name].rows) for name in sets)
+    unseen, seen = (BothExams(name, flat[name].rows, trained[name].rows) for name in sets)
     proof = prove(out, unseen, seen, flat[set_name].without)
     result = {"run": str(out), "agent": settings.reader, "set": set_name, **values(proof)}
     with write_whole(out / FILE) as scratch:
