@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from kbgym.errors import Missing
@@ -45,6 +46,8 @@ def rst_to_markdown(text: str) -> tuple[str, list[tuple[str, str]]]:
     try:
         from docutils.core import publish_doctree
     except ImportError:
+        if find_spec("docutils") is not None:  # it is there, but something it needs could not be loaded
+            raise
         raise Missing("reading reStructuredText needs docutils; run: pip install 'kbgym[corpus]'") from None
     _register(text)
     tree = publish_doctree(text, settings_overrides=_SETTINGS)
