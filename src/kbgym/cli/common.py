@@ -198,7 +198,9 @@ def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, fr
     roles = ("reader", "curator", "judge")
     with open(place, **{name: value for name, value in given.items() if name != "trust"}) as opened:
         settings = opened.settings
-        if opened.is_new and opened.world is not None and not (given["reader"] and given["curator"]):
+        unnamed = not (given["reader"] and given["curator"])
+        # A trace that lost everything is no new one, and says so when its events are asked for.
+        if opened.is_new and unnamed and opened.world is not None and not opened.events:
             say(why_agent(opened.world))
     names = [getattr(settings, role) for role in roles]
     return settings, allowed(shown(place), names, [given[role] for role in roles], given["trust"])
