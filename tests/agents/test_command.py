@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 from family import documents, family
+from processes import gone
 
 from kbgym.actions import Search
 from kbgym.agents.command.agent import CommandAgent, CommandLimits, told
@@ -79,19 +78,6 @@ def exam_of(reader: Agent, asked: Sequence[Question], out: Path) -> bytes:
 def one_pass(reader: Agent, budget: int = 6) -> Transcript:
     task = Forward(QUESTIONS[1][0])
     return asyncio.run(asyncio.wait_for(play(reader(), Environment(*store_of_family()), "reader", task, budget), 100))
-
-
-def gone(pid: int) -> bool:
-    """Whether a process is over, or will be as soon as whoever took it over notices."""
-    for _ in range(200):
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-                return True
-            os.kill(pid, 0)
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.fixture

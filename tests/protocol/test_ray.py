@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from experiments import contents
+from processes import gone
 from travelling import FOLDER
 
 from kbgym.canonical import write_lines
@@ -106,7 +107,7 @@ def test_a_killed_worker_costs_its_chunk_and_the_bytes_are_the_same(exam, tmp_pa
     chunk = len(questions) // (EACH * 2)
     assert 0 < len(texts) - len(set(texts)) <= chunk
     for process in {process for process, _ in asked}:
-        assert not Path(f"/proc/{process}").exists(), "a worker outlived the exam"
+        assert gone(int(process)), "a worker outlived the exam"
 
 
 @pytest.mark.parametrize("kind", ["client", "direct"])

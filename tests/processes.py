@@ -1,0 +1,18 @@
+"""Whether a process that should be over is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+
+def gone(process: int, seconds: float = 60) -> bool:
+    """Whether it is over, or will be as soon as whoever took it over notices; it is given time to end."""
+    for _ in range(int(seconds / 0.05)):
+        try:
+            if Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.05)
+    return False
