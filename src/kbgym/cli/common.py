@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -210,6 +209,8 @@ def settings_given(config: Path | None, flags: Mapping[str, Any]) -> dict[str, A
     """The TOML file's settings, then the flags that were given; `agent` stands for the reader and the curator."""
     chosen: dict[str, Any] = {}
     if config is not None:
+        import tomllib
+
         try:
             chosen = tomllib.loads(config.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -11,6 +11,7 @@ import sys
 
 import click
 
+from kbgym import __version__
 from kbgym.characters import safe_text
 from kbgym.errors import KbgymError
 
@@ -72,7 +73,7 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="kbgym")
+@click.version_option(__version__)
 def app() -> None:
     """Train a knowledge base the way one trains a model.
 

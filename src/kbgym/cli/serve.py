@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kbgym import __version__
 from kbgym.characters import number_in
 from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
 from kbgym.cli.spending import Spending, spending_options, training_plan
@@ -200,13 +201,7 @@ async def _stdio(
         asked = (await online.open(question, client)).id if online is not None and question is not None else None
         return live, online, Caller(role, Session(client), asked)
 
-    await serve_stdio(role, question is not None, opening, _version())
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("kbgym")
+    await serve_stdio(role, question is not None, opening, __version__)
 
 
 def _http(
@@ -232,7 +227,7 @@ def _http(
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
     view = make_viewer(Places([Path(online.live.where)])) if with_view else None
     anybody = Client("local", role)
-    app = make_app(online.live, online, known, _version(), anybody, hosts, view, allowance=Allowance(**shares))
+    app = make_app(online.live, online, known, __version__, anybody, hosts, view, allowance=Allowance(**shares))
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."
