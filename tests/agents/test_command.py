@@ -15,9 +15,9 @@ from family import documents, family
 from processes import gone
 
 from kbgym.actions import Search
-from kbgym.agents.command.agent import CommandAgent, CommandLimits, told
+from kbgym.agents.command.agent import CommandAgent, CommandLimits
 from kbgym.agents.command.lines import READY, command_line, filled
-from kbgym.agents.prompting import skill_of
+from kbgym.agents.prompting import skill_of, told_of_pass
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import allowed
@@ -147,7 +147,7 @@ def test_a_process_sees_what_it_is_handed(home: Path, monkeypatch: pytest.Monkey
 
 def test_the_prompt_holds_the_task_and_what_was_done_before() -> None:
     view = View("reader", Forward("Who?"), (Turn(Search("who"), "[d1] Ada."),), 14)
-    text = told(view, skill_of("reader"))
+    text = told_of_pass(view, skill_of("reader"))
     assert text.startswith("# Finding answers") and text.endswith("Actions left: 14.")
     assert "Question: Who?" in text and '1. search {"page":1,"query":"who"}\n<observation>\n[d1] Ada.' in text
 

@@ -17,7 +17,7 @@ from kbgym.agents.command.lines import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.hand import HandAgent
+from kbgym.agents.hand import hand_agent, is_hand
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.prompting import skill_of
@@ -59,8 +59,8 @@ def make_agent(
         return _neutral(name.partition(":")[2], role)
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
-    if name == "hand" or name.startswith("hand:"):
-        return HandAgent(name, role, skill_of(role, strategy, about, indexes))
+    if is_hand(name):
+        return hand_agent(name, skill_of(role, strategy, about, indexes))
     if is_command(name):
         return CommandAgent(name, role, skill_of(role, strategy, about, indexes), kept)
     if ":" in name:

@@ -68,7 +68,7 @@ def command(
         agent = agent or opened.agent
         opened.show_links_to(agent)
         questions, header = opened.questions(set_name), opened.exam_header(agent, set_name)
-        kept = None if out else _place_in_run(opened, header)
+        kept = None if out else place_in_run(opened, header)
         out = out or kept
         cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
         models = held.enter_context(spending.models([agent], cassette))
@@ -107,7 +107,7 @@ def command(
     return result, text
 
 
-def _place_in_run(opened: Artefact, header: ExamHeader) -> Path | None:
+def place_in_run(opened: Artefact, header: ExamHeader) -> Path | None:
     """An exam of a run belongs to it, unless the run cannot be written or its questions are another world's."""
     if opened.run is None or header.world != opened.run.world_hash or not os.access(opened.run.folder, os.W_OK):
         return None

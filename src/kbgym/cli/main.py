@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "baseline": ("baseline", "An unsupervised arm's store: flat, pages, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
     "report": ("report", "Every table and figure of an experiment or a run, in one file."),
+    "play": ("play", "An agent that is connected over MCP plays: trains a store, or is examined on one."),
     "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),
     "transcripts": ("transcripts", "A cassette's passes as chat-format JSONL, for fine-tuning."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),

@@ -10,12 +10,13 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kbgym.mcp import MOST_MESSAGE, ToolResult, answered
+from kbgym.mcp import MOST_MESSAGE, Toolbox, ToolResult, answered
 from kbgym.tools import Role, Tool, tools_of
 
 if TYPE_CHECKING:
+    from kbgym.agents.conversation import Conversation
     from kbgym.online.learning import Online
     from kbgym.serve.calling import Caller
     from kbgym.trace.live import LiveStore
@@ -28,6 +29,7 @@ _AT_ONCE = 16  # messages read and not answered yet
 _FIRST = 0.2  # seconds a client is waited for before the store is opened all the same
 _TOO_LONG = b"?"  # no JSON: answered as such
 
+T = TypeVar("T")
 Opened = tuple["LiveStore", "Online | None", "Caller"]
 
 
@@ -88,13 +90,7 @@ async def serve_stdio(
     While a thread opens the store nothing is imported here: two threads that import can wait for each other.
     """
     greeted = asyncio.Event()
-
-    async def open_late() -> Opened:
-        with suppress(TimeoutError):  # what is loaded meanwhile holds up the first answer
-            await asyncio.wait_for(greeted.wait(), _FIRST)
-        return await opening()
-
-    opened = asyncio.create_task(open_late())
+    opened = asyncio.create_task(_after(greeted, opening))
     conversing = asyncio.create_task(_converse(LateTools(role, answering, opened), greeted, version))
     try:
         await asyncio.wait({opened, conversing}, return_when=asyncio.FIRST_EXCEPTION)
@@ -109,7 +105,33 @@ async def serve_stdio(
         conversing.cancel()
 
 
-async def _converse(toolbox: LateTools, greeted: asyncio.Event, version: str) -> None:
+async def play_stdio(conversation: Conversation, work: Callable[[], Coroutine[Any, Any, T]], version: str) -> T | None:
+    """Have one client play until it hangs up; what the work comes to, None where the client left before its end."""
+    greeted = asyncio.Event()
+    working = asyncio.create_task(_after(greeted, work))
+    conversing = asyncio.create_task(_converse(conversation, greeted, version))
+    try:
+        await asyncio.wait({working, conversing}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+            return None
+        result = await working
+        conversation.finish("There is no question left. Thank you.")
+        await conversing
+        return result
+    finally:
+        conversing.cancel()
+
+
+async def _after(greeted: asyncio.Event, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The client is answered first: what is loaded meanwhile would hold that up."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(greeted.wait(), _FIRST)
+    return await work()
+
+
+async def _converse(toolbox: Toolbox, greeted: asyncio.Event, version: str) -> None:
     lines: asyncio.Queue[bytes | None] = asyncio.Queue(_AT_ONCE)
     loop, free, writing = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
     # A daemon: nothing can wake it while the client says nothing, and the process may have to end.

@@ -18,10 +18,11 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action, Answer, Done
+from kbgym.agents.calls import AskedCall
 from kbgym.agents.command.lines import bridge_line, command_line, filled, surroundings
 from kbgym.agents.command.process import AgentProcess, check_found
 from kbgym.agents.llm import action_of
-from kbgym.agents.prompting import Skill, as_data, call_of, tail, task_block
+from kbgym.agents.prompting import Skill, shown_result, tail, told_of_pass
 from kbgym.canonical import encode
 from kbgym.characters import safe_text
 from kbgym.errors import BadInput, Failed, Missing
@@ -100,25 +101,13 @@ class CommandAgent:
                 file.write(encode(record) + b"\n")
 
 
-class _Asked(msgspec.Struct, eq=False):
-    """A call of the process, and where its result is waited for."""
-
-    name: str
-    arguments: dict[str, Any]
-    result: asyncio.Future[ToolResult]
-
-    def answer(self, text: str, wrong: bool = False) -> None:
-        if not self.result.done():
-            self.result.set_result(ToolResult(text, wrong))
-
-
 class CommandPolicy:
     """One pass, played by one process. It is also what that process is served: the tools of the role."""
 
     def __init__(self, agent: CommandAgent) -> None:
         self._agent = agent
-        self._calls: asyncio.Queue[_Asked] = asyncio.Queue()
-        self._asked: _Asked | None = None  # carried out, and not answered yet
+        self._calls: asyncio.Queue[AskedCall] = asyncio.Queue()
+        self._asked: AskedCall | None = None  # carried out, and not answered yet
         self._flawed = self._requests = 0
         self._over = False
         self._process: AgentProcess | None = None
@@ -134,7 +123,7 @@ class CommandPolicy:
                 await self._begin(view)
             elif self._asked is not None:
                 observation = view.history[-1].observation if view.history else ""
-                self._asked.answer(f"{as_data(observation)}\n{tail(view.remaining)}")
+                self._asked.answer(shown_result(observation, view.remaining))
             action = await self._next(view)
         except AgentFailed as failure:
             await self._end(view, str(failure))
@@ -163,7 +152,7 @@ class CommandPolicy:
                 raise AgentFailed(f"more than {self._agent.limits.flawed} calls were no action: {action.reason}")
             asked.answer(f"That was no action: {action.reason}\n{tail(view.remaining)}", True)
 
-    async def _call(self, view: View) -> _Asked:
+    async def _call(self, view: View) -> AskedCall:
         assert self._process is not None
         if self._requests > self._agent.limits.requests:
             raise AgentFailed(f"the command made more than {self._agent.limits.requests} requests in one pass.")
@@ -206,7 +195,7 @@ class CommandPolicy:
         headers = {"Authorization": f"Bearer {self._token}"}
         servers = {"kbgym": {"type": "http", "url": url, "headers": headers}}
         values = {
-            "prompt": (text := told(view, agent.skill)),
+            "prompt": (text := told_of_pass(view, agent.skill)),
             "prompt_file": process.written("prompt.md", text),
             "mcp_config": process.written("mcp.json", encode({"mcpServers": servers}).decode()),
             "mcp_url": url,
@@ -277,26 +266,8 @@ class CommandPolicy:
         if self._over or self._calls.qsize() >= self._agent.limits.waiting:
             return ToolResult(_OVER if self._over else "Too many calls at once; wait for a result.", True)
         self._agent.has_played = True
-        asked = _Asked(name, arguments, asyncio.get_running_loop().create_future())
-        self._calls.put_nowait(asked)
+        self._calls.put_nowait(asked := AskedCall.of(name, arguments))
         return await asked.result
-
-
-def told(view: View, skill: Skill) -> str:
-    """Everything an agent is told of a pass, as one text: the skill, the rules, the task, and what is done already."""
-    end = "answer" if view.role == "reader" else "done"
-    rules = (
-        "## How you play\n\nUse the tools of the MCP server `kbgym` and no others. Every result ends with how many "
-        f"actions are left. `{end}` ends the pass; what you write besides is read by nobody."
-    )
-    done = [
-        f"{number}. {call.name} {call.arguments}\n{as_data(turn.observation)}"
-        for number, turn in enumerate(view.history, 1)
-        for call in [call_of(turn.action, "")]
-    ]
-    so_far = ["What you did so far:", *done] if done else []
-    parts = [skill.text, rules, "# Your task", task_block(view.task), *so_far, tail(view.remaining)]
-    return "\n\n".join(parts)
 
 
 def _code(code: int) -> str:
