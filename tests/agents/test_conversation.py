@@ -67,7 +67,7 @@ async def play(client: Client, most: int = 100) -> list[str]:
         task = _task(said.partition("# Your task\n\n")[2], role)
         policy = ReferenceCurator() if role == "curator" else ReferenceReader()
         history: tuple[Turn, ...] = ()
-        while (found := _LEFT.search(said)) and "the pass is over" not in said or not history:
+        while ((found := _LEFT.search(said)) and "the pass is over" not in said) or not history:
             assert found is not None
             action = await policy.act(View(role, task, history, int(found[1])))  # type: ignore[arg-type]
             asked = call_of(action, "")

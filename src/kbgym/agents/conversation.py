@@ -27,6 +27,8 @@ _OVER = "The pass is over; nothing more is done."
 class Conversation:
     """What the client is served, and what the passes wait for."""
 
+    texts = None  # the skills are told with the questions
+
     def __init__(self, roles: tuple[Role, ...]) -> None:
         self.instructions = (
             "You are asked questions about a store of one-sentence documents, one after the other. Call next_question, "
@@ -52,7 +54,7 @@ class Conversation:
         return self._tools
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        shown = self._role is not None and not self._task
+        shown = self.plays
         if name == NEXT.name:
             if shown:
                 end = "answer" if self._role == "reader" else "done"
@@ -85,10 +87,20 @@ class Conversation:
         self._asked = await self._calls.get()
         return self._asked
 
+    @property
+    def plays(self) -> bool:
+        """Whether a pass has been shown and is not over."""
+        return self._role is not None and not self._task
+
+    def pause(self, said: str) -> None:
+        """The last pass is over, and no other is at hand."""
+        self._role = None
+        self._leave(said)
+
     def finish(self, said: str) -> None:
         """No pass will come any more."""
-        self._role, self._end = None, said
-        self._leave(said)
+        self._end = said
+        self.pause(said)
 
     def _leave(self, said: str) -> None:
         """Answer what the last pass left waiting, and go on."""

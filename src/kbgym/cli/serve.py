@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kbgym.serve.stdio import Opened
     from kbgym.trace.live import LiveStore
 
-TOKENS = "tokens.jsonl"
+TOKENS, CALLER = "tokens.jsonl", "caller"
 _REQUESTS = "So many a second, a token; 0 for any number."
 
 
@@ -122,6 +122,11 @@ def command(
     if question is not None and role != "reader":
         raise BadInput("a question is answered by a reader; use --role reader.")
 
+    caller_curates = who["curator"] == CALLER
+    if caller_curates:
+        if not over_mcp or role != "curator":
+            raise BadInput("--curator caller is for --mcp with --role curator: one client, which works on its lessons.")
+        who["curator"] = None
     given = {**who, "strategy": strategy, "embedder": embedder, "search": search, "per_source": per_source}
     with contextlib.ExitStack() as until_the_end:
 
@@ -138,7 +143,7 @@ def command(
                 return open_online(place, settings, embedder, *how, trusted=trusted, models=models)
 
         if over_mcp:
-            asyncio.run(_stdio(place, opened, given, role, client, question))
+            asyncio.run(_stdio(place, opened, given, role, client, question, caller_curates))
         else:
             _check_installed()
             shares = {"requests": requests, "sessions": sessions}
@@ -176,7 +181,13 @@ def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
 
 
 async def _stdio(
-    place: str, opened: Callable[[], Online], given: dict[str, Any], role: Role, client: str, question: str | None
+    place: str,
+    opened: Callable[[], Online],
+    given: dict[str, Any],
+    role: Role,
+    client: str,
+    question: str | None,
+    curates: bool,
 ) -> None:
     """Nothing is loaded here that the first answers do not need: agents do not wait for a server's tools."""
     from kbgym.serve.stdio import serve_stdio
@@ -194,14 +205,21 @@ async def _stdio(
         else:
             online = await asyncio.to_thread(opened)
             live = online.live
-            online.start()
+        from kbgym.serve.caller import CallerCurator
         from kbgym.serve.calling import Caller
         from kbgym.serve.sessions import Session
 
-        asked = (await online.open(question, client)).id if online is not None and question is not None else None
-        return live, online, Caller(role, Session(client), asked)
+        works = CallerCurator() if curates else None
+        if online is not None:
+            if works is not None:
+                from kbgym.agents.prompting import skill_of
 
-    await serve_stdio(role, question is not None, opening, __version__)
+                online.curator, online.curates = works.agent(skill_of("curator", online.settings.strategy)), client
+            online.start()
+        asked = (await online.open(question, client)).id if online is not None and question is not None else None
+        return live, online, Caller(role, Session(client), asked, works)
+
+    await serve_stdio(role, question is not None, curates, opening, __version__)
 
 
 def _http(

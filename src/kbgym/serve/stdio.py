@@ -13,7 +13,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kbgym.mcp import MOST_MESSAGE, Toolbox, ToolResult, answered
-from kbgym.tools import Role, Tool, tools_of
+from kbgym.serve.offered import (
+    INSTRUCTIONS,
+    prompt_offered,
+    prompts_offered,
+    resources_offered,
+    tools_offered,
+)
+from kbgym.tools import Role, Tool
 
 if TYPE_CHECKING:
     from kbgym.agents.conversation import Conversation
@@ -21,10 +28,6 @@ if TYPE_CHECKING:
     from kbgym.serve.calling import Caller
     from kbgym.trace.live import LiveStore
 
-INSTRUCTIONS = (
-    "A store of one-sentence documents and links between them. Search it, and read what you find: reading an "
-    "index gives everything it links to. An id stands in brackets before its document."
-)
 _AT_ONCE = 16  # messages read and not answered yet
 _FIRST = 0.2  # seconds a client is waited for before the store is opened all the same
 _TOO_LONG = b"?"  # no JSON: answered as such
@@ -33,47 +36,17 @@ T = TypeVar("T")
 Opened = tuple["LiveStore", "Online | None", "Caller"]
 
 
-_ANSWER = {"type": "string", "description": "The answer alone: a name, a number, a word."}
-# What a curator may do beside the tools of a pass.
-LESSONS = (
-    Tool(
-        "teach",
-        dict,
-        "A correction somebody gave: the question, and every accepted answer to it. The store learns from it.",
-        {
-            "question": {"type": "string", "description": "The question, complete in itself."},
-            "answers": {"type": "array", "items": _ANSWER, "minItems": 1, "maxItems": 20},
-            "answer": {"type": "string", "description": "What was answered before; else the store's reader answers."},
-            "note": {"type": "string", "description": "Where it comes from; kept in the history."},
-        },
-        optional=("answer", "note"),
-    ),
-    Tool(
-        "undo",
-        dict,
-        "Take back what an iteration did and everything since; the history is kept, and can be undone in turn.",
-        {"iteration": {"type": "integer", "minimum": 1, "description": "The first iteration to take back."}},
-    ),
-)
-
-
-def tools_offered(role: Role, answering: bool) -> tuple[Tool, ...]:
-    """A role's tools; answering needs a question, and `done` ends a pass, which a session is not."""
-    left_out = {"done"} if answering else {"done", "answer"}
-    tools = tuple(tool for tool in tools_of(role) if tool.name not in left_out)
-    return tools + LESSONS if role == "curator" else tools
-
-
 class LateTools:
     """The tools of a store that may still be being opened."""
 
     instructions = INSTRUCTIONS
 
-    def __init__(self, role: Role, answering: bool, opening: asyncio.Task[Opened]) -> None:
-        self._role, self._answering, self._opening = role, answering, opening
+    def __init__(self, role: Role, answering: bool, curates: bool, opening: asyncio.Task[Opened]) -> None:
+        self._role, self._answering, self._curates, self._opening = role, answering, curates, opening
+        self.texts = self
 
     def tools(self) -> tuple[Tool, ...]:
-        return tools_offered(self._role, self._answering)
+        return tools_offered(self._role, self._answering, self._curates)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         opened = await asyncio.shield(self._opening)
@@ -81,9 +54,24 @@ class LateTools:
 
         return await call_tool(*opened, name, arguments)
 
+    def prompts(self) -> dict[str, str]:
+        return prompts_offered(self._role)
+
+    def prompt(self, name: str) -> str | None:
+        return prompt_offered(self._role, name)
+
+    def resources(self) -> dict[str, str]:
+        return resources_offered(self._role, self._answering)
+
+    async def resource(self, uri: str) -> str | None:
+        live, online, caller = await asyncio.shield(self._opening)
+        from kbgym.serve.looking import resource
+
+        return await resource(live, online, caller.role, self._answering, uri)
+
 
 async def serve_stdio(
-    role: Role, answering: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: str
+    role: Role, answering: bool, curates: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: str
 ) -> None:
     """Answer one client until it hangs up. A store that cannot be opened ends it, with the error.
 
@@ -91,7 +79,7 @@ async def serve_stdio(
     """
     greeted = asyncio.Event()
     opened = asyncio.create_task(_after(greeted, opening))
-    conversing = asyncio.create_task(_converse(LateTools(role, answering, opened), greeted, version))
+    conversing = asyncio.create_task(_converse(LateTools(role, answering, curates, opened), greeted, version))
     try:
         await asyncio.wait({opened, conversing}, return_when=asyncio.FIRST_EXCEPTION)
         live, online, _ = await opened  # what is wrong with a store is said also to a client that left at once

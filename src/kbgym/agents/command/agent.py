@@ -104,6 +104,8 @@ class CommandAgent:
 class CommandPolicy:
     """One pass, played by one process. It is also what that process is served: the tools of the role."""
 
+    texts = None
+
     def __init__(self, agent: CommandAgent) -> None:
         self._agent = agent
         self._calls: asyncio.Queue[AskedCall] = asyncio.Queue()
