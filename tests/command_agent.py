@@ -112,6 +112,8 @@ async def play(prompt: str, client: Any, dies: bool = False) -> None:
         left = int(found[1])
         history = (*history, Turn(action, _DATA.match(said)[1]))  # type: ignore[index]
     print("played")
+    if "PLAYER_SAYS" in os.environ:
+        print(os.environ["PLAYER_SAYS"])
 
 
 async def mischief(how: str, plain: Plain) -> None:

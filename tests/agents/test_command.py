@@ -130,6 +130,29 @@ def test_killed_at_random_moments_no_pass_is_scored_wrong(tmp_path: Path) -> Non
     assert all(row == other for row, other in zip(rows, right, strict=True) if row.outcome != "agent_failed")
 
 
+def test_what_a_program_says_it_used_is_counted_and_else_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    generate(people=24, seed=3).save(tmp_path / "world")
+    monkeypatch.setenv("KBGYM_PASS_ENV", "PLAYER_SAYS")
+    monkeypatch.setenv("PLAYER_SAYS", '{"spent": {"input_tokens": 20, "output_tokens": 3, "cost": 0.5}}')
+    monkeypatch.setenv("KBGYM_USAGE_FROM", "")  # the flag sets it for the process
+    few = tmp_path / "few.jsonl"
+    few.write_text("".join((tmp_path / "world" / "questions.jsonl").open().readlines()[:2]))
+    told = {}
+    for name, flags in (("known", ["--usage-from", "$.spent"]), ("unknown", [])):
+        monkeypatch.setenv("KBGYM_USAGE_FROM", "")
+        asked = ["exam", str(tmp_path / "world"), "--set", str(few), "--agent", line(), "--embedder", "hash", "--json"]
+        with pytest.raises(SystemExit) as stopped:
+            run([*asked, "--out", str(tmp_path / f"{name}.jsonl"), *flags])
+        assert not stopped.value.code
+        told[name] = json.loads(capfd.readouterr().out)["used"]
+    assert told == {"known": {"prompt": 40, "completion": 6, "cost": 1.0, "passes": 2}, "unknown": None}
+    rows = [json.loads(row) for row in (tmp_path / "known.jsonl").read_text().splitlines()]
+    assert [row["usage"]["prompt"] for row in rows] == [20, 20]
+    assert b'"usage"' not in (tmp_path / "unknown.jsonl").read_bytes()
+
+
 # -- what is told, and what can be seen --------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from kbgym.artefact.parts import CASSETTE
 from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, forward_budget, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
-from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.cli.spending import Spending, spending_options, used_by_commands, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES, examine_on
@@ -97,6 +97,8 @@ def command(
         f"{summary.actions:.2f} actions and {summary.characters:,.0f} characters read a question ({outcomes})."
     )
     result = {**msgspec.to_builtins(summary), "ranking": opened.settings.ranking, "agents": why or f"{agent} reads."}
+    used, said = used_by_commands([agent], [row.usage for row in exam.rows])
+    result, text = result | used, text + said
     if exam.without:
         alone = summarise(exam.without)
         result |= {"nostore_f1": alone.f1, "nostore_em": alone.em}

@@ -11,7 +11,7 @@ import click
 from kbgym.agents.command.agent import KEPT
 from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
-from kbgym.artefact import beginning, teach, trainer_for
+from kbgym.artefact import beginning, open, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import (
     Printed,
@@ -24,12 +24,13 @@ from kbgym.cli.common import (
     settings_given,
     verb,
 )
-from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
+from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands, with_spend
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.observations import OBSERVATIONS
 from kbgym.protocol.run import Run
 from kbgym.store import ledger
+from kbgym.trace.events import Ended
 from kbgym.trace.place import shown
 from kbgym.worlds.kinds import kind_of, why_agent
 from kbgym.worlds.world import World
@@ -115,7 +116,10 @@ def command(
         f"covering {share:.1%} of {counted.origins:,} originals.\n"
         + _next(out, url, world_folder, kind_of(world).has_pools)
     )
-    return result, text
+    with open(url or out) as opened:
+        passes = [event.usage for event in opened.events if isinstance(event, Ended) and event.outcome]
+    used, said = used_by_commands(names, passes)
+    return result | used, text + said
 
 
 def _next(out: Path, url: str | None, world: Path, pools: bool) -> str:

@@ -19,8 +19,9 @@ import msgspec
 
 from kbgym.actions import Action, Answer, Done
 from kbgym.agents.calls import AskedCall
-from kbgym.agents.command.lines import bridge_line, command_line, filled, surroundings
+from kbgym.agents.command.lines import USAGE_FROM, bridge_line, command_line, filled, surroundings
 from kbgym.agents.command.process import AgentProcess, check_found
+from kbgym.agents.command.usage import path_steps, usage_in
 from kbgym.agents.llm import action_of
 from kbgym.agents.prompting import Skill, shown_result, tail, told_of_pass
 from kbgym.canonical import encode
@@ -28,6 +29,7 @@ from kbgym.characters import safe_text
 from kbgym.errors import BadInput, Failed, Missing
 from kbgym.llm.asking import Flawed
 from kbgym.llm.redact import Redactor
+from kbgym.llm.values import Usage
 from kbgym.mcp import ToolResult, answered
 from kbgym.policy import AgentFailed, View
 from kbgym.tools import Role, Tool, tools_of
@@ -87,7 +89,9 @@ class CommandAgent:
         self.name, self.role, self.skill = name, role, skill
         self.line = command_line(name)
         self.limits = limits or CommandLimits.from_environment()
-        self.at_once = self.limits.at_once
+        self.at_once = self.line.at_once or self.limits.at_once
+        told = os.environ.get(USAGE_FROM) or self.line.usage
+        self.usage_from = path_steps(told) if told else None
         self.has_played = False  # whether any process of it ever called a tool
         self._kept = kept
         check_found(self.line.arguments[0], surroundings(self.line, {}))
@@ -112,6 +116,7 @@ class CommandPolicy:
         self._asked: AskedCall | None = None  # carried out, and not answered yet
         self._flawed = self._requests = 0
         self._over = False
+        self.usage: Usage | None = None  # what the process said it used, when it is over
         self._process: AgentProcess | None = None
         self._token = secrets.token_urlsafe(32)
         self._redact = Redactor([self._token])
@@ -244,6 +249,8 @@ class CommandPolicy:
             self._calls.get_nowait().answer(_OVER, True)
         process.remove()
         output = self._redact(process.output)
+        if self._agent.usage_from is not None:
+            self.usage = usage_in(output, self._agent.usage_from)
         seconds = round(time.monotonic() - self._began, 3)
         self._agent.keep(PassRecord(view.role, view.task.question, ended, code, seconds, output))
 
