@@ -15,6 +15,7 @@ from kbgym.actions import Action, Read
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.reader import ReferenceReader, Shown
 from kbgym.agents.reference.wording import query_for
+from kbgym.agents.trust import NEUTRAL_READERS
 from kbgym.naming import IndexKey
 from kbgym.naming.relations import path
 from kbgym.naming.words import telling, words_of
@@ -69,12 +70,7 @@ class OverlapReader(TrustingReader):
             yield best[0]
 
 
-NEUTRAL = {
-    "trusting": TrustingReader,
-    "sceptical": ScepticalReader,
-    "first": FirstReader,
-    "overlap": OverlapReader,
-}
+NEUTRAL = dict(zip(NEUTRAL_READERS, (TrustingReader, ScepticalReader, FirstReader, OverlapReader), strict=True))
 
 
 def _is_under(fact: Fact, key: IndexKey) -> bool:
