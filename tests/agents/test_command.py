@@ -105,10 +105,11 @@ def test_through_the_official_client_eight_at_once(tmp_path: Path, how: str) -> 
 
 
 @pytest.mark.slow
-def test_training_by_processes_leaves_the_trace_of_training_in_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["plain", "official"])
+def test_training_by_processes_leaves_the_trace_of_training_in_process(tmp_path: Path, how: str) -> None:
     generate(people=40, seed=3).save(tmp_path / "world")
     traces = {}
-    for name, who in (("here", "reference"), ("there", line())):
+    for name, who in (("here", "reference"), ("there", line(how))):
         flags = ["--questions", "3", "--epochs", "1", "--no-eval", "--embedder", "hash", "--agent", who, "--quiet"]
         with pytest.raises(SystemExit) as stopped:
             run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *flags])

@@ -106,7 +106,9 @@ def test_an_exam_in_one_conversation(world: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_training_in_one_conversation_leaves_the_trace_of_training_in_process(world: Path, tmp_path: Path) -> None:
+def test_training_in_one_conversation_leaves_the_trace_of_training_in_process(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert kbgym("train", "--world", world, "--out", tmp_path / "here", "--epochs", 1, "--no-eval", *SMALL) == 0
     told = talk("train", world, "--out", tmp_path / "there", *SMALL)
     assert ["Correct answer:" in text for text in told] == [False, True] * 2
@@ -115,6 +117,9 @@ def test_training_in_one_conversation_leaves_the_trace_of_training_in_process(wo
         events = [msgspec.to_builtins(event) for event in StoreFolder(tmp_path / name).events]
         traces.append([{k: v for k, v in event.items() if k not in ("agent", "settings")} for event in events])
     assert traces[0] == traces[1] and len(traces[0]) > 10
+    asked = ("serve", tmp_path / "there", "--http", "127.0.0.1:0", "--no-auth")
+    assert kbgym(*asked) == 2 and "name another with --reader" in capfd.readouterr().err
+    assert kbgym(*asked, "--curator", "caller") == 2 and "--mcp with --role curator" in capfd.readouterr().err
 
 
 def test_a_conversation_is_compared_with_nothing(world: Path, tmp_path: Path) -> None:

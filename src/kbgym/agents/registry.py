@@ -25,7 +25,7 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.agents.trust import refuse_stranger
+from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, is_model
 from kbgym.policy import Agenda, Agent
@@ -63,6 +63,8 @@ def make_agent(
         return hand_agent(name, skill_of(role, strategy, about, indexes))
     if is_command(name):
         return CommandAgent(name, role, skill_of(role, strategy, about, indexes), kept)
+    if name == PLAYED_LIVE:
+        raise BadInput(f"the {role} here was an agent that was connected then; name another with --{role}.")
     if ":" in name:
         return _imported(name)
     raise BadInput(

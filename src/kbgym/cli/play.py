@@ -14,12 +14,12 @@ import click
 
 from kbgym import __version__
 from kbgym.agents.conversation import Conversation
+from kbgym.agents.trust import PLAYED_LIVE
 from kbgym.cli.common import forward_budget, output_options, say, search_options
 from kbgym.errors import BadInput, Failed
 from kbgym.tools import Role
 
 Work = Callable[[Conversation], Coroutine[Any, Any, str]]
-_NAME = "play"
 _MARKED = "One conversation played all of it: its memory spans the questions, and it is pooled with nothing else."
 over_mcp = click.option("--mcp", is_flag=True, help="MCP on standard input and output, for one client.")
 
@@ -61,7 +61,7 @@ def exam_command(
             from kbgym.cli.exam import place_in_run
 
             opened = open(store, world, **flags)
-            header = opened.exam_header(_NAME, set_name)
+            header = opened.exam_header(PLAYED_LIVE, set_name)
             file = out or place_in_run(opened, header)
             if file is None:
                 raise BadInput(f"{opened.name} cannot keep the rows; say where with --out FILE.")
@@ -114,7 +114,7 @@ def train_command(world: Path, out: Path, mcp: bool, as_json: bool, quiet: bool,
             loaded = World.load(world)
             given = {name: value for name, value in flags.items() if value is not None}
             # Between lessons nobody else is there to examine.
-            settings = training_settings(loaded, out, reader=_NAME, curator=_NAME, eval=False, **given)
+            settings = training_settings(loaded, out, reader=PLAYED_LIVE, curator=PLAYED_LIVE, eval=False, **given)
             run = Run.open_or_create(out, loaded, settings)
             about = description_for_prompt(loaded)
             reads = conversation.agent(skill_of("reader", about=about))

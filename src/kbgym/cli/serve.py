@@ -134,6 +134,11 @@ def command(
             from kbgym.online.setup import open_online
             from kbgym.protocol.gate import MARGIN
 
+            if caller_curates:  # whoever curated before is not needed
+                from kbgym.artefact import open
+
+                with open(place) as there:
+                    given["curator"] = there.agent
             settings, trusted = serving_settings(place, given)
             names = (settings.reader, settings.curator, settings.judge)
             models = until_the_end.enter_context(spending.models(names, None))

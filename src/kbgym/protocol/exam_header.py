@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from kbgym.agents.trust import PLAYED_LIVE
 from kbgym.canonical import digest_of, pretty, read_value, write_whole
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput
@@ -25,7 +26,6 @@ from kbgym.search.kinds import SearchKind
 from kbgym.store import Store
 from kbgym.worlds.world import Question
 
-PLAYED_LIVE = "play"  # what an agent that is connected and plays every pass is called
 _ENDING = ".exam.json"
 _NO_ROWS = (".cassette.jsonl",)
 
@@ -146,7 +146,7 @@ def kept_exams(folder: Path) -> list[KeptExam]:
 
 def exam_files(folder: Path) -> list[Path]:
     """The files of rows in a folder; what models said lies beside them and is none."""
-    return [file for file in sorted(folder.glob("*.jsonl")) if not file.name.endswith(_NO_ROWS)]
+    return [file for file in sorted(folder.glob("[!.]*.jsonl")) if not file.name.endswith(_NO_ROWS)]
 
 
 def _short(value: object) -> str:
