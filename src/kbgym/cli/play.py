@@ -15,13 +15,16 @@ import click
 from kbgym import __version__
 from kbgym.agents.conversation import Conversation
 from kbgym.agents.trust import PLAYED_LIVE
-from kbgym.cli.common import forward_budget, output_options, say, search_options
+from kbgym.cli.common import flags, forward_budget, say, search_options
 from kbgym.errors import BadInput, Failed
 from kbgym.tools import Role
 
 Work = Callable[[Conversation], Coroutine[Any, Any, str]]
 _MARKED = "One conversation played all of it: its memory spans the questions, and it is pooled with nothing else."
-over_mcp = click.option("--mcp", is_flag=True, help="MCP on standard input and output, for one client.")
+over_mcp = flags(
+    click.option("--mcp", is_flag=True, help="MCP on standard input and output, for one client."),
+    click.option("--quiet", is_flag=True, help="No message at the end."),
+)
 
 
 @click.group("play")
@@ -43,9 +46,8 @@ def command() -> None:
 @forward_budget
 @search_options
 @over_mcp
-@output_options
 def exam_command(
-    store: str, world: Path | None, set_name: str, out: Path | None, mcp: bool, as_json: bool, quiet: bool, **flags: Any
+    store: str, world: Path | None, set_name: str, out: Path | None, mcp: bool, quiet: bool, **given: Any
 ) -> None:
     """Examine the connected agent on a frozen STORE; run again, it goes on with what has no answer yet.
 
@@ -60,7 +62,7 @@ def exam_command(
             from kbgym.artefact import open
             from kbgym.cli.exam import place_in_run
 
-            opened = open(store, world, **flags)
+            opened = open(store, world, **given)
             header = opened.exam_header(PLAYED_LIVE, set_name)
             file = out or place_in_run(opened, header)
             if file is None:
@@ -93,8 +95,7 @@ def exam_command(
 @forward_budget
 @search_options
 @over_mcp
-@output_options
-def train_command(world: Path, out: Path, mcp: bool, as_json: bool, quiet: bool, **flags: Any) -> None:
+def train_command(world: Path, out: Path, mcp: bool, quiet: bool, **given: Any) -> None:
     """Train a store on a WORLD by the connected agent: it answers, sees the gold, and edits.
 
     \b
@@ -112,9 +113,9 @@ def train_command(world: Path, out: Path, mcp: bool, as_json: bool, quiet: bool,
             from kbgym.worlds.world import World
 
             loaded = World.load(world)
-            given = {name: value for name, value in flags.items() if value is not None}
+            chosen = {name: value for name, value in given.items() if value is not None}
             # Between lessons nobody else is there to examine.
-            settings = training_settings(loaded, out, reader=PLAYED_LIVE, curator=PLAYED_LIVE, eval=False, **given)
+            settings = training_settings(loaded, out, reader=PLAYED_LIVE, curator=PLAYED_LIVE, eval=False, **chosen)
             run = Run.open_or_create(out, loaded, settings)
             about = description_for_prompt(loaded)
             reads = conversation.agent(skill_of("reader", about=about))
