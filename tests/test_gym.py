@@ -82,3 +82,48 @@ def test_the_callers_store_stays_open_for_edits():
     store = Store(source(document.id, document.text) for document in world.documents)
     ReaderEnv(store, engine_for(store, embedder_named("hash")), world.split("train"))
     assert store.add("A sentence of mine.") in store
+
+
+def test_many_at_once_embed_together_and_come_out_as_one_by_one(tmp_path, monkeypatch):
+    from kbgym.search.embed import HashEmbedder
+
+    generate(people=60, seed=3).save(tmp_path / "w")
+    flags = {"place": str(tmp_path / "w"), "embedder": "hash"}
+    many = gymnasium.make_vec("kbgym.gym:kbgym/Reader-v0", num_envs=4, **flags)
+    single = gymnasium.make("kbgym.gym:kbgym/Reader-v0", **flags)
+    many.reset(seed=[1, 2, 3, 4])
+    batches: list[int] = []
+    embed = HashEmbedder.embed
+    monkeypatch.setattr(HashEmbedder, "embed", lambda self, texts: batches.append(len(texts)) or embed(self, texts))
+    calls = [json.dumps({"tool": "search", "query": f"a thing nobody asked for, number {n}"}) for n in range(4)]
+    seen, *_ = many.step(calls)
+    assert batches == [4]
+    for number, call in enumerate(calls):
+        single.reset(seed=number + 1)
+        assert single.step(call)[0] == seen[number]
+
+
+def test_an_episode_comes_out_as_the_exams_row(tmp_path):
+    """The reference reader through text and JSON, with results that say what has links."""
+    import kbgym
+    from kbgym.agents.reference.reader import ReferenceReader
+    from kbgym.gym import ReaderEnv
+    from kbgym.policy import Forward, Turn, View
+
+    world = generate(people=60, seed=3)
+    world.save(tmp_path / "w")
+    opened = kbgym.open(tmp_path / "w", embedder="hash", observations="rich")
+    questions = world.split("test_in")[:12]
+    rows = opened.examine("reference", questions).rows
+    env = ReaderEnv(opened.store, opened.engine, questions, opened.settings)
+    for question, row in zip(questions, rows, strict=True):
+        env.reset(options={"question": question.id})
+        policy, history, over, left = ReferenceReader(), (), False, opened.settings.forward_budget
+        while not over:
+            action = asyncio.run(policy.act(View("reader", Forward(question.text), history, left)))
+            call = {"tool": action.__struct_config__.tag, **{f: getattr(action, f) for f in action.__struct_fields__}}
+            seen, reward, ended, cut, info = env.step(json.dumps(call))
+            shown = seen.split("\n", 1)[1].rsplit("\n", 1)[0]
+            history, over, left = (*history, Turn(action, shown)), ended or cut, left - 1
+        assert (reward, info["actions"], ended) == (row.f1, row.actions, row.outcome == "answered")
+        assert sum(len(turn.observation) for turn in history) == row.characters

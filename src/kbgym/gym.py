@@ -2,25 +2,30 @@
 
 Observations and actions are text: an action is one JSON tool call, `{"tool": "search", "query": "..."}`; an
 observation is the question, the last result and the actions left. The reward is the answer's F1 when the episode ends,
-0 before. Needs the extra `gymnasium`, with which it is registered once this module is imported:
+0 before. Needs the extra `gymnasium`, with which it is registered once this module is imported; many at once share one
+store and embed what they search for together:
 
     gymnasium.make("kbgym.gym:kbgym/Reader-v0", place="runs/r0", set="train")
+    gymnasium.make_vec("kbgym.gym:kbgym/Reader-v0", num_envs=16, place="runs/r0", set="train")
 """
 
 from __future__ import annotations
 
+import asyncio
 import string
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
 
-from kbgym.actions import Answer, Invalid
+from kbgym.actions import Action, Invalid
 from kbgym.artefact import open
 from kbgym.canonical import decode
-from kbgym.environment import Environment, SearchEngine
+from kbgym.environment import Environment, SearchEngine, texts_in
 from kbgym.errors import BadInput, Missing
-from kbgym.grading import grade
+from kbgym.grading import score
+from kbgym.policy import Forward
+from kbgym.protocol.by_calls import PassByCalls
 from kbgym.protocol.run import Settings
 from kbgym.store import Store
 from kbgym.sync import run_sync
@@ -30,6 +35,7 @@ from kbgym.worlds.world import Question
 try:
     import gymnasium
     from gymnasium import spaces
+    from gymnasium.vector import SyncVectorEnv
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise Missing("the Gymnasium environment needs the extra: pip install 'kbgym[gymnasium]'.") from error
 
@@ -52,12 +58,12 @@ class ReaderEnv(gymnasium.Env[str, str]):
         self.observation_space = _AnyText(max_length=_MOST)
         self.action_space = spaces.Text(max_length=4_096, charset=_CHARSET)
         self.render_mode = "ansi"
-        self._environment = Environment(store.as_frozen(), engine, ranking=settings.ranking)
+        shown = settings.observations
+        self._environment = Environment(store.as_frozen(), engine, ranking=settings.ranking, observations=shown)
         self._questions = tuple(questions)
         self._budget = settings.forward_budget
-        self._question = self._questions[0]
-        self._spent = 0
-        self._shown = ""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begin(self._questions[0])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Draw a question, or take the one named in `options={"question": id}`."""
@@ -67,46 +73,75 @@ class ReaderEnv(gymnasium.Env[str, str]):
             named = [question for question in self._questions if question.id == chosen]
             if not named:
                 raise BadInput(f"there is no question {chosen!r} here.")
-            self._question = named[0]
+            self._begin(named[0])
         else:
-            self._question = self._questions[int(self.np_random.integers(len(self._questions)))]
-        self._spent = 0
+            self._begin(self._questions[int(self.np_random.integers(len(self._questions)))])
         return self._see("Use search, read and answer."), self._info()
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one tool call; a malformed one costs an action and says what is wrong."""
-        call = self._call(action)
-        step = run_sync(self._environment.step(call, "reader"))
-        self._spent += 1
-        answered = isinstance(step.action, Answer)
-        reward = 0.0
-        if isinstance(step.action, Answer):
-            reward = grade(step.action.text, self._question.golds, self._question.unanswerable).f1
-        return self._see(step.observation), reward, answered, self._spent >= self._budget and not answered, self._info()
+        seen = self._see(self._done(self._pass.act(call_in(action))))
+        said = self._pass.transcript.answer
+        reward = score(said, self._question.golds, self._question.unanswerable).f1
+        return seen, reward, said is not None, self._pass.over and said is None, self._info()
 
     def render(self) -> str:
         return self._shown
 
-    def _call(self, action: str) -> Any:
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+
+    def _done(self, work: Coroutine[Any, Any, str]) -> str:
+        """What the work comes to. A loop of its own is kept: a new one for every step takes longer than the step."""
         try:
-            call = decode(action, dict[str, Any])
-            return parse(str(call.pop("tool", "")), call, "reader")
-        except msgspec.DecodeError:
-            return Invalid("", 'send one JSON object such as {"tool": "search", "query": "..."}.')
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if self._loop is None or self._loop.is_closed():
+                self._loop = asyncio.new_event_loop()
+            return self._loop.run_until_complete(work)
+        return run_sync(work)
+
+    def _begin(self, question: Question) -> None:
+        self._question = question
+        self._pass = PassByCalls(self._environment, "reader", Forward(question.text), self._budget)
 
     def _see(self, result: str) -> str:
-        left = self._budget - self._spent
-        self._shown = f"Question: {self._question.text}\n{result}\nActions left: {left}"[:_MOST]
+        self._shown = f"Question: {self._question.text}\n{result}\nActions left: {self._pass.remaining}"[:_MOST]
         return self._shown
 
     def _info(self) -> dict[str, Any]:
-        return {"question": self._question.id, "actions": self._spent}
+        return {"question": self._question.id, "actions": len(self._pass.transcript.steps)}
+
+
+def call_in(action: str) -> Action:
+    """The tool call a text holds."""
+    try:
+        call = decode(action, dict[str, Any])
+        return parse(str(call.pop("tool", "")), call, "reader")
+    except msgspec.DecodeError:
+        return Invalid("", 'send one JSON object such as {"tool": "search", "query": "..."}.')
 
 
 def reader_env(place: str, set: str = "train", **changes: Any) -> ReaderEnv:
     """The environment over a store and a set of questions, as `kbgym.open` opens them."""
     with open(place, **changes) as opened:
         return ReaderEnv(opened.store, opened.engine, opened.questions(set), opened.settings)
+
+
+class ReaderVectorEnv(SyncVectorEnv):
+    """Many episodes on one store, side by side; what they search for is embedded in one batch a step."""
+
+    def __init__(self, num_envs: int, place: str, set: str = "train", **changes: Any) -> None:
+        with open(place, **changes) as opened:
+            made = opened.store, opened.engine, opened.questions(set), opened.settings
+        self._embedder = getattr(opened.engine, "embedder", None)
+        super().__init__([lambda: ReaderEnv(*made)] * num_envs)
+
+    def step(self, actions: Any) -> Any:
+        if self._embedder is not None:
+            self._embedder.embed([text for action in actions for text in texts_in(call_in(action))], behind=True)
+        return super().step(actions)
 
 
 class _AnyText(spaces.Text):
@@ -117,4 +152,6 @@ class _AnyText(spaces.Text):
 
 
 if ID not in gymnasium.registry:
-    gymnasium.register(ID, entry_point="kbgym.gym:reader_env")
+    gymnasium.register(
+        ID, entry_point="kbgym.gym:reader_env", vector_entry_point="kbgym.gym:ReaderVectorEnv"
+    )
