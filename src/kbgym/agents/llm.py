@@ -42,7 +42,7 @@ class LLMPolicy(Asker):
         action: Action | Flawed
         try:
             action = await self.until_valid(
-                request, partial(read, role=view.role), tries, partial(_correction, role=view.role)
+                request, partial(read, role=view.role), tries, partial(correction, role=view.role)
             )
         except TooLong as error:
             raise AgentFailed(f"the prompt no longer fits the model's context: {error}") from None
@@ -117,6 +117,7 @@ def _fits(name: str, arguments: dict[str, Any], role: Role) -> bool:
     return name in ROLES[role]
 
 
-def _correction(reason: str, role: Role) -> str:
+def correction(reason: str, role: Role) -> str:
+    """What a model is told whose reply was no action."""
     tools = ", ".join(ROLES[role])
     return f"That was no action: {reason} Reply with exactly one call of one of these tools and nothing else: {tools}."

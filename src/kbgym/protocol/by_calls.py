@@ -65,6 +65,10 @@ class PassByCalls:
         self.transcript = await play(says, self._environment, self.role, self._task, len(past) + 1, past=past)
         return self.transcript.steps[-1].observation
 
+    def fail(self, reason: str) -> None:
+        """The agent could not go on: the pass ends unscored."""
+        self.transcript = msgspec.structs.replace(self.transcript, outcome="agent_failed", failure=reason)
+
     def _parsed(self, name: str, arguments: Mapping[str, Any] | str) -> Action:
         try:
             given = decode(arguments or "{}", dict[str, Any]) if isinstance(arguments, str) else arguments

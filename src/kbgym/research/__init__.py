@@ -1,0 +1,1 @@
+"""kbgym's passes inside other people's frameworks: evaluation and reinforcement learning."""
