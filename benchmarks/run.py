@@ -32,6 +32,7 @@ COMMANDS = {
     "real_text": ["real_text.py"],
     "llm": ["llm_concurrency.py"],
     "experiment": ["experiment.py"],
+    "gym": ["gym.py"],
     "serve": ["serve.py"],
     "postgres": ["postgres.py"],
     "online": ["online.py"],

@@ -1,4 +1,4 @@
-"""`kbgym transcripts`: what a model played, as chat-format JSONL."""
+"""`kbgym transcripts`: what a model played, as chat-format JSONL, or two exams as preferences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from kbgym.artefact import open
+from kbgym.artefact.preferences import preferences
+from kbgym.canonical import write_lines
 from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput
 from kbgym.llm.cassette import Cassette
@@ -13,15 +16,31 @@ from kbgym.llm.export import export
 
 
 @verb("transcripts")
-@click.argument("cassette", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE...")
+@click.option("--preferences", "store", metavar="STORE", help="The FILEs are exams of this store: write pairs of passes.")
+@click.option("--world", type=click.Path(path_type=Path), help="Where the store's questions are.  [a run's own]")
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The JSONL file to write.")
-def command(cassette: Path, out: Path) -> Printed:
-    """Write every pass recorded in a CASSETTE as one line of chat messages, ready for fine-tuning.
+def command(files: tuple[Path, ...], store: str | None, world: Path | None, out: Path) -> Printed:
+    """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
+
+    With --preferences the files are rows of two or more exams of one store; where two passes on a question differ, the
+    right one, or of two right ones the cheaper, is preferred, in TRL's format.
 
     \b
     Example:
       kbgym transcripts runs/gpt/cassette.jsonl --out chats.jsonl
+      kbgym transcripts a.jsonl b.jsonl --preferences runs/r0 --out pairs.jsonl
     """
+    if store is not None:
+        if len(files) < 2:
+            raise BadInput("preferences need the rows of at least two exams.")
+        with open(store, world) as opened:
+            pairs = list(preferences(opened, files))
+        write_lines(out, pairs)
+        return {"pairs": len(pairs), "out": str(out)}, f"{out}: {len(pairs)} pairs."
+    if len(files) > 1:
+        raise BadInput("name one cassette, or the exams' store with --preferences.")
+    (cassette,) = files
     if not cassette.is_file():
         raise BadInput(f"{cassette} is no cassette: there is no such file.")
     count = export(Cassette(cassette, record=False), out)

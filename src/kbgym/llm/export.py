@@ -6,13 +6,13 @@ replies that made them necessary are left out, and so are passes that ended with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from kbgym.canonical import encode, write_lines
 from kbgym.llm.cassette import Cassette, Exchange
-from kbgym.llm.values import Call, assistant_call
+from kbgym.llm.values import Call, Message, assistant_call
 
 
 def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
@@ -47,14 +47,20 @@ def _prefixes(exchange: Exchange) -> Iterator[bytes]:
 
 
 def _chat(exchange: Exchange) -> dict[str, Any]:
-    messages: list[dict[str, Any]] = [{"role": "system", "content": exchange.system}]
-    for message in exchange.messages:
-        if message.call is not None:
-            messages.append(assistant_call(message.call))
-        elif message.role == "tool":
-            messages.append({"role": "tool", "tool_call_id": message.id, "content": message.text})
-        else:
-            messages.append({"role": message.role, "content": message.text})
     (call,) = exchange.reply.calls
     last = Call(call.name, call.arguments, f"call_{len(exchange.messages) // 2 + 1}")
-    return {"messages": [*messages, assistant_call(last)], "tools": list(exchange.tools)}
+    system = {"role": "system", "content": exchange.system}
+    return {"messages": [system, *chat(exchange.messages), assistant_call(last)], "tools": list(exchange.tools)}
+
+
+def chat(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Messages as OpenAI's protocol has them."""
+    shown: list[dict[str, Any]] = []
+    for message in messages:
+        if message.call is not None:
+            shown.append(assistant_call(message.call))
+        elif message.role == "tool":
+            shown.append({"role": "tool", "tool_call_id": message.id, "content": message.text})
+        else:
+            shown.append({"role": message.role, "content": message.text})
+    return shown

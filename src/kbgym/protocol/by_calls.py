@@ -21,6 +21,11 @@ from kbgym.tools import Role, parse
 OVER = "The pass is over; nothing more is done."
 
 
+def told(task: Task, budget: int) -> str:
+    """The task as a model is told it, with the budget as its last line."""
+    return f"{task_block(task)}\n\n{tail(budget)}"
+
+
 class _Says:
     """A policy that has one thing to say."""
 
@@ -35,7 +40,7 @@ class PassByCalls:
     """One pass of a role; `transcript` is what it has come to so far."""
 
     def __init__(self, environment: Acting, role: Role, task: Task, budget: int) -> None:
-        self._environment, self.role, self._task, self._budget = environment, role, task, budget
+        self._environment, self.role, self.task, self._budget = environment, role, task, budget
         self.transcript = Transcript(role, "out_of_budget", ())
 
     @property
@@ -45,11 +50,6 @@ class PassByCalls:
     @property
     def over(self) -> bool:
         return self.transcript.outcome != "out_of_budget" or self.remaining < 1
-
-    @property
-    def told(self) -> str:
-        """The task as a model is told it, with the budget as its last line."""
-        return f"{task_block(self._task)}\n\n{tail(self.remaining)}"
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Carry out one tool call, its arguments perhaps as a model wrote them; what a model is shown of it."""
@@ -62,7 +62,7 @@ class PassByCalls:
             return OVER
         past = self.transcript.steps
         says = _Says(action)
-        self.transcript = await play(says, self._environment, self.role, self._task, len(past) + 1, past=past)
+        self.transcript = await play(says, self._environment, self.role, self.task, len(past) + 1, past=past)
         return self.transcript.steps[-1].observation
 
     def fail(self, reason: str) -> None:

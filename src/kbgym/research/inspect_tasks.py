@@ -20,7 +20,7 @@ from kbgym.artefact import Artefact, open
 from kbgym.environment import Environment
 from kbgym.errors import BadInput, Missing
 from kbgym.policy import Forward
-from kbgym.protocol.by_calls import PassByCalls
+from kbgym.protocol.by_calls import PassByCalls, told
 from kbgym.protocol.exam import Row, row_of
 from kbgym.tools import Tool as KbgymTool
 from kbgym.tools import tools_of
@@ -114,7 +114,7 @@ def begin(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         played = _passes[state.uuid] = _SamplesPass(environment, state, settings.forward_budget)
-        state.messages = [ChatMessageSystem(content=skill.text), ChatMessageUser(content=played.told)]
+        state.messages = [ChatMessageSystem(content=skill.text), ChatMessageUser(content=told(played.task, played.remaining))]
         state.tools = [_tool(tool, played) for tool in tools_of("reader")]
         played.note()
         return state

@@ -1,0 +1,63 @@
+"""Two passes on one question as a preference: the right one, or of two right ones the cheaper, before the other.
+
+From the rows of exams of one store and that store alone, whoever read. A pair is in the conversational preference
+format of TRL: `{"prompt": [...], "chosen": [...], "rejected": [...], "tools": [...]}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from kbgym.agents.prompting import messages, skill_of
+from kbgym.artefact.opened import Artefact
+from kbgym.errors import BadInput
+from kbgym.llm.export import chat
+from kbgym.observations import observe
+from kbgym.policy import Forward, Turn, View
+from kbgym.protocol.exam import Row, read_rows
+from kbgym.protocol.exam_header import read_header
+from kbgym.store import Refused, Store
+from kbgym.tools import openai_tools
+from kbgym.worlds.kinds import description_for_prompt
+
+
+def preferences(opened: Artefact, exams: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """Every pair that two of these exams make, in the order of the first one's questions."""
+    store = opened.store
+    about = description_for_prompt(opened.world) if opened.world is not None else ""
+    system = {"role": "system", "content": skill_of("reader", about=about, indexes=store.links > 0).text}
+    for one, other in combinations([_rows_of(file, store) for file in exams], 2):
+        for id, row in one.items():
+            if id in other and (ranked := _ranked(row, other[id])):
+                (question, *chosen), (_, *rejected) = (_said(row, store) for row in ranked)
+                said = {"prompt": [system, question], "chosen": chosen, "rejected": rejected}
+                yield {**said, "tools": openai_tools("reader")}
+
+
+def _rows_of(file: Path, store: Store) -> dict[str, Row]:
+    if not file.is_file():
+        raise BadInput(f"{file} is no exam: there is no such file.")
+    header = read_header(file)
+    if header is not None and header.store != store.fingerprint:
+        raise BadInput(f"{file} is an exam of another store; name the one it was held on.")
+    return {row.id: row for row in read_rows(file) if row.shots}
+
+
+def _ranked(one: Row, other: Row) -> tuple[Row, Row] | None:
+    """The better pass first; None where neither is right or nothing tells them apart."""
+    cost = [(row.f1 != 1.0, row.actions) for row in (one, other)]
+    if cost[0] == cost[1] or min(cost)[0]:
+        return None
+    return (one, other) if cost[0] < cost[1] else (other, one)
+
+
+def _said(row: Row, store: Store) -> list[dict[str, Any]]:
+    """The question and all that followed up to the last call."""
+    try:
+        turns = [Turn(shot.action, observe(shot.result, store.look, row.observations)) for shot in row.shots]
+    except (KeyError, Refused):
+        raise BadInput(f"the row of question {row.id} names documents this store does not have.") from None
+    return chat(messages(View("reader", Forward(row.question), tuple(turns), 0)))[:-1]
