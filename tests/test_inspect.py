@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -118,14 +120,16 @@ def test_a_model_that_only_talks_has_no_score_and_one_that_cannot_stop_has_none_
     assert {(row.outcome, row.f1, row.actions) for row in rows(endless.location)} == {("out_of_budget", 0.0, 5)}
 
 
-def test_inspects_own_command_plays_a_server_and_comes_to_the_same_rows(run, tmp_path):
+def test_the_documented_command_plays_a_server_and_comes_to_the_same_rows(run, tmp_path):
     from kbgym.research.inspect_tasks import rows
 
-    command = [Path(sys.executable).with_name("inspect"), "eval", "kbgym/exam", "-T", f"world={run}", "--limit", "4"]
+    page = (Path(__file__).parent.parent / "docs" / "research.md").read_text(encoding="utf-8")
+    command = re.findall(r"^\$ (inspect eval kbgym/exam .*)$", page, re.MULTILINE)[0]
     with FaultServer() as server:
-        options = ["--model", "openai-api/local/reference", "--model-base-url", server.url, "--log-dir", str(tmp_path)]
+        command = command.replace("runs/r7", str(run)).replace("http://127.0.0.1:8080/v1", server.url)
+        words = [Path(sys.executable).with_name("inspect"), *shlex.split(command)[1:], "--log-dir", tmp_path]
         environment = {**os.environ, "LOCAL_API_KEY": "none"}
-        done = subprocess.run([*command, *options, "--display", "plain"], env=environment, capture_output=True, text=True)
+        done = subprocess.run([*words, "--display", "plain"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (log,) = tmp_path.glob("*.eval")
     opened = kbgym.open(run)

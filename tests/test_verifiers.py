@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import re
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -23,22 +24,21 @@ pytestmark = [
 
 
 def tasks(**config):
-    from kbgym_reader import ReaderTaskset
-
     from kbgym.research.verifiers_reader import ReaderTasksetConfig
+    from kbgym_reader import ReaderTaskset
 
     return list(ReaderTaskset(ReaderTasksetConfig(people=40, **config)))
 
 
-def test_its_command_plays_a_server_and_comes_to_the_exams_rows(tmp_path):
-    sizes = ["--env.taskset.people", "40", "--env.taskset.questions", "6", "--env.taskset.split", "eval"]
-    taskset = [*sizes, "--env.taskset.embedder", "hash", "--env.taskset.task.price", "0.05"]
+def test_the_documented_command_plays_a_server_and_comes_to_the_exams_rows(tmp_path):
+    page = (Path(__file__).parent.parent / "docs" / "research.md").read_text(encoding="utf-8")
+    command = re.findall(r"^\$ vf-eval (.*)$", page, re.MULTILINE)[0]
+    taskset = ["--env.taskset.embedder", "hash", "--env.taskset.task.price", "0.05"]
+    out = ["--no-push", "--no-rich", "--output-dir", str(tmp_path), "--run.name", "smoke"]
     with FaultServer() as server:
-        client = ["--model", "reference", "--client.base-url", server.url, "--client.api-key-var", "NO_KEY"]
-        out = ["--no-push", "--no-rich", "--output-dir", str(tmp_path), "--run.name", "smoke"]
-        command = [str(Path(sys.executable).with_name("vf-eval")), "kbgym-reader", *taskset, *client, *out]
-        environment = {**os.environ, "NO_KEY": "none"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
+        words = shlex.split(command.replace("http://127.0.0.1:8080/v1", server.url))
+        started = [Path(sys.executable).with_name("vf-eval"), *words, *taskset, *out]
+        done = subprocess.run(started, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (tmp_path / "smoke" / "traces.jsonl").read_text(encoding="utf-8").splitlines()
     traces = [trace for line in lines for trace in json.loads(line)["traces"]]

@@ -152,6 +152,4 @@ class _AnyText(spaces.Text):
 
 
 if ID not in gymnasium.registry:
-    gymnasium.register(
-        ID, entry_point="kbgym.gym:reader_env", vector_entry_point="kbgym.gym:ReaderVectorEnv"
-    )
+    gymnasium.register(ID, entry_point="kbgym.gym:reader_env", vector_entry_point="kbgym.gym:ReaderVectorEnv")

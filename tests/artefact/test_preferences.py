@@ -81,4 +81,6 @@ def test_the_command(place, tmp_path):
         "tools",
     }
     assert called("transcripts", place / "right.jsonl", "--preferences", place / "w", "--out", tmp_path / "x") == 2
-    assert called("transcripts", place / "right.jsonl", "no", "--preferences", place / "w", "--out", tmp_path / "x") == 2
+    assert (
+        called("transcripts", place / "right.jsonl", "no", "--preferences", place / "w", "--out", tmp_path / "x") == 2
+    )

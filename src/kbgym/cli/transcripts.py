@@ -17,7 +17,9 @@ from kbgym.llm.export import export
 
 @verb("transcripts")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE...")
-@click.option("--preferences", "store", metavar="STORE", help="The FILEs are exams of this store: write pairs of passes.")
+@click.option(
+    "--preferences", "store", metavar="STORE", help="The FILEs are exams of this store: write pairs of passes."
+)
 @click.option("--world", type=click.Path(path_type=Path), help="Where the store's questions are.  [a run's own]")
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The JSONL file to write.")
 def command(files: tuple[Path, ...], store: str | None, world: Path | None, out: Path) -> Printed:

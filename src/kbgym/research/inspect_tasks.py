@@ -108,13 +108,14 @@ def begin(
     settings = opened.settings
     about = description_for_prompt(opened.world) if opened.world is not None else ""
     skill = skill_of("reader", about=about, indexes=opened.store.links > 0)
-    environment = Environment(
-        opened.store, opened.engine, ranking=settings.ranking, observations=settings.observations
-    )
+    environment = Environment(opened.store, opened.engine, ranking=settings.ranking, observations=settings.observations)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         played = _passes[state.uuid] = _SamplesPass(environment, state, settings.forward_budget)
-        state.messages = [ChatMessageSystem(content=skill.text), ChatMessageUser(content=told(played.task, played.remaining))]
+        state.messages = [
+            ChatMessageSystem(content=skill.text),
+            ChatMessageUser(content=told(played.task, played.remaining)),
+        ]
         state.tools = [_tool(tool, played) for tool in tools_of("reader")]
         played.note()
         return state
@@ -175,7 +176,11 @@ def graded() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         row = msgspec.convert(state.store.get(_ROW), Row)
-        kept: dict[str, Any] = {"answer": row.answer, "explanation": row.outcome, "metadata": {"row": msgspec.to_builtins(row)}}
+        kept: dict[str, Any] = {
+            "answer": row.answer,
+            "explanation": row.outcome,
+            "metadata": {"row": msgspec.to_builtins(row)},
+        }
         if row.f1 is None:
             return Score.unscored(**kept)
         evidence = row.evidence.share if row.evidence is not None else None

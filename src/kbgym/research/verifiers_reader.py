@@ -71,7 +71,7 @@ class ReaderTask(vf.Task[ReaderData, vf.State, ReaderTaskConfig]):
     @vf.reward
     async def f1_less_actions(self, trace: vf.Trace) -> float:
         row = msgspec.convert(trace.info[_ROW], Row)
-        return (row.f1 or 0.0) - self.config.price * row.actions
+        return float((row.f1 or 0.0) - self.config.price * row.actions)
 
     @vf.metric
     async def measures(self, trace: vf.Trace) -> dict[str, float]:
