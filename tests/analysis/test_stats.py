@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kbgym.analysis import stats
-from kbgym.analysis.seeds import pooled_over_seeds
 from kbgym.analysis.stats import Interval
 from kbgym.errors import BadInput
 
@@ -258,53 +257,6 @@ def test_score_properties(base, seed):
         assert -1 <= found.low <= found.value <= found.high <= 1
     found = stats.mean_score(base, 200, seed)
     assert found.low >= 0 and found.low < found.high, "a sample never proves a score certain"
-
-
-def test_pooling_weighs_questions_and_seeds_are_kept_apart():
-    seeds = [([2.0, 2.0], [4.0, 4.0]), ([9.0] * 6, [9.0] * 6)]
-    found = pooled_over_seeds(seeds)
-    assert found.estimates == (0.5, 1.0)
-    assert (found.across.value, found.sd) == (0.75, pytest.approx(math.sqrt(0.125)))
-    assert found.pooled == Interval(58 / 62, pytest.approx(58 / 62), pytest.approx(58 / 62)), "nothing varies inside"
-    half = scipy.stats.t.ppf(0.975, 1) * math.sqrt(0.125 / 2)
-    assert found.across == Interval(0.75, pytest.approx(0.75 - half), pytest.approx(0.75 + half))
-    assert pooled_over_seeds(seeds, "difference").estimates == (-2.0, 0.0)
-
-
-def test_pooling_one_seed_is_the_plain_interval():
-    treated, base = exam(8, 40)
-    for statistic, plain in (("ratio", stats.ratio_of_means), ("difference", stats.mean_difference)):
-        found = pooled_over_seeds([(treated, base)], statistic)
-        alone = plain(treated, base)
-        assert found.pooled.value == pytest.approx(alone.value)
-        assert (found.pooled.low, found.pooled.high) == pytest.approx((alone.low, alone.high))
-        assert found.sd is None and found.across.high == math.inf
-
-
-def test_pooling_refuses_what_has_no_answer():
-    for seeds in ([], [([1.0], [0.0])], [([1.0, 2.0], [1.0])]):
-        with pytest.raises(BadInput):
-            pooled_over_seeds(seeds)
-    lone = pooled_over_seeds([([1.0], [2.0]), ([2.0], [2.0])]).pooled
-    assert lone == Interval(0.75, 0.0, math.inf), "one question a seed says nothing about questions"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seeds", [3, 5, 10])
-@pytest.mark.parametrize("spread", [0.0, 0.08])
-def test_the_interval_across_seeds_holds_the_truth(seeds, spread):
-    treated, base = exam(9, 20_000)
-    truth = float(ratio(treated, base))
-    rng = np.random.default_rng(12)
-    inside = across = 0
-    for _ in range(1000):
-        draws = rng.integers(0, treated.size, (seeds, 34))
-        sample = [(treated[draw] * (1 + spread * rng.standard_normal()), base[draw]) for draw in draws]
-        found = pooled_over_seeds(sample, resamples=199)
-        inside += found.pooled.low <= truth <= found.pooled.high
-        across += found.across.low <= truth <= found.across.high
-    assert 0.93 <= across / 1000 <= 0.97
-    assert inside / 1000 >= 0.93 if spread == 0 else inside / 1000 < 0.8
 
 
 def test_break_even():

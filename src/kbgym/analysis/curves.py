@@ -31,7 +31,7 @@ class CurvePoint(msgspec.Struct, frozen=True):
 def examined(seed: Seed, arm: str, groups: tuple[str, ...]) -> list[int]:
     """The iterations before the last of which there are exams on every group."""
     pattern = re.compile(re.escape(arm) + r"@(\d+)-" + re.escape(groups[0]) + r"\.jsonl")
-    found = (pattern.fullmatch(file.name) for file in (seed.folder / "exams").glob(f"{arm}@*-{groups[0]}.jsonl"))
+    found = (pattern.fullmatch(file.name) for file in seed.exams.glob(f"{arm}@*-{groups[0]}.jsonl"))
     steps = sorted(int(match[1]) for match in found if match)
     return [step for step in steps if all(seed.has(f"{arm}@{step}", group) for group in groups)]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from kbgym.analysis.curves import CurvePoint, curve
 from kbgym.analysis.results import LABELS, POOLED, Results
-from kbgym.analysis.tables.arms import f1_difference, rho
+from kbgym.analysis.tables.arms import gain_of, ratio_of
 from kbgym.errors import Missing
 
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
@@ -89,9 +89,9 @@ def gradient_dots(results: Results) -> str:
     for place, group in enumerate(results.groups):
         colour, marker = GROUP_STYLE.get(group, OTHER_STYLE)
         shift = (place - (len(results.groups) - 1) / 2) * step
-        for axis, measure in zip(axes, (rho, f1_difference), strict=True):
+        for axis, measure in zip(axes, (ratio_of, gain_of), strict=True):
             for row, arm in enumerate(arms):
-                found = measure(results.pairs(arm, group))
+                found = measure(results, results.pairs(arm, group)).interval
                 label = LABELS[group] if row == 0 else None
                 ends = [[found.value - found.low], [found.high - found.value]]
                 axis.errorbar(

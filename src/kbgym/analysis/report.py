@@ -21,7 +21,7 @@ from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
 from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
-from kbgym.analysis.tables import arms, groups, stores, training, usage
+from kbgym.analysis.tables import arms, groups, readers, stores, training, usage
 from kbgym.analysis.tables.evidence import evidence
 from kbgym.analysis.tables.indexes import index_accounts
 from kbgym.analysis.verdict import judge
@@ -69,6 +69,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
             if compared
             else [],
         ),
+        ("Every reader", [readers.by_reader(results, group) for group in readers.SETS]),
         ("Evidence: what was found, whoever reads", [evidence(results) if compared else None]),
         (
             "Coverage is the currency",
@@ -280,7 +281,7 @@ def benchmarks(results: Results, other: Results | None) -> Table:
                     arms.mean_cell(one, f"{table}/{arm}/{group}/f1", arm, group, "f1"),
                 ] if group in one.groups else [None, None]  # fmt: skip
             lines.append(Line(f"{name}, {one.label(arm)}", cells))
-            first = arms.rho(one.pairs(arm, "trained"))
+            first = arms.ratio_of(one, one.pairs(arm, "trained"))
             said.append(f"{name}, {one.label(arm)}: rho {first.value:.3f} on the trained group.")
     for name, rho, f1 in (
         ("KBGym", paper.RHO["trained-paper"], paper.F1["trained-paper"]),

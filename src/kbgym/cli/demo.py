@@ -45,9 +45,10 @@ def command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Printed:
         trainer = trainer_for(run, agents_named(settings), tick=tick)
     with progress("training") as tick:
         teach(trainer, tick)
-    names = list(probe_run(run, n).groups)
+    probed = probe_run(run, n).groups
+    names, keys = list(probed), {one.text: one.keys for group in probed.values() for one in group}
     flat, trained = (_examined(run, arm, at, names) for arm, at in (("flat", "@0"), ("trained", "")))
-    groups = {name: compare(trained[name], flat[name]) for name in names}
+    groups = {name: compare(trained[name], flat[name], keys) for name in names}
     result = {
         "run": str(out),
         "report": str(write_report(out)),

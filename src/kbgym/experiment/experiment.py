@@ -6,6 +6,7 @@
     EXP/seed-0/probe/            the question groups, and what was checked about them
     EXP/seed-0/arms/ARM.json     what an unsupervised arm came out as
     EXP/seed-0/exams/ARM-GROUP.jsonl, ARM@ITERATION-GROUP.jsonl
+    EXP/seed-0/readers/READER/exams/ARM-GROUP.jsonl, by readers that did not train
     EXP/seed-0/timing.jsonl      clocks
 
 Everything that is there is kept: run again, it does what is missing. It does not know how an arm is built (it is handed
@@ -15,6 +16,7 @@ a function for that) nor what the rows come to.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -40,7 +42,7 @@ from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
-from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.kinds import description_for_prompt, kind_of, search_of
 from kbgym.worlds.world import Question, World
 
 # `public`: every arm on a world of real text, its questions drawn so that no page is in two splits. `pretrain`: trained
@@ -77,6 +79,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     `touched` is how many training questions decide which keys count as touched, 0 for those of the largest training. No
     training, however large, has seen a question of the other groups.
+
+    With `readers`, every arm is examined by each of them, and on the test splits too; training happens once.
     """
 
     kind: Kind
@@ -89,6 +93,12 @@ class Plan(msgspec.Struct, frozen=True):
     vary: str = ""
     touched: int = 0
     hard: bool = False
+    readers: tuple[str, ...] = ()
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Readers beside the one that trained."""
+        return tuple(reader for reader in self.readers if reader != self.reader)
 
     @property
     def largest(self) -> int:
@@ -173,6 +183,7 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
             plan,
             trainings=tuple({**known, **{one.name: one for one in plan.trainings}}.values()),
             arms=tuple(dict.fromkeys((*before.arms, *plan.arms))),
+            readers=tuple(dict.fromkeys((*before.readers, *plan.readers))),
             seeds=tuple(sorted({*before.seeds, *plan.seeds})),
         )
     elif folder.exists() and any(folder.iterdir()):
@@ -201,6 +212,18 @@ def seed_folder(folder: Path, seed: int) -> Path:
     return folder / f"seed-{seed}"
 
 
+def exams_of(seed: Path, reader: str = "") -> Path:
+    """Where the exams of a seed lie: those of the reader that trained, or of another one."""
+    return seed / "readers" / re.sub(r"[^A-Za-z0-9_.]+", "-", reader) / "exams" if reader else seed / "exams"
+
+
+def tested(world: World, readers: Sequence[str]) -> dict[str, tuple[Question, ...]]:
+    """The test splits, where several readers are asked; not where the groups are drawn from them."""
+    if not readers or not kind_of(world).has_pools:
+        return {}
+    return {name: found for name in ("test_in", "test_out") if (found := tuple(world.split(name)))}
+
+
 def snapshots(settings: Settings) -> tuple[int, ...]:
     """The iterations before the last that are examined: five of the first epoch, then each epoch's end."""
     steps = (round(settings.questions * part / SNAPSHOTS) for part in range(1, SNAPSHOTS + 1))
@@ -216,6 +239,19 @@ def run_seed(
     SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None), connect).run()
 
 
+class _Sheet(msgspec.Struct, frozen=True):
+    """One exam: who reads (empty for the reader that trained), its file, the set of questions."""
+
+    reader: str
+    file: Path
+    name: str
+    questions: Sequence[Question]
+
+    @property
+    def is_whole(self) -> bool:
+        return self.file.exists() and self.file.read_bytes().count(b"\n") >= len(self.questions)
+
+
 class SeedRun:
     """One seed in progress."""
 
@@ -229,8 +265,9 @@ class SeedRun:
         self.prepare = prepare
         self.tick = tick
         self.embedder = embedder_named(plan.embedder)
-        if not is_model(plan.reader):
-            make_agent(plan.reader, "reader")  # refuses whom it does not know, before anything is written
+        for reader in (plan.reader, *plan.others):
+            if not is_model(reader):
+                make_agent(reader, "reader")  # refuses whom it does not know, before anything is written
         self.world = self._world()
         self.search = search_named(search_of(self.world))
 
@@ -299,9 +336,9 @@ class SeedRun:
         return [question for _, question in schedule(self.world, settings)]
 
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
-        asked = self._with_lessons(groups) if arm == "flat" else groups
+        sheets = self._sheets(arm, groups, arm == "flat")
         note = self.folder / "arms" / f"{arm}.json"
-        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not self._missing(arm, asked)):
+        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not sheets):
             return
         self.tick(f"{arm}: building")
         started = time.perf_counter()
@@ -313,7 +350,7 @@ class SeedRun:
             return
         self._timed(f"build {arm}", time.perf_counter() - started)
         settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
-        self._examine(arm, prepared.store, prepared.engine, asked, settings)
+        self._examine(arm, prepared.store, prepared.engine, sheets, settings)
         note.write_text(pretty(prepared.about), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
@@ -322,49 +359,46 @@ class SeedRun:
         last = training.settings.questions * training.settings.epochs
         for at in (*snapshots(training.settings), last):
             arm = training.name if at == last else f"{training.name}@{at}"
-            asked = self._with_lessons(groups) if at == last and self.plan.kind == "paper" else groups
-            if self._missing(arm, asked):
+            if sheets := self._sheets(arm, groups, at == last, final=at == last):
                 store = place.store(at)
                 engine = engine_for(store, self.embedder, search=self.search)
-                self._examine(arm, store, engine, asked, training.settings)
+                self._examine(arm, store, engine, sheets, training.settings)
 
-    def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
-        if self.plan.kind != "paper":
-            return groups
+    def _sheets(
+        self, arm: str, groups: Mapping[str, Sequence[Question]], lessons: bool, final: bool = True
+    ) -> list[_Sheet]:
+        """The exams of an arm that are not whole yet: a file in progress has fewer lines than questions."""
+        sets = {**groups, **(tested(self.world, self.plan.readers) if final else {})}
+        mine = {**sets, LESSONS: self._lessons()} if lessons and self.plan.kind == "paper" else sets
+        asked = [("", mine), *((reader, sets) for reader in (self.plan.others if final else ()))]
+        found = (
+            _Sheet(reader, exams_of(self.folder, reader) / f"{arm}-{name}.jsonl", name, questions)
+            for reader, of_reader in asked
+            for name, questions in of_reader.items()
+        )
+        return [one for one in found if not one.is_whole]
+
+    def _lessons(self) -> Sequence[Question]:
         settings = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)
-        lessons = sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
-        return {**groups, LESSONS: lessons}
-
-    def _missing(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> list[str]:
-        """Groups without a whole file of rows; a file in progress has fewer lines than questions."""
-        return [
-            name
-            for name, questions in groups.items()
-            if not (file := self._file(arm, name)).exists() or file.read_bytes().count(b"\n") < len(questions)
-        ]
+        return sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
 
     def _examine(
-        self,
-        arm: str,
-        store: Store,
-        engine: SearchEngine,
-        groups: Mapping[str, Sequence[Question]],
-        settings: Settings,
+        self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[_Sheet], settings: Settings
     ) -> None:
         """Under the budget and the memory that training had; arms of no training under those of the first."""
-        (self.folder / "exams").mkdir(exist_ok=True)
-        for name in self._missing(arm, groups):
-            self.tick(f"{arm}: exam {name}")
-            started = time.perf_counter()
-            file = self._file(arm, name)
-            with self.connect([self.plan.reader], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
-                about, indexes = description_for_prompt(self.world), store.links > 0
-                reader = agent_of(self.plan.reader, "reader", models, about=about, indexes=indexes)
-                run_sync(examine(store, engine, groups[name], reader, file, settings))
-            self._timed(f"exam {arm} {name}", time.perf_counter() - started)
-
-    def _file(self, arm: str, group: str) -> Path:
-        return self.folder / "exams" / f"{arm}-{group}.jsonl"
+        about, indexes = description_for_prompt(self.world), store.links > 0
+        for sheet in sheets:
+            by = sheet.reader or self.plan.reader
+            self.tick(f"{arm}: exam {sheet.name}" + (f" by {by}" if sheet.reader else ""))
+            started, file = time.perf_counter(), sheet.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            how = settings
+            if sheet.reader:  # what a reader is shown goes with the reader, as everywhere
+                how = msgspec.structs.replace(settings, observations="rich" if by == "general" else "paper")
+            with self.connect([by], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
+                reader = agent_of(by, "reader", models, about=about, indexes=indexes)
+                run_sync(examine(store, engine, sheet.questions, reader, file, how))
+            self._timed(f"exam {arm} {sheet.name} {sheet.reader}".rstrip(), time.perf_counter() - started)
 
     def _timed(self, what: str, seconds: float) -> None:
         with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:

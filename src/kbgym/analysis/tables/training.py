@@ -117,15 +117,15 @@ def breaking_even(results: Results) -> Table:
             training = over_seeds(results, arm, partial(_spent, unit))
             what = f"{unit} of all training passes, mean over seeds"
             files = traces(results, arm, "act events")
-            cells: list[Cell | None] = [number(f"break-even/{arm}/{unit}/training", training, what, files, 0)]
-            for group in groups:
-                cell = _break_even(results, arm, unit, group, training)
-                cells.append(cell)
-                if unit == "actions" and group == results.groups[0]:
+            spent = number(f"break-even/{arm}/{unit}/training", training, what, files, 0)
+            for base in (one for one in ("flat", "hipporag") if one in results.arms):
+                cells: list[Cell] = [_break_even(results, arm, unit, group, training, base) for group in groups]
+                if unit == "actions":
+                    label, cell = (LABELS[groups[0]], cells[0]) if base == "flat" else (groups[-1], cells[-1])
                     after = f"after {cell.text} questions" if cell.value is not None else "never, on questions"
                     paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
-                    said.append(f"{paid} of the {LABELS[group]} group.")
-            lines.append(Line(f"{results.label(arm)}, {unit}", cells))
+                    said.append(f"{paid} ({label}) against {results.label(base)}.")
+                lines.append(Line(f"{results.label(arm)}, {unit}, against {results.label(base)}", [spent, *cells]))
     if results.beside_paper:
         theirs: list[Cell | None] = [
             published("break-even/tokens/training", paper.BREAK_EVEN["training"], 0),
@@ -138,13 +138,14 @@ def breaking_even(results: Results) -> Table:
     return Table("break-even", title, heads, lines, caption, " ".join(said), "store and unit")
 
 
-def _break_even(results: Results, arm: str, unit: str, group: str, training: float) -> Cell:
-    pairs = flatten(results.pairs(arm, group))
+def _break_even(results: Results, arm: str, unit: str, group: str, training: float, base: str) -> Cell:
+    """Building the base cost no question and no pass, so that all of the training is to be paid back."""
+    pairs = flatten(results.pairs(arm, group, base))
     flat, mine = fmean(_cost(b, unit) for _, b in pairs), fmean(_cost(a, unit) for a, _ in pairs)
     found = break_even(training, flat, mine)
-    id = f"break-even/{arm}/{unit}/{group}"
+    id = f"break-even/{arm}/{unit}/{group}" + ("" if base == "flat" else f"/{base}")
     formula = f"training {unit} over {unit} saved a question ({flat:.2f} - {mine:.2f})"
-    files = results.sources(arm, group, "usage" if unit == "tokens" else unit, "flat")
+    files = results.sources(arm, group, "usage" if unit == "tokens" else unit, base)
     return number(id, found, formula, files, 0) if found else Cell(id, "never", None, formula, tuple(files))
 
 
