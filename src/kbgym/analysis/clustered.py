@@ -54,6 +54,7 @@ class Estimate(msgspec.Struct, frozen=True):
     n: int
     effective: float
     is_ratio: bool
+    limit: float = math.inf  # of a difference: of scores it is at most 1
 
     @property
     def interval(self) -> Interval:
@@ -63,7 +64,7 @@ class Estimate(msgspec.Struct, frozen=True):
         half = t_quantile(self.freedom) * self.error
         if self.is_ratio:
             return Interval(self.value, self.value * math.exp(-half), self.value * math.exp(min(half, 700.0)))
-        return Interval(self.value, self.value - half, self.value + half)
+        return Interval(self.value, max(-self.limit, self.value - half), min(self.limit, self.value + half))
 
     @property
     def p(self) -> float:
@@ -112,7 +113,8 @@ def difference(worlds: Sequence[Sampled], apart: bool = True, scores: bool = Fal
     n = sum(pair.shape[1] for pair in pairs)
     value = sum(float((pair[0] - pair[1]).sum()) for pair in pairs) / n
     parts = [pair[0] - pair[1] - value for pair in pairs]
-    return _estimate(value, parts, worlds, apart, MADE_UP if scores else 0.0, False)
+    found = _estimate(value, parts, worlds, apart, MADE_UP if scores else 0.0, False)
+    return msgspec.structs.replace(found, limit=1.0) if scores else found
 
 
 def _checked(worlds: Sequence[Sampled]) -> list[Floats]:

@@ -14,7 +14,7 @@ from statistics import fmean
 from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
-from kbgym.analysis.curves import curve, examined, learning
+from kbgym.analysis.curves import curve, eval_curve, examined, learning
 from kbgym.analysis.exam_tables import exam_table, report_of_exams
 from kbgym.analysis.kept_pairs import how_to_compare
 from kbgym.analysis.no_store import no_store_note
@@ -54,6 +54,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
             [
                 *(training.edits(results, arm) for arm in results.trainings),
                 *(part for arm in snapshots for part in (_learning(results, arm), learning(results, arm))),
+                *(eval_curve(results, arm) for arm in results.trainings),
             ],
         ),
         (
@@ -73,7 +74,14 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
         ("Evidence: what was found, whoever reads", [evidence(results) if compared else None]),
         (
             "Coverage is the currency",
-            [groups.per_point(results), stores.readings(results), groups.against_b3(results)] if compared else [],
+            [
+                groups.per_point(results),
+                groups.point_ratios(results),
+                stores.readings(results),
+                groups.against_b3(results),
+            ]
+            if compared
+            else [],
         ),
         ("E3: retention by class", [retention(results, arm) for arm in results.trainings]),
         (
@@ -192,7 +200,8 @@ def _learning(results: Results, arm: str) -> Figure:
         f"{points[-1].f1[POOLED]:.3f} with {points[-1].coverage:.1%} covered."
     )
     many = " Bands and bars: one standard deviation over seeds." if len(results.seeds) > 1 else ""
-    caption = f"{results.caption()} Frozen stores from along the training, same questions.{many}"
+    theirs = " Hollow: what the paper's text gives of its own curves." if results.beside_paper else ""
+    caption = f"{results.caption()} Frozen stores from along the training, same questions.{many}{theirs}"
     title = f"Learning: {results.label(arm)}"
     draw = partial(figures.learning_panels, results, arm)
     return _figure(f"learning-figure-{arm}", title, caption, sentence, draw)

@@ -27,7 +27,8 @@ from kbgym.artefact import Artefact
 from kbgym.canonical import read_lines, read_value
 from kbgym.characters import safe_text
 from kbgym.errors import BadInput
-from kbgym.experiment.experiment import FILE, LESSONS, Plan, exams_of, read_plan, seed_folder
+from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
+from kbgym.experiment.sheets import exams_of
 from kbgym.observations import render
 from kbgym.protocol.exam import Row, read_rows
 from kbgym.protocol.exam_header import exam_files

@@ -33,7 +33,6 @@ from kbgym.experiment.experiment import (
     Kind,
     Plan,
     Prepared,
-    exams_of,
     open_experiment,
     read_plan,
     run_seed,
@@ -42,6 +41,7 @@ from kbgym.experiment.experiment import (
     trainings,
 )
 from kbgym.experiment.parts import run_parts
+from kbgym.experiment.sheets import exams_of
 from kbgym.llm.connect import is_model
 from kbgym.observations import Observations
 from kbgym.protocol.exam_header import exam_files

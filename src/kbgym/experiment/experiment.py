@@ -16,7 +16,6 @@ a function for that) nor what the rows come to.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -32,6 +31,7 @@ from kbgym.artefact.parts import CASSETTE, agent_of, agents_named, embedder_name
 from kbgym.canonical import check_name, fitting, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput, Damaged
+from kbgym.experiment.sheets import AskedSet, exams_of, tested
 from kbgym.llm.connect import Models, is_model
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
@@ -42,7 +42,7 @@ from kbgym.store import Store
 from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
-from kbgym.worlds.kinds import description_for_prompt, kind_of, search_of
+from kbgym.worlds.kinds import description_for_prompt, search_of
 from kbgym.worlds.world import Question, World
 
 # `public`: every arm on a world of real text, its questions drawn so that no page is in two splits. `pretrain`: trained
@@ -51,6 +51,7 @@ Kind = Literal["paper", "ablation", "public", "pretrain"]
 FIRST: dict[str, tuple[str, ...]] = {"public": ("", "pages"), "pretrain": ("", "pages", "hipporag")}  # to begin with
 FILE = "experiment.json"
 LESSONS = "lessons"  # the exam on every training question: retention where only the store differs
+EVAL = "eval"  # the split for the curve by epoch
 SNAPSHOTS = 5  # stores of the first epoch that are examined
 # What an ablation can vary, with the values it takes unless told others.
 VALUES: dict[str, tuple[int | str, ...]] = {
@@ -80,7 +81,8 @@ class Plan(msgspec.Struct, frozen=True):
     `touched` is how many training questions decide which keys count as touched, 0 for those of the largest training. No
     training, however large, has seen a question of the other groups.
 
-    With `readers`, every arm is examined by each of them, and on the test splits too; training happens once.
+    With `readers`, every arm is examined by each of them, and on the test splits too, and the stores between epochs on
+    the eval split; training happens once.
     """
 
     kind: Kind
@@ -212,18 +214,6 @@ def seed_folder(folder: Path, seed: int) -> Path:
     return folder / f"seed-{seed}"
 
 
-def exams_of(seed: Path, reader: str = "") -> Path:
-    """Where the exams of a seed lie: those of the reader that trained, or of another one."""
-    return seed / "readers" / re.sub(r"[^A-Za-z0-9_.]+", "-", reader) / "exams" if reader else seed / "exams"
-
-
-def tested(world: World, readers: Sequence[str]) -> dict[str, tuple[Question, ...]]:
-    """The test splits, where several readers are asked; not where the groups are drawn from them."""
-    if not readers or not kind_of(world).has_pools:
-        return {}
-    return {name: found for name in ("test_in", "test_out") if (found := tuple(world.split(name)))}
-
-
 def snapshots(settings: Settings) -> tuple[int, ...]:
     """The iterations before the last that are examined: five of the first epoch, then each epoch's end."""
     steps = (round(settings.questions * part / SNAPSHOTS) for part in range(1, SNAPSHOTS + 1))
@@ -237,19 +227,6 @@ def run_seed(
 ) -> None:
     """Everything of one seed that is not there yet; `connect` opens the models of those who play."""
     SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None), connect).run()
-
-
-class _Sheet(msgspec.Struct, frozen=True):
-    """One exam: who reads (empty for the reader that trained), its file, the set of questions."""
-
-    reader: str
-    file: Path
-    name: str
-    questions: Sequence[Question]
-
-    @property
-    def is_whole(self) -> bool:
-        return self.file.exists() and self.file.read_bytes().count(b"\n") >= len(self.questions)
 
 
 class SeedRun:
@@ -336,7 +313,7 @@ class SeedRun:
         return [question for _, question in schedule(self.world, settings)]
 
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
-        sheets = self._sheets(arm, groups, arm == "flat")
+        sheets = self._sheets(arm, groups, lessons=arm == "flat", ends=arm == "flat")
         note = self.folder / "arms" / f"{arm}.json"
         if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not sheets):
             return
@@ -359,20 +336,24 @@ class SeedRun:
         last = training.settings.questions * training.settings.epochs
         for at in (*snapshots(training.settings), last):
             arm = training.name if at == last else f"{training.name}@{at}"
-            if sheets := self._sheets(arm, groups, at == last, final=at == last):
+            is_last, ends = at == last, at % training.settings.questions == 0
+            if sheets := self._sheets(arm, groups, lessons=is_last, ends=ends, final=is_last):
                 store = place.store(at)
                 engine = engine_for(store, self.embedder, search=self.search)
                 self._examine(arm, store, engine, sheets, training.settings)
 
     def _sheets(
-        self, arm: str, groups: Mapping[str, Sequence[Question]], lessons: bool, final: bool = True
-    ) -> list[_Sheet]:
-        """The exams of an arm that are not whole yet: a file in progress has fewer lines than questions."""
+        self, arm: str, groups: Mapping[str, Sequence[Question]], lessons: bool, ends: bool, final: bool = True
+    ) -> list[AskedSet]:
+        """The exams of an arm that are not whole yet; `ends`: its store is one from which an epoch begins or ends."""
         sets = {**groups, **(tested(self.world, self.plan.readers) if final else {})}
-        mine = {**sets, LESSONS: self._lessons()} if lessons and self.plan.kind == "paper" else sets
+        mine = dict(sets)
+        if self.plan.kind == "paper":
+            mine |= {LESSONS: self._lessons()} if lessons else {}
+            mine |= {EVAL: self.world.split(EVAL)} if ends and self.plan.readers and self.world.split(EVAL) else {}
         asked = [("", mine), *((reader, sets) for reader in (self.plan.others if final else ()))]
         found = (
-            _Sheet(reader, exams_of(self.folder, reader) / f"{arm}-{name}.jsonl", name, questions)
+            AskedSet(reader, exams_of(self.folder, reader) / f"{arm}-{name}.jsonl", name, questions)
             for reader, of_reader in asked
             for name, questions in of_reader.items()
         )
@@ -383,7 +364,7 @@ class SeedRun:
         return sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
 
     def _examine(
-        self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[_Sheet], settings: Settings
+        self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[AskedSet], settings: Settings
     ) -> None:
         """Under the budget and the memory that training had; arms of no training under those of the first."""
         about, indexes = description_for_prompt(self.world), store.links > 0

@@ -30,7 +30,7 @@ from kbgym.analysis.tables.arms import (
 from kbgym.analysis.tables.stores import store_sources
 from kbgym.protocol.exam import Row
 
-MARGIN = 0.03
+MARGIN = paper.MARGIN
 ONE_SIDED = 0.025
 # A reader may answer with its last action instead of running out: both are the end of its budget.
 STRATA: dict[str, Callable[[Row, int], bool]] = {
@@ -201,6 +201,40 @@ def per_point(results: Results) -> Table:
     heads = ("coverage", "actions", "F1", "actions saved a point", "F1 gained a point")
     caption = f"{results.caption()} Pooled over all groups."
     return Table("coverage", "What a point of coverage buys", heads, lines, caption, sentence, "store")
+
+
+def point_ratios(results: Results) -> Table | None:
+    """What a point of coverage buys a trained store over what it buys B3, group by group."""
+    if "hipporag" not in results.arms:
+        return None
+    shares = {arm: fmean(seed.arms[arm]["coverage"]["direct"] for seed in results.seeds) for arm in results.arms}
+    lines, said = [], []
+    for arm in (one for one in results.trainings if shares.get(one)):
+        for field in ("actions", "f1"):
+            cells = []
+            for group in columns(results):
+                gains = {}
+                for one in (arm, "hipporag"):
+                    mine, flat = split(flatten(results.pairs(one, group)), field)
+                    gained = fmean(mine) - fmean(flat)
+                    gains[one] = (gained if field == "f1" else -gained) / shares[one]
+                base = gains["hipporag"]
+                what = "actions saved" if field == "actions" else "F1 gained"
+                formula = f"{what} a point of coverage, over the same of B3 ({gains[arm]:.4f} / {base:.4f})"
+                files = [*results.sources(arm, group, field, "flat"), *results.sources("hipporag", group, field)]
+                value = gains[arm] / base if base > 0 else None
+                cells.append(number(f"point-ratios/{arm}/{group}/{field}", value, formula, files, 2))
+            lines.append(Line(f"{results.label(arm)}, {'actions' if field == 'actions' else 'F1'}", cells))
+            listed = ", ".join(f"{cell.text} ({head})" for cell, head in zip(cells, headings(results), strict=True))
+            said.append(f"{results.label(arm)}, {'actions' if field == 'actions' else 'F1'}: {listed}.")
+    for field, theirs in paper.RATIOS.items() if results.beside_paper else ():
+        known = [published(f"point-ratios/{field}", theirs if name == POOLED else None, 1) for name in columns(results)]
+        lines.append(Line(f"paper: trained, {'F1' if field == 'f1' else field}", known, paper=True))
+    if not lines:
+        return None
+    caption = f"{results.caption()} A dash where B3 itself gains nothing over flat, so that there is no ratio."
+    title = "What a point of coverage buys, over what it buys B3"
+    return Table("point-ratios", title, headings(results), lines, caption, " ".join(said), "store and measure")
 
 
 def against_b3(results: Results) -> Table | None:

@@ -16,6 +16,8 @@ from kbgym.analysis.tables.stores import over_seeds, traces
 from kbgym.analysis.trajectory import EDITS, Epoch
 from kbgym.protocol.exam import Row
 
+LINKS, EMPTY = "mean links of an authored document at the epoch's end", "authored documents without a link then"
+
 
 def edits(results: Results, arm: str) -> Table | None:
     """What the backward passes did, epoch by epoch, means over seeds; what was learnt outside of epochs is not here."""
@@ -39,6 +41,8 @@ def edits(results: Results, arm: str) -> Table | None:
         ("actions a pass", spent, "actions over backward passes", paper.ACTIONS_A_PASS, 2, False),
         ("documents added a pass", growth, "net documents added over passes", paper.GROWTH, 2, False),
         ("coverage at the end", share, "direct coverage at the epoch's end", paper.COVERAGE, 3, True),
+        ("links of an index at the end", mean(lambda one: one.degrees.mean), LINKS, paper.MEAN_DEGREE, 2, False),
+        ("indexes without a link at the end", mean(lambda one: one.degrees.empty), EMPTY, paper.EMPTY, 1, False),
         *((f"{n} calls", mean(partial(_calls, n)), f"successful {n} actions", (), 1, False) for n in EDITS),
         ("candidates judged", mean(lambda one: one.judged), judged, (), 1, False),
         ("errors", mean(lambda one: one.errors), "actions answered with an error", (), 1, False),
