@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from experiments import contents, run, small_experiment, small_plan
 
+from kbgym.analysis.curves import eval_curve
 from kbgym.analysis.report import make_report
 from kbgym.analysis.results import open_results
 from kbgym.analysis.tables.readers import by_reader
@@ -75,6 +76,22 @@ def test_the_table_of_readers(folder):
         assert found[f"{id}/characters"].value == pytest.approx(fmean(a["characters"] for a, _ in pairs))
     assert len({found[f"readers/test_in/{reader}/trained-class/actions"].value for reader in READERS}) == 3
     assert "under" in table.sentence and f"of {len(READERS)} readers" in table.sentence
+
+
+def test_the_eval_split_by_epoch_in_and_out_of_distribution(folder):
+    found = {cell.id: cell for cell in eval_curve(open_results(folder), "trained-class").cells}
+    trained = {
+        (seed, json.loads(line)["template"])
+        for seed in (0, 1)
+        for line in (folder / f"seed-{seed}" / "world" / "questions.jsonl").read_text().splitlines()
+        if json.loads(line)["split"] == "train"
+    }
+    for epoch, arm in enumerate(("flat", "trained-class@20", "trained-class")):
+        known = [(seed, row) for seed in (0, 1) for row in rows(folder, seed, "reference", arm, "eval").values()]
+        for side in ("in", "out"):
+            scores = [row["f1"] for seed, row in known if ((seed, row["template"]) in trained) == (side == "in")]
+            assert scores and found[f"eval/trained-class/epoch{epoch}/{side}/n"].value == len(scores)
+            assert found[f"eval/trained-class/epoch{epoch}/{side}/f1"].value == pytest.approx(fmean(scores))
 
 
 def test_the_report_has_a_table_for_every_set(folder):

@@ -136,6 +136,43 @@ def test_retention(folder, results):
     assert found["retention/trained-paper/all/exam_flat"].value == pytest.approx(fmean(on_flat))
 
 
+def test_retention_within_budget_in_both_epochs(folder, results):
+    """By hand from the traces: questions whose forward pass ended with an answer both times."""
+    passes = {}
+    for seed in SEEDS:
+        epoch = steps = 0
+        for line in (folder / f"seed-{seed}" / "trained-paper" / "trace.jsonl").read_text().splitlines():
+            event = json.loads(line)
+            name, phase = event.get("event"), event.get("phase")
+            if name == "begin" and phase == "forward":
+                epoch, steps = event["epoch"], 0
+            elif name == "act" and phase == "forward":
+                steps += 1
+            elif name == "end" and phase == "forward":
+                answered = event["outcome"] == "answered"
+            elif name == "grade":
+                passes.setdefault((seed, event["question"]), {})[epoch] = (event["f1"], steps, answered)
+    both = [found for found in passes.values() if all(found[epoch][2] for epoch in (1, 2))]
+    assert 0 < len(both) <= len(passes) == 40
+    found = cells(retention(results, "trained-paper"))
+    assert found["retention/trained-paper/within/f1/n"].value == len(both)
+    for epoch in (1, 2):
+        for place, name in enumerate(("f1", "steps")):
+            mean = fmean(one[epoch][place] for one in both)
+            assert found[f"retention/trained-paper/within/{name}/epoch{epoch}"].value == pytest.approx(mean)
+
+
+def test_what_a_point_buys_over_b3(folder, results):
+    found = cells(groups.point_ratios(results))
+    shares = {arm: cells(stores.arms(results))[f"arms/{arm}/coverage"].value for arm in ("hipporag", "trained-class")}
+    saved = {
+        arm: fmean(b["actions"] - a["actions"] for a, b in asked(folder, arm, ("both",))) / share
+        for arm, share in shares.items()
+    }
+    expected = saved["trained-class"] / saved["hipporag"] if saved["hipporag"] > 0 else None
+    assert found["point-ratios/trained-class/both/actions"].value == (expected and pytest.approx(expected))
+
+
 def test_coverage_and_links_from_the_snapshots(folder, results):
     """The final snapshot read as plain JSON: every original some authored document points at."""
     shares, links, per_point = [], [], []

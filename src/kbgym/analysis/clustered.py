@@ -9,7 +9,8 @@ seeds, which answers what a further seed would show.
 
 Ratios are worked out on the logarithm, so that swapping the arms turns the interval upside down. Scores that hardly
 ever differ need more: when all agree there is no spread at all, and one exam would prove equality. Two made-up
-questions half a point either way join the spread, so 34 equal questions give +-0.04.
+questions half a point either way join the spread, so 34 equal questions give +-0.04. A ratio of costs that are all
+equal is kept from proof by two that differ by a tenth: 34 equal questions give +-0.01.
 
 How often these intervals hold the truth, and how often the tests cry wolf, is measured by `benchmarks/intervals.py`,
 section intervals of benchmarks/RESULTS.md. It knows nothing of exams or of what a key is.
@@ -31,6 +32,7 @@ from kbgym.analysis.stats import Floats, Interval, Values, paired, t_quantile
 from kbgym.errors import BadInput
 
 MADE_UP = 0.5  # of squared points: two questions, half a point either way
+MADE_UP_COST = 0.02  # of squared means: two questions, a tenth of the mean either way
 MOST_KEYS = 4  # of a question that are looked at
 
 
@@ -102,7 +104,8 @@ def ratio(worlds: Sequence[Sampled], apart: bool = True) -> Estimate:
         raise BadInput("The base is zero on every question, so there is no ratio.")
     if not above:
         return Estimate(0.0, 0.0, 0, n, float(n), True)
-    return _estimate(above / below, [pair[0] / above - pair[1] / below for pair in pairs], worlds, apart, 0.0, True)
+    parts = [pair[0] / above - pair[1] / below for pair in pairs]
+    return _estimate(above / below, parts, worlds, apart, MADE_UP_COST, True)
 
 
 def difference(worlds: Sequence[Sampled], apart: bool = True, scores: bool = False) -> Estimate:
