@@ -36,6 +36,7 @@ COMMANDS = {
     "postgres": ["postgres.py"],
     "online": ["online.py"],
     "gate": ["gate.py"],
+    "intervals": ["intervals.py"],
     "scale": ["scale.py"],
     "ray": ["ray_exam.py"],
     "mutants": ["../scripts/mutants.py", "--least", "85"],

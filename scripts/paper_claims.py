@@ -1,6 +1,6 @@
 """What the paper claims, tables and figures, each with our counterpart and a rule that says whether it agrees.
 
-Read by `scripts/result_pages.py`. The paper's figures come from `kbgym.analysis.published`, ours from cells of a report.
+Read by `scripts/result_pages.py`. The paper's figures come from `kbgym.analysis.published`, ours from a report.
 """
 
 from __future__ import annotations
@@ -88,169 +88,311 @@ def below(id: str, limit: float) -> Callable[[Asked], bool | None]:
     return holds
 
 
+def not_below(id: str, limit: float) -> Callable[[Asked], bool | None]:
+    def holds(cells: Asked) -> bool | None:
+        found = below(id, limit)(cells)
+        return None if found is None else not found
+
+    return holds
+
+
+def each(pattern: str, *names: object) -> tuple[str, ...]:
+    """Ids that differ in one place, marked `?`."""
+    return tuple(pattern.replace("?", str(name)) for name in names)
+
+
+def moves(ids: tuple[str, ...], low: float, high: float) -> Callable[[Asked], bool | None]:
+    """Whether the last is the first and so much more."""
+
+    def holds(cells: Asked) -> bool | None:
+        found = values(cells, ids)
+        return None if found is None else low <= found[-1] - found[0] <= high
+
+    return holds
+
+
+def alike(ids: tuple[str, ...], width: float) -> Callable[[Asked], bool | None]:
+    def holds(cells: Asked) -> bool | None:
+        found = values(cells, ids)
+        return None if found is None else max(found) - min(found) <= width
+
+    return holds
+
+
 def nothing(text: str) -> Callable[[Asked], str]:
     return lambda cells: text
 
 
 _gains = {group: paper.F1[ARM][group] - paper.F1["flat"][group] for group in GROUPS}
-_spent = tuple(f"budget/{ARM}/at-its-budget's-end/pooled/{what}" for what in ("f1_flat", "f1"))
+_spent = each(f"budget/{ARM}/at-its-budget's-end/pooled/?", "f1_flat", "f1")
 _rho_b3 = by_group("rho", "hipporag")
 
 CLAIMS = (
-    Claim("Table 1, the actions", "ten actions, by role", nothing("the same ten, enforced by schema"), "docs/concepts.md"),
     Claim(
-        "Table 2, the benchmarks", "5,864 documents, 330 questions; PhantomWiki 3,403",
-        nothing("generated worlds of that size, the paper's own universe and PhantomWiki by `--world`"), "worlds/*",
+        "Table 1, the actions", "ten actions, by role", nothing("the same ten, enforced by schema"), "docs/concepts.md"
+    ),
+    Claim(
+        "Table 2, the benchmarks",
+        "5,864 documents, 330 questions; PhantomWiki 3,403",
+        nothing("generated worlds of that size, the paper's own universe and PhantomWiki by `--world`"),
+        "worlds/*",
     ),
     Claim("Fig. 1, the protocol", "forward, gold, backward, frozen exam", nothing("the same"), "docs/concepts.md"),
     Claim(
-        "Table 4, rho", f"{said(paper.RHO[ARM])}, rising with distance", listed(*by_group("rho")), f"gradient/{ARM}/*/rho",
-        rising(*by_group("rho")), "a question whose two keys have an index costs the same whether it was trained on or not",
+        "Table 4, rho",
+        f"{said(paper.RHO[ARM])}, rising with distance",
+        listed(*by_group("rho")),
+        f"gradient/{ARM}/*/rho",
+        rising(*by_group("rho")),
+        "a question whose two keys have an index costs the same whether it was trained on or not",
         partly=True,
     ),
     Claim(
-        "Table 4, trained on", "25% fewer actions, interval below 1", listed(f"gradient/{ARM}/trained/rho"),
-        f"gradient/{ARM}/trained/rho", below(f"gradient/{ARM}/trained/rho", 1.0),
+        "Table 4, trained on",
+        "25% fewer actions, interval below 1",
+        listed(f"gradient/{ARM}/trained/rho"),
+        f"gradient/{ARM}/trained/rho",
+        below(f"gradient/{ARM}/trained/rho", 1.0),
     ),
     Claim(
-        "Table 4, both keys and one", "the saving loses significance off the trained questions",
-        listed(f"gradient/{ARM}/both/rho", f"gradient/{ARM}/one/rho"), f"gradient/{ARM}/*/rho",
-        lambda cells: not below(f"gradient/{ARM}/both/rho", 1.0)(cells),
+        "Table 4, both keys and one",
+        "the saving loses significance off the trained questions",
+        listed(f"gradient/{ARM}/both/rho", f"gradient/{ARM}/one/rho"),
+        f"gradient/{ARM}/*/rho",
+        not_below(f"gradient/{ARM}/both/rho", 1.0),
         "here it holds there too: our reader uses an index whenever it finds one",
     ),
     Claim(
-        "Table 4, F1 gained", f"{said(_gains, '+')}, decaying", listed(*by_group("difference")), f"gradient/{ARM}/*/difference",
-        lambda cells: (found := values(cells, by_group("difference"))) and found[0] > found[-1] and falling(*by_group("difference"))(cells),
+        "Table 4, F1 gained",
+        f"{said(_gains, '+')}, decaying",
+        listed(*by_group("difference")),
+        f"gradient/{ARM}/*/difference",
+        moves(by_group("difference"), -1, -0.05),
         NEAR_ONE,
     ),
     Claim(
-        "Table 4, neither", "parity where no key was shared", listed(f"gradient/{ARM}/neither/rho", f"gradient/{ARM}/neither/difference"),
-        f"gradient/{ARM}/neither/*", within(f"gradient/{ARM}/neither/rho", 0.95, 1.05),
+        "Table 4, neither",
+        "parity where no key was shared",
+        listed(f"gradient/{ARM}/neither/rho", f"gradient/{ARM}/neither/difference"),
+        f"gradient/{ARM}/neither/*",
+        within(f"gradient/{ARM}/neither/rho", 0.95, 1.05),
     ),
     Claim(
-        "Table 4, B2 GraphRAG", f"rho {said(paper.RHO['graphrag'])}: structure that does not help", listed(*by_group("rho", "graphrag")),
-        "gradient/graphrag/*/rho", within("gradient/graphrag/pooled/rho", 0.9, 1.2),
+        "Table 4, B2 GraphRAG",
+        f"rho {said(paper.RHO['graphrag'])}: structure that does not help",
+        listed(*by_group("rho", "graphrag")),
+        "gradient/graphrag/*/rho",
+        within("gradient/graphrag/pooled/rho", 0.9, 1.2),
     ),
     Claim(
-        "Eq. 1, non-inferiority", f"F1 not lower by more than {paper.MARGIN}", listed(*(f"noninferiority/{ARM}/{g}/p" for g in (*GROUPS, "pooled"))),
-        f"noninferiority/{ARM}/*/p", lambda cells: (p := cells.value(f"noninferiority/{ARM}/pooled/p")) is not None and p <= 0.025,
-        "not shown at this many questions; a test that keeps its level asks for more than the paper had", partly=True,
+        "Eq. 1, non-inferiority",
+        f"F1 not lower by more than {paper.MARGIN}",
+        listed(*each(f"noninferiority/{ARM}/?/p", *GROUPS, "pooled")),
+        f"noninferiority/{ARM}/*/p",
+        within(f"noninferiority/{ARM}/pooled/p", 0, 0.025),
+        "not shown at this many questions; a test that keeps its level asks for more than the paper had",
+        partly=True,
     ),
     Claim(
-        "E1, headroom", "F1 0.83 at 120 people, 0.67 at 500", nothing("no command yet; the hard world plays that part"), "", lambda cells: None,
+        "E1, headroom",
+        "F1 0.83 at 120 people, 0.67 at 500",
+        nothing("no command yet; the hard world plays that part"),
+        "",
+        lambda cells: None,
         "not run",
     ),
     Claim(
-        "E1, edits an iteration", f"{paper.EDITS_A_PASS[0]} then {paper.EDITS_A_PASS[1]}", listed(*(f"edits/{ARM}/edits-a-pass/epoch{e}" for e in (1, 2))),
-        f"edits/{ARM}/edits-a-pass/*", falling(*(f"edits/{ARM}/edits-a-pass/epoch{e}" for e in (1, 2))),
+        "E1, edits an iteration",
+        f"{paper.EDITS_A_PASS[0]} then {paper.EDITS_A_PASS[1]}",
+        listed(*each(f"edits/{ARM}/edits-a-pass/epoch?", 1, 2)),
+        f"edits/{ARM}/edits-a-pass/*",
+        falling(*each(f"edits/{ARM}/edits-a-pass/epoch?", 1, 2)),
     ),
     Claim(
-        "E1, backward actions", f"{paper.ACTIONS_A_PASS[0]} of 30, then {paper.ACTIONS_A_PASS[1]}",
-        listed(*(f"edits/{ARM}/actions-a-pass/epoch{e}" for e in (1, 2))), f"edits/{ARM}/actions-a-pass/*",
-        falling(*(f"edits/{ARM}/actions-a-pass/epoch{e}" for e in (1, 2))), "the reference curator checks again what it has built",
+        "E1, backward actions",
+        f"{paper.ACTIONS_A_PASS[0]} of 30, then {paper.ACTIONS_A_PASS[1]}",
+        listed(*each(f"edits/{ARM}/actions-a-pass/epoch?", 1, 2)),
+        f"edits/{ARM}/actions-a-pass/*",
+        falling(*each(f"edits/{ARM}/actions-a-pass/epoch?", 1, 2)),
+        "the reference curator checks again what it has built",
     ),
     Claim(
-        "E1, eval in distribution", " to ".join(f"{one:.2f}" for one in paper.EVAL["in"]) + ": flat",
-        listed(*(f"eval/{ARM}/epoch{e}/in/f1" for e in range(3))), f"eval/{ARM}/*/in/f1",
-        lambda cells: (found := values(cells, tuple(f"eval/{ARM}/epoch{e}/in/f1" for e in (0, 2)))) and abs(found[1] - found[0]) <= 0.05,
+        "E1, eval in distribution",
+        " to ".join(f"{one:.2f}" for one in paper.EVAL["in"]) + ": flat",
+        listed(*each(f"eval/{ARM}/epoch?/in/f1", 0, 1, 2)),
+        f"eval/{ARM}/*/in/f1",
+        moves(each(f"eval/{ARM}/epoch?/in/f1", 0, 2), -0.05, 0.05),
         "it moves by more than a question here",
     ),
     Claim(
-        "E1, eval out of distribution", " to ".join(f"{one:.2f}" for one in paper.EVAL["out"]),
-        listed(*(f"eval/{ARM}/epoch{e}/out/f1" for e in range(3))), f"eval/{ARM}/*/out/f1",
-        lambda cells: (found := values(cells, tuple(f"eval/{ARM}/epoch{e}/out/f1" for e in (0, 2)))) and found[1] <= found[0],
+        "E1, eval out of distribution",
+        " to ".join(f"{one:.2f}" for one in paper.EVAL["out"]),
+        listed(*each(f"eval/{ARM}/epoch?/out/f1", 0, 1, 2)),
+        f"eval/{ARM}/*/out/f1",
+        moves(each(f"eval/{ARM}/epoch?/out/f1", 0, 2), -1, 0),
         "it does not fall here; at the paper's n = 10 a fall of 0.1 is one question",
     ),
     Claim(
-        "Fig. 2, learning", "cost falls and F1 rises with coverage; covered groups gain, others do not",
-        listed(*(f"learning/{ARM}/{at}/pooled/actions" for at in (0, 100, 200))), f"learning/{ARM}/*/pooled/actions",
-        falling(*(f"learning/{ARM}/{at}/pooled/actions" for at in (0, 100, 200))),
+        "Fig. 2, learning",
+        "cost falls and F1 rises with coverage; covered groups gain, others do not",
+        listed(*each(f"learning/{ARM}/?/pooled/actions", 0, 100, 200)),
+        f"learning/{ARM}/*/pooled/actions",
+        falling(*each(f"learning/{ARM}/?/pooled/actions", 0, 100, 200)),
     ),
     Claim(
-        "E2, two epochs, two gains", "epoch 1 makes answers cheaper, epoch 2 makes them right",
-        listed(*(f"learning/{ARM}/{at}/trained/f1" for at in (0, 100, 200))), f"learning/{ARM}/*/trained/f1",
-        lambda cells: (found := values(cells, tuple(f"learning/{ARM}/{at}/trained/f1" for at in (100, 200)))) and found[1] > found[0] + 0.05,
+        "E2, two epochs, two gains",
+        "epoch 1 makes answers cheaper, epoch 2 makes them right",
+        listed(*each(f"learning/{ARM}/?/trained/f1", 0, 100, 200)),
+        f"learning/{ARM}/*/trained/f1",
+        moves(each(f"learning/{ARM}/?/trained/f1", 100, 200), 0.05, 1),
         f"epoch 2 finds nothing left to do: {RULES}",
     ),
     Claim(
-        "E2, where flat ran out of budget", "F1 0.08 to 0.77 on the trained questions, less with distance", listed(*_spent),
-        f"budget/{ARM}/at-its-budget's-end/*", rising(*_spent),
+        "E2, where flat ran out of budget",
+        "F1 0.08 to 0.77 on the trained questions, less with distance",
+        listed(*_spent),
+        f"budget/{ARM}/at-its-budget's-end/*",
+        rising(*_spent),
     ),
     Claim(
-        "E2, where flat finishes", "slightly slower off the trained set (rho 1.08 to 1.20)",
-        listed(*(f"budget/{ARM}/done-with-actions-to-spare/{g}/rho" for g in GROUPS[1:])), f"budget/{ARM}/done-with-actions-to-spare/*/rho",
-        lambda cells: (rho := cells.value(f"budget/{ARM}/done-with-actions-to-spare/neither/rho")) and rho > 1.05,
+        "E2, where flat finishes",
+        "slightly slower off the trained set (rho 1.08 to 1.20)",
+        listed(*each(f"budget/{ARM}/done-with-actions-to-spare/?/rho", *GROUPS[1:])),
+        f"budget/{ARM}/done-with-actions-to-spare/*/rho",
+        within(f"budget/{ARM}/done-with-actions-to-spare/neither/rho", 1.05, 9),
         "our reader asks in the documents' words, which indexes do not crowd out",
     ),
     Claim(
-        "E2, PhantomWiki", f"rho {said(paper.PHANTOMWIKI_RHO)}", listed(*(f"benchmarks/phantomwiki/{ARM}/{g}/rho" for g in ("trained", "one", "neither"))),
-        "benchmarks/phantomwiki/*", rising(*(f"benchmarks/phantomwiki/{ARM}/{g}/rho" for g in ("trained", "one", "neither"))),
+        "E2, PhantomWiki",
+        f"rho {said(paper.PHANTOMWIKI_RHO)}",
+        listed(*each(f"benchmarks/phantomwiki/{ARM}/?/rho", "trained", "one", "neither")),
+        "benchmarks/phantomwiki/*",
+        rising(*each(f"benchmarks/phantomwiki/{ARM}/?/rho", "trained", "one", "neither")),
         "no PhantomWiki experiment beside this one: `kbgym report exp/paper --beside exp/phantomwiki`",
     ),
     Claim(
-        "E2, B3's rho", "0.70 to 0.81 in all four groups, flat", listed(*_rho_b3), "gradient/hipporag/*/rho",
-        lambda cells: (found := values(cells, _rho_b3)) and max(found) - min(found) <= 0.11 and max(found) < 1,
+        "E2, B3's rho",
+        "0.70 to 0.81 in all four groups, flat",
+        listed(*_rho_b3),
+        "gradient/hipporag/*/rho",
+        alike(_rho_b3, 0.15),
+        "it varies more from group to group",
     ),
     Claim(
-        "Table 3, per point of coverage", f"{paper.RATIOS['actions']} times B3's saving and {paper.RATIOS['f1']} times its F1",
-        listed(f"point-ratios/{ARM}/pooled/actions", f"point-ratios/{ARM}/pooled/f1"), f"point-ratios/{ARM}/*",
-        lambda cells: (found := cells.value(f"point-ratios/{ARM}/pooled/actions")) and found > 1,
+        "Table 3, per point of coverage",
+        f"{paper.RATIOS['actions']} times B3's saving and {paper.RATIOS['f1']} times its F1",
+        listed(f"point-ratios/{ARM}/pooled/actions", f"point-ratios/{ARM}/pooled/f1"),
+        f"point-ratios/{ARM}/*",
+        within(f"point-ratios/{ARM}/pooled/actions", 1.0, 99),
     ),
     Claim(
-        "E2, ratios by group", "below 1 at one key, negative at none", listed(*(f"point-ratios/{ARM}/{g}/actions" for g in GROUPS)),
-        f"point-ratios/{ARM}/*/actions", falling(*(f"point-ratios/{ARM}/{g}/actions" for g in GROUPS)),
-        "they fall with distance, but trained on and both keys are alike", partly=True,
+        "E2, ratios by group",
+        "below 1 at one key, negative at none",
+        listed(*each(f"point-ratios/{ARM}/?/actions", *GROUPS)),
+        f"point-ratios/{ARM}/*/actions",
+        falling(*each(f"point-ratios/{ARM}/?/actions", *GROUPS)),
+        "they fall with distance, but trained on and both keys are alike",
+        partly=True,
     ),
     Claim(
-        "Table 3, B2", "negative actions and F1 a point", listed("coverage/graphrag/actions_a_point", "coverage/graphrag/f1_a_point"),
-        "coverage/graphrag/*", lambda cells: (found := cells.value("coverage/graphrag/actions_a_point")) is not None and found <= 0.005,
+        "Table 3, B2",
+        "negative actions and F1 a point",
+        listed("coverage/graphrag/actions_a_point", "coverage/graphrag/f1_a_point"),
+        "coverage/graphrag/*",
+        within("coverage/graphrag/actions_a_point", -1, 0.005),
     ),
     Claim(
-        "Abstract, links", f"{paper.LINKS[ARM]:,} links against {paper.LINKS['hipporag']:,}", listed(f"arms/{ARM}/links", "arms/hipporag/links"),
-        "arms/*/links", lambda cells: (found := values(cells, (f"arms/{ARM}/links", "arms/hipporag/links"))) and found[0] < 0.05 * found[1],
+        "Abstract, links",
+        f"{paper.LINKS[ARM]:,} links against {paper.LINKS['hipporag']:,}",
+        listed(f"arms/{ARM}/links", "arms/hipporag/links"),
+        "arms/*/links",
+        within(f"against-b3/{ARM}/links", 0, 0.05),
     ),
     Claim(
-        "E2, coverage in four readings", "27.6%, 27.6%, 27.3%, 25.8%", listed(*(f"readings/{ARM}/{r}" for r in ("direct", "two_hops", "confirmed", "questions"))),
-        f"readings/{ARM}/*", lambda cells: (found := values(cells, tuple(f"readings/{ARM}/{r}" for r in ("direct", "confirmed", "questions")))) and max(found) - min(found) <= 0.05,
-        "a question's whole support seldom lies under one index here: people's indexes hold their own documents only", partly=True,
+        "E2, coverage in four readings",
+        "27.6%, 27.6%, 27.3%, 25.8%",
+        listed(*each(f"readings/{ARM}/?", "direct", "two_hops", "confirmed", "questions")),
+        f"readings/{ARM}/*",
+        alike(each(f"readings/{ARM}/?", "direct", "confirmed", "questions"), 0.05),
+        "a question's whole support seldom lies under one index here: people's indexes hold their own documents only",
+        partly=True,
     ),
     Claim(
-        "E2, undertrained", "coverage 24.8% after epoch 1, 27.6% after epoch 2", listed(*(f"edits/{ARM}/coverage-at-the-end/epoch{e}" for e in (1, 2))),
-        f"edits/{ARM}/coverage-at-the-end/*", within(f"edits/{ARM}/coverage-at-the-end/epoch2", 0.2, 0.35),
+        "E2, undertrained",
+        "coverage 24.8% after epoch 1, 27.6% after epoch 2",
+        listed(*each(f"edits/{ARM}/coverage-at-the-end/epoch?", 1, 2)),
+        f"edits/{ARM}/coverage-at-the-end/*",
+        within(f"edits/{ARM}/coverage-at-the-end/epoch2", 0.2, 0.35),
     ),
     Claim(
-        "E3, forward F1 by epoch", f"{paper.RETENTION['all'][0]} to {paper.RETENTION['all'][1]}", listed(*(f"retention/{ARM}/all/epoch{e}" for e in (1, 2))),
-        f"retention/{ARM}/all/*", rising(*(f"retention/{ARM}/all/epoch{e}" for e in (1, 2))),
+        "E3, forward F1 by epoch",
+        f"{paper.RETENTION['all'][0]} to {paper.RETENTION['all'][1]}",
+        listed(*each(f"retention/{ARM}/all/epoch?", 1, 2)),
+        f"retention/{ARM}/all/*",
+        rising(*each(f"retention/{ARM}/all/epoch?", 1, 2)),
     ),
     Claim(
-        "E3, relation-level classes", "the gain is in counts, joins and reverse lookup", listed(*(f"retention/{ARM}/{c}/epoch{e}" for c in ("QC4", "QC6", "QC10") for e in (1, 2))),
-        f"retention/{ARM}/QC*/*", lambda cells: (found := values(cells, tuple(f"retention/{ARM}/QC6/epoch{e}" for e in (1, 2)))) and found[1] > found[0] + 0.05,
+        "E3, relation-level classes",
+        "the gain is in counts, joins and reverse lookup",
+        listed(*(f"retention/{ARM}/{c}/epoch{e}" for c in ("QC4", "QC6", "QC10") for e in (1, 2))),
+        f"retention/{ARM}/QC*/*",
+        moves(each(f"retention/{ARM}/QC6/epoch?", 1, 2), 0.05, 1),
         NEAR_ONE,
     ),
     Claim(
-        "E3, within budget in both", "83 of 100: 7.16 to 6.37 steps, F1 0.759 to 0.892",
-        listed(f"retention/{ARM}/within/f1/n", *(f"retention/{ARM}/within/{w}/epoch{e}" for w in ("steps", "f1") for e in (1, 2))),
-        f"retention/{ARM}/within/*", falling(*(f"retention/{ARM}/within/steps/epoch{e}" for e in (1, 2))),
-    ),
-    Claim("Fig. 3, the network", "every link is index-mediated", listed(f"audit/{ARM}/source-to-source"), f"audit/{ARM}/source-to-source", within(f"audit/{ARM}/source-to-source", 0, 17)),
-    Claim(
-        "Fig. 4, out-degree", "median 5, mean 6.7, 15% empty", listed(*(f"audit/{ARM}/{m}" for m in ("median-out-degree", "mean-out-degree", "stub"))),
-        f"audit/{ARM}/*", within(f"audit/{ARM}/stub", 10, 100), f"no index is left empty: {RULES}",
-    ),
-    Claim(
-        "E4, what was written", "287 documents: 242 genuine, 43 stubs, 2 answers", listed(*(f"audit/{ARM}/{m}" for m in ("authored", "genuine", "stub", "materialised"))),
-        f"audit/{ARM}/*", within(f"audit/{ARM}/authored", 200, 400), f"fewer and larger indexes: {RULES}", partly=True,
+        "E3, within budget in both",
+        "83 of 100: 7.16 to 6.37 steps, F1 0.759 to 0.892",
+        listed(
+            f"retention/{ARM}/within/f1/n",
+            *(f"retention/{ARM}/within/{w}/epoch{e}" for w in ("steps", "f1") for e in (1, 2)),
+        ),
+        f"retention/{ARM}/within/*",
+        falling(*each(f"retention/{ARM}/within/steps/epoch?", 1, 2)),
     ),
     Claim(
-        "Table 5, index quality", "precision 94%, recall 91%", listed(f"index-quality/{ARM}/all/precision", f"index-quality/{ARM}/all/recall"),
-        f"index-quality/{ARM}/*", within(f"index-quality/{ARM}/all/precision", 0.9, 1.0),
+        "Fig. 3, the network",
+        "every link is index-mediated",
+        listed(f"audit/{ARM}/source-to-source"),
+        f"audit/{ARM}/source-to-source",
+        within(f"audit/{ARM}/source-to-source", 0, 17),
     ),
     Claim(
-        "E4, break-even", f"about {paper.BREAK_EVEN['questions']:,} questions, in tokens", listed(f"break-even/{ARM}/actions/trained", f"break-even/{ARM}/actions/pooled/hipporag"),
-        f"break-even/{ARM}/*", within(f"break-even/{ARM}/actions/trained", 1, 100_000), "it never pays here",
+        "Fig. 4, out-degree",
+        "median 5, mean 6.7, 15% empty",
+        listed(*each(f"audit/{ARM}/?", "median-out-degree", "mean-out-degree", "stub")),
+        f"audit/{ARM}/*",
+        within(f"audit/{ARM}/stub", 10, 100),
+        f"no index is left empty: {RULES}",
     ),
     Claim(
-        "Discussion, a class instead of a key", "the obvious next experiment", listed("gradient/trained-class/neither/rho", "gradient/trained-class/neither/difference"),
-        "gradient/trained-class/*", below("gradient/trained-class/neither/rho", 1.0),
+        "E4, what was written",
+        "287 documents: 242 genuine, 43 stubs, 2 answers",
+        listed(*each(f"audit/{ARM}/?", "authored", "genuine", "stub", "materialised")),
+        f"audit/{ARM}/*",
+        within(f"audit/{ARM}/authored", 200, 400),
+        f"fewer and larger indexes: {RULES}",
+        partly=True,
     ),
-)  # fmt: skip
+    Claim(
+        "Table 5, index quality",
+        "precision 94%, recall 91%",
+        listed(f"index-quality/{ARM}/all/precision", f"index-quality/{ARM}/all/recall"),
+        f"index-quality/{ARM}/*",
+        within(f"index-quality/{ARM}/all/precision", 0.9, 1.0),
+    ),
+    Claim(
+        "E4, break-even",
+        f"about {paper.BREAK_EVEN['questions']:,} questions, in tokens",
+        listed(f"break-even/{ARM}/actions/trained", f"break-even/{ARM}/actions/pooled/hipporag"),
+        f"break-even/{ARM}/*",
+        within(f"break-even/{ARM}/actions/trained", 1, 100_000),
+        "it never pays here",
+    ),
+    Claim(
+        "Discussion, a class instead of a key",
+        "the obvious next experiment",
+        listed("gradient/trained-class/neither/rho", "gradient/trained-class/neither/difference"),
+        "gradient/trained-class/*",
+        below("gradient/trained-class/neither/rho", 1.0),
+    ),
+)

@@ -39,18 +39,17 @@ class Cells:
 
     def __call__(self, id: str) -> str:
         """What the report shows; a dash where the experiment has no such number."""
-        return str(self._cell(id).get("text", "–"))
+        return str(self._field(id, "text") or "–")
 
     def value(self, id: str, field: str = "value") -> float | None:
-        found = self._cell(id).get(field)
+        found = self._field(id, field)
         return float(found) if isinstance(found, int | float) else None
 
-    def _cell(self, id: str) -> dict[str, Any]:
-        if id not in self._cells:
-            return {}
-        short = {name: self._cells[id].get(name) for name in ("text", "value", "low", "high")}
-        self._used[id] = {name: one for name, one in short.items() if one is not None}
-        return dict(self._used[id])
+    def _field(self, id: str, field: str) -> object:
+        found = self._cells.get(id, {}).get(field)
+        if found is not None:
+            self._used.setdefault(id, {})[field] = found
+        return found
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -106,7 +105,7 @@ def results_page(cells: Cells) -> list[str]:
         for field, name in MEASURES.items():
             block(f"{name}, {title}", named, lambda arm, r: cells(f"readers/{group}/{r}/{arm}/{field}"), arms)  # noqa: B023
         for arm in trained:
-            rows = {field: name for field, name in AGAINST.items()} | {f"{group}/difference": "F1 minus B3's"}
+            rows = {**AGAINST, f"{group}/difference": "F1 minus B3's"}
             title_of = f"{arms[arm]} against B3, {title}"
             block(title_of, named, lambda field, r: cells(f"readers/{group}/{r}/{arm}/{field}"), rows)  # noqa: B023
     units = {"training": "training spent", "trained": "trained on", "pooled": "pooled"}
@@ -154,6 +153,11 @@ def _seeds(seeds: list[int]) -> str:
     return f"{seeds[0]}-{seeds[-1]}" if whole else ",".join(map(str, seeds))
 
 
+def _lines(kept: dict[str, Any]) -> str:
+    """A cell a line, so that a change can be read."""
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).replace("},", "},\n") + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="Experiments with reports, the standard world first.")
@@ -176,7 +180,7 @@ def main() -> None:
     )
     written = pages(experiments, command, chosen.took)
     kept = {"command": command, "took": chosen.took, "experiments": [one.kept for one in experiments]}
-    (chosen.out / KEPT.name).write_text(json.dumps(kept, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    (chosen.out / KEPT.name).write_text(_lines(kept), encoding="utf-8")
     for name, text in written.items():
         (chosen.out / name).write_text(text, encoding="utf-8")
 
