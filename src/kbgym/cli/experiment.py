@@ -12,16 +12,15 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.registry import make_agent
-from kbgym.agents.trust import allowed
+from kbgym.agents.trust import NEUTRAL_READERS, allowed
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact.parts import embedder_named
 from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.characters import number_in
-from kbgym.cli.common import Printed, progress, verb
+from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.exam import how_many
 from kbgym.cli.spending import Spending, spending_options, training_plan
@@ -55,7 +54,7 @@ from kbgym.worlds.world import World
 
 PUBLIC = ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor")
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
-READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL))
+READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
 USUAL = 100  # questions a group, for the forecast where all there are will be asked
 PROBED = ("trained", "both", "one", "neither")
 
@@ -127,7 +126,7 @@ def run_command(
     world = World.load(world_folder) if world_folder else None
     if kind == "public" and world is None:
         raise BadInput("experiment run public needs a world of real text: name it with --world.")
-    seeds = numbers(flags["seeds"])
+    seeds = seeds_in(flags["seeds"])
     readers = READERS if flags["readers"] == "all" else _list(flags["readers"])
     for name in readers:
         if not is_model(name):
@@ -271,18 +270,6 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
         "notes": msgspec.to_builtins(built.notes),
     }
     return Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """0,1,2 or 0-4 as numbers."""
-    found: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.strip().partition("-")
-        first, last = number_in(low), number_in(high if dash else low)
-        if first is None or last is None or last - first > 100_000:
-            raise BadInput(f"--seeds takes numbers such as 0,1,2 or 0-4, not {text!r}.")
-        found += range(first, last + 1)
-    return tuple(dict.fromkeys(found))
 
 
 def _values(vary: str, text: str | None, world: World | None) -> tuple[int | str, ...]:
