@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from statistics import fmean
 
 import msgspec
@@ -92,6 +93,13 @@ def test_the_eval_split_by_epoch_in_and_out_of_distribution(folder):
             scores = [row["f1"] for seed, row in known if ((seed, row["template"]) in trained) == (side == "in")]
             assert scores and found[f"eval/trained-class/epoch{epoch}/{side}/n"].value == len(scores)
             assert found[f"eval/trained-class/epoch{epoch}/{side}/f1"].value == pytest.approx(fmean(scores))
+
+
+def test_a_reader_that_has_not_read_everything_is_left_out(folder, tmp_path):
+    place = shutil.copytree(folder, tmp_path / "exp")
+    (place / "seed-1/readers/general/exams/flat-one.jsonl").unlink()
+    table = by_reader(open_results(place), "pooled")
+    assert [line.head for line in table.lines if not line.cells] == ["reference", "neutral:first"]
 
 
 def test_the_report_has_a_table_for_every_set(folder):

@@ -213,14 +213,13 @@ class Results:
 
     @cached_property
     def readers(self) -> dict[str, Results]:
-        """The same results under every reader that was asked for, the one that trained among them."""
-        plan = self.plan
-        if plan is None or not plan.readers:
-            return {}
-        return {
-            name: self if name == plan.reader else Results(self.root, plan, [seed.under(name) for seed in self.seeds])
-            for name in plan.readers
-        }
+        """The same results under every reader that was asked for and has read the flat stores."""
+        plan, found = self.plan, dict[str, Results]()
+        for name in plan.readers if plan else ():
+            seeds = self.seeds if plan and name == plan.reader else [seed.under(name) for seed in self.seeds]
+            if all(seed.has("flat", group) for seed in seeds for group in self.groups):
+                found[name] = self if seeds is self.seeds else Results(self.root, plan, seeds)
+        return found
 
     def label(self, arm: str) -> str:
         for seed in self.seeds:

@@ -210,6 +210,11 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
             if plan.readers:
                 final = (name for name in named if "@" not in name)
                 missing += tests * sum(not (kept / f"{store}-test_in.jsonl").exists() for store in final)
+                if not reader:  # the eval split, before training and after each epoch
+                    trained = [(one.name, one.settings) for one in plan.trainings]
+                    early = (f"{name}@{how.questions * end}" for name, how in trained for end in range(1, how.epochs))
+                    ends = ["flat", *early, *(name for name, _ in trained)]
+                    missing += evaluated * sum(not (kept / f"{store}-eval.jsonl").exists() for store in ends)
             plans.append((reader or plan.reader, {"exam": missing}))
     if not is_here and any(name.startswith("llm:") for name, _ in plans):
         raise BadInput("a model is asked from one process: leave --jobs and --engine out, and say --concurrency.")
