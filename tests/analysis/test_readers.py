@@ -14,6 +14,7 @@ from kbgym.analysis.curves import eval_curve
 from kbgym.analysis.report import make_report
 from kbgym.analysis.results import open_results
 from kbgym.analysis.tables.readers import by_reader
+from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE
 from kbgym.protocol.exam import read_rows
 
@@ -100,6 +101,13 @@ def test_a_reader_that_has_not_read_everything_is_left_out(folder, tmp_path):
     (place / "seed-1/readers/general/exams/flat-one.jsonl").unlink()
     table = by_reader(open_results(place), "pooled")
     assert [line.head for line in table.lines if not line.cells] == ["reference", "neutral:first"]
+
+
+def test_an_experiment_that_is_not_whole_yet_is_refused_in_a_sentence(folder, tmp_path):
+    place = shutil.copytree(folder, tmp_path / "exp")
+    (place / "seed-1/exams/flat-one.jsonl").unlink()
+    with pytest.raises(BadInput, match="run the experiment first"):
+        make_report(place)
 
 
 def test_the_report_has_a_table_for_every_set(folder):

@@ -26,7 +26,7 @@ from kbgym.analysis.tables.evidence import evidence
 from kbgym.analysis.tables.indexes import index_accounts
 from kbgym.analysis.verdict import judge
 from kbgym.characters import safe_text
-from kbgym.errors import Missing
+from kbgym.errors import BadInput, Missing
 from kbgym.experiment.experiment import FILE
 from kbgym.search.embed import Embedder
 from kbgym.worlds.world import SPLITS
@@ -41,6 +41,8 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
     results = open_results(place, compared=False)
     if results.plan is not None and results.plan.kind == "ablation":
         return _report(results, _ablation(results))
+    if results.plan is not None and "flat" not in results.arms:
+        raise BadInput(f"{place} has no whole exams of the flat store for every seed yet; run the experiment first.")
     other = open_results(beside) if beside else None
     if other is not None:
         other.base = results.root
