@@ -157,7 +157,8 @@ def main() -> None:
         ("share of false positives", list(TESTS), false_positives),
     ):
         heads = [f"n = {n}" if seeds == 1 else f"{seeds} seeds of {n}" for n, seeds in SHAPES]
-        print(f"\n{times:,} experiments a cell, {title}; in common: share of the variance that keys explain.\n")
+        print(f"\n{times:,} experiments a cell, {title}; in common: share of the variance that keys explain.")
+        print(f"Chance alone moves a share near 5% by {1.96 * (0.05 * 0.95 / times) ** 0.5:.1%} either way.\n")
         print(f"| | in common | {' | '.join(heads)} |\n| --- | ---: |{' ---: |' * len(heads)}")
         for name in names:
             level = f", nominal {TESTS[name][0]:.1%}" if name in TESTS else ""
