@@ -326,8 +326,14 @@ class Artefact:
 
         What a command prints is kept beside `out`.
         """
-        about = description_for_prompt(self.world) if self.world is not None else ""
-        return agent_of(name, "reader", models, about=about, indexes=self.store.links > 0, kept=kept_beside(out))
+        return agent_of(name, "reader", models, kept=kept_beside(out), **self.told)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a reader here is told besides its skill."""
+        indexes = self.store.links > 0
+        about = description_for_prompt(self.world, keys=indexes) if self.world is not None else ""
+        return {"about": about, "indexes": indexes}
 
     @property
     def is_public(self) -> bool:
