@@ -367,7 +367,8 @@ class SeedRun:
         self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[AskedSet], settings: Settings
     ) -> None:
         """Under the budget and the memory that training had; arms of no training under those of the first."""
-        about, indexes = description_for_prompt(self.world), store.links > 0
+        indexes = store.links > 0
+        about = description_for_prompt(self.world, keys=indexes)
         for sheet in sheets:
             by = sheet.reader or self.plan.reader
             self.tick(f"{arm}: exam {sheet.name}" + (f" by {by}" if sheet.reader else ""))
