@@ -242,13 +242,16 @@ class Artefact:
     def engine(self) -> environment.SearchEngine:
         return self.embedded()
 
-    def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
-        """What the store is searched with, every document of it embedded, which is done once."""
+    def embedded(self, tick: Tick | None = None, brief: bool = False) -> environment.SearchEngine:
+        """What the store is searched with, every document of it embedded, which is done once.
+
+        With `brief`, for a few searches, no graph is made that is not there.
+        """
         if self._engine is None:
             settings = self.settings
             spread = spread_over(self.place.originals().values(), settings.per_source) if settings.per_source else None
             vectors = embedder_named(settings.embedder)
-            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread)
+            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread, brief)
         return self._engine
 
     def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
@@ -258,7 +261,7 @@ class Artefact:
             from kbgym.trace.postgres.vectors import stored_engine
 
             self._engine = stored_engine(self.place, embedder_named(how.embedder), tick, how.search)
-        engine, store = self.embedded(tick), self.store
+        engine, store = self.embedded(tick, brief=True), self.store
         ids = Environment(store, engine, ranking=self.settings.ranking).page(query, page)
         scores, limit = dict[str, float](), page * PAGE_SIZE
         while not scores.keys() >= set(ids):
