@@ -55,7 +55,7 @@ def world_of(name: str, seed: int, data: Path) -> World:
     """A set with its questions in the splits of a draw."""
     match name:
         case "skarn":
-            return make([SKARN / "pages"], SKARN / "questions.jsonl", ReadingOptions(links=False), seed).world
+            return make([SKARN / "pages"], SKARN / "questions.jsonl", ReadingOptions(links=True), seed).world
         case "people":
             return people.generate(200, seed)
         case "phantomwiki":
