@@ -22,6 +22,7 @@ NEXT_PAGE, _PAGES_FALL = 0.45, 4.0  # what the question's second page promises, 
 _TOP = 3
 OPEN = 0.8  # of the belief in the page of a document that has links
 FIELD = 0.5  # of that in a field's, whose only link is its value's page
+OTHER = 0.25  # of that in a heading that says what the question says, of something else
 AGAIN = 0.1  # what is left of that for every document of the page that was opened before
 NAME = 0.45  # of the belief in the document that a name stands in
 TITLE = 0.3
@@ -29,6 +30,7 @@ _BLIND = 0.9  # how likely a heading has links where nobody says what has
 _MOST_NAMES = 6
 _MOST_DOCUMENTS = 10
 _MOST_HEADING = 12
+_ALIKE = 3  # words a heading shares with a question that asks for the same of something else
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -79,7 +81,7 @@ def _openings(memory: ReaderMemory) -> Iterator[Move]:
         if one.opened or not (likely := _has_links(memory, one)):
             continue
         opened = memory.was_opened(one.title)
-        of = FIELD if one.links == 1 and field_of(one.text) else OPEN
+        of = FIELD if one.links == 1 and field_of(one.text) else OTHER if _is_of_another(memory, one) else OPEN
         yield Move(Read(one.id), likely * of * AGAIN**opened * memory.page_belief(one))
 
 
@@ -88,8 +90,17 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
         return 1.0 if one.links else 0.0
     if memory.marked:
         return 0.0
-    heading = len(one.text.split()) <= _MOST_HEADING and ": " not in one.text and one.text[-1:] not in ".!?"
-    return _BLIND if heading else 0.0
+    return _BLIND if _is_heading(one) and len(one.text.split()) <= _MOST_HEADING else 0.0
+
+
+def _is_heading(one: SeenDocument) -> bool:
+    return not one.title and one.text[-1:] not in ".!?"
+
+
+def _is_of_another(memory: ReaderMemory, one: SeenDocument) -> bool:
+    """Whether a heading is worded like the question and has a word more: "cities of bakers" where tailors are asked."""
+    shared = one.words & memory.wanted.keys()
+    return _is_heading(one) and len(shared) >= _ALIKE and shared != one.words
 
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:
