@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +16,7 @@ import click
 import msgspec
 
 from kbgym.canonical import encode
-from kbgym.characters import safe_json, safe_text
+from kbgym.characters import number_in, safe_json, safe_text
 from kbgym.errors import BadInput
 from kbgym.search.kinds import SEARCHES, SearchKind
 from kbgym.trace.url import is_url, shown
@@ -123,6 +122,18 @@ def say(sentence: str | None) -> None:
         click.echo(sentence, err=True)
 
 
+def seeds_in(text: str) -> tuple[int, ...]:
+    """`--seeds`: 0,1,2 or 0-4 as numbers."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        first, last = number_in(low), number_in(high if dash else low)
+        if first is None or last is None or last - first > 100_000:
+            raise BadInput(f"--seeds takes numbers such as 0,1,2 or 0-4, not {text!r}.")
+        found += range(first, last + 1)
+    return tuple(dict.fromkeys(found))
+
+
 def world_values(world: World) -> dict[str, Any]:
     """What every verb that makes a world says of it."""
     counts = {"documents": len(world.documents), "questions": len(world.questions)}
@@ -183,7 +194,7 @@ def search_options(command: F) -> F:
 
 serving_options = flags(
     click.option("--reader", help="Who answers.  [default: the run's]"),
-    click.option("--curator", help="Who edits.  [default: the run's]"),
+    click.option("--curator", help="Who edits; serve --mcp: caller too.  [default: the run's]"),
     click.option("--judge", help="Who decides what is a duplicate.  [default: the run's]"),
     click.option("--trust", is_flag=True, help="Let the folder's own agents play, now and later."),
 )
@@ -210,6 +221,8 @@ def settings_given(config: Path | None, flags: Mapping[str, Any]) -> dict[str, A
     """The TOML file's settings, then the flags that were given; `agent` stands for the reader and the curator."""
     chosen: dict[str, Any] = {}
     if config is not None:
+        import tomllib
+
         try:
             chosen = tomllib.loads(config.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -7,7 +7,6 @@ questions' order whatever order they finished in. A pass in which the agent itse
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action, Result
-from kbgym.canonical import Decoder, encode, read_file, write_lines
+from kbgym.canonical import Decoder, encode, read_file, write_lines, write_whole
 from kbgym.environment import Environment, Ranking, SearchEngine
 from kbgym.episode import Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
@@ -43,7 +42,8 @@ class Shot(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """One question of an exam. The scores are None when the agent failed: that is no wrong answer.
 
-    `set_f1` compares what stands between commas, as PhantomWiki does; `f1` compares words.
+    `set_f1` compares what stands between commas, as PhantomWiki does; `f1` compares words. Rows of one `conversation`
+    were answered by somebody who remembers the questions before.
     """
 
     id: str
@@ -64,10 +64,15 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     ranking: Ranking = _DEFAULT
     evidence: Evidence | None = None
     observations: Observations = _PLAIN
+    conversation: str = ""
 
 
 def row_of(
-    question: Question, transcript: Transcript, ranking: Ranking = "paper", observations: Observations = "paper"
+    question: Question,
+    transcript: Transcript,
+    ranking: Ranking = "paper",
+    observations: Observations = "paper",
+    conversation: str = "",
 ) -> Row:
     """Grade a pass: out of budget scores 0, an agent's own failure scores nothing."""
     f1: float | None
@@ -99,6 +104,7 @@ def row_of(
         ranking=_DEFAULT if ranking == _DEFAULT else ranking,
         evidence=evidence_of(transcript, question),
         observations=_PLAIN if observations == _PLAIN else observations,
+        conversation=conversation,
     )
 
 
@@ -111,6 +117,7 @@ async def examine(
     settings: Settings = Settings(),  # noqa: B008 - it cannot be changed
     concurrency: int = 16,
     tick: Tick | None = None,
+    conversation: str = "",
 ) -> list[Row]:
     """Ask every question of the store as it is now, under the settings' budget, memory and ranking.
 
@@ -125,7 +132,7 @@ async def examine(
     async def ask(question: Question, sheet: Sheet) -> None:
         async with waiting:
             transcript = await play(reader(), environment, "reader", Forward(question.text), budget, memory)
-        sheet.add(row_of(question, transcript, settings.ranking, shown))
+        sheet.add(row_of(question, transcript, settings.ranking, shown, conversation))
 
     with Sheet(questions, out, tick, settings.ranking) as sheet:
         try:
@@ -177,9 +184,8 @@ class Sheet:
         if self._file:
             self._file.close()
         if self._out and kind is None:
-            scratch = self._out.with_name(f".{self._out.name}.tmp")
-            write_lines(scratch, self.rows)
-            os.replace(scratch, self._out)
+            with write_whole(self._out) as scratch:
+                write_lines(scratch, self.rows)
 
 
 class _Means:
