@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from kbgym.protocol.exam import Row, summarise
 from kbgym.trace.events import Ended
 
 NAMED = 5  # indexes, in the text; the file has all
+WIDTH = 116  # of a line for people
 
 
 class BothExams(msgspec.Struct, frozen=True):
@@ -26,6 +28,11 @@ class BothExams(msgspec.Struct, frozen=True):
     set: str
     flat: Sequence[Row]
     trained: Sequence[Row]
+
+
+def joined(name: str, several: Sequence[BothExams]) -> BothExams:
+    """Several sets as one, in their order."""
+    return BothExams(name, [row for one in several for row in one.flat], [row for one in several for row in one.trained])
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -138,11 +145,16 @@ def values(proof: Proof) -> dict[str, Any]:
     }
 
 
+def verdict_lines(proof: Proof) -> list[str]:
+    subject = "" if proof.verdict.word == UNSHOWN else "a trained store "
+    return wrap(f"Verdict: {subject}{proof.verdict.sentence}", WIDTH)
+
+
 def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     """For people, the verdict first; every word that is ours is explained where it stands."""
     verdict, used = proof.verdict, proof.used
     found = [
-        f"Verdict: a trained store {verdict.sentence}" if verdict.word != UNSHOWN else f"Verdict: {verdict.sentence}",
+        *verdict_lines(proof),
         "Asked were questions training never saw, on the documents as they were and on the trained store. An action is",
         "one search, one document opened, or the answer; accuracy runs from 0 to 1; in brackets the 95% interval.",
         "",

@@ -43,11 +43,11 @@ class Spending:
     """The flags as values."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """Take this module's flags out of all the flags of a verb."""
-        names = ("base_url", "max_cost", "max_tokens", "temperature", "effort", "concurrency")
-        self._options = {name: given.pop(name) for name in names}
-        self.concurrency: int = self._options["concurrency"]
-        self._yes: bool = given.pop("yes")
+        """Take this module's flags out of all the flags of a verb; a verb that has none can spend nothing."""
+        names = ("base_url", "max_cost", "max_tokens", "temperature", "effort")
+        self._options = {name: given.pop(name, None) for name in names}
+        self._options["concurrency"] = self.concurrency = given.pop("concurrency", 1)
+        self._yes: bool = given.pop("yes", False)
         self._budget: Budget | None = None
 
     @contextmanager
