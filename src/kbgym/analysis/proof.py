@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.index_use import IndexUse, index_use
+from kbgym.analysis.index_use import IndexUse, index_use, use_line
 from kbgym.analysis.results import Trained, tokens_of
 from kbgym.analysis.stats import break_even
 from kbgym.analysis.verdict import UNSHOWN, Finding, judge, paired_rows
-from kbgym.characters import safe_text
 from kbgym.protocol.exam import Row, summarise
 from kbgym.trace.events import Ended
 
@@ -32,7 +31,9 @@ class BothExams(msgspec.Struct, frozen=True):
 
 def joined(name: str, several: Sequence[BothExams]) -> BothExams:
     """Several sets as one, in their order."""
-    return BothExams(name, [row for one in several for row in one.flat], [row for one in several for row in one.trained])
+    return BothExams(
+        name, [row for one in several for row in one.flat], [row for one in several for row in one.trained]
+    )
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -171,17 +172,14 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     found.append(f"{wrote}; {len(used):,} were opened by a question of these exams, {never:,} never.")
     harmful = proof.harmful
     best = [one for one in used if not one.harmful][:NAMED]
-    found += [f"  gave  {_index(one)}" for one in best] + [f"  cost  {_index(one)}" for one in harmful[:NAMED]]
+    if used:
+        found.append("What each gave or cost, estimated from what the questions saw only through it:")
+    found += [f"  gave {use_line(one)}" for one in best] + [f"  cost {use_line(one)}" for one in harmful[:NAMED]]
+    if harmful:
+        found.append(f"Take out what cost more than it gave: kbgym prune {run} --harmful --dry-run")
     if verdict.word == "hurts" and not harmful:
         found.append("No document it opened does it: what training wrote stands in the way of searches.")
     return [*found, "", *_next(proof, run, world)]
-
-
-def _index(one: IndexUse) -> str:
-    done = f"{abs(one.saved):.1f} actions {'saved' if one.saved >= 0 else 'lost'}"
-    accuracy = f", accuracy {one.f1:+.2f}" if one.f1 else ""
-    many = f"{len(one.questions)} question{'s' if len(one.questions) > 1 else ''}"
-    return f"{one.id} {safe_text(one.text[:60])!r}: {many}, {done}{accuracy}"
 
 
 def _cost(proof: Proof) -> str:
@@ -200,8 +198,7 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
         case "helps":
             first = f"Next: kbgym serve {run} --mcp --role reader"
         case "hurts":
-            first = f"Next: kbgym prune {run} --harmful --dry-run; or, keeping only edits that do no harm: "
-            first += f"kbgym prove {world} --out {run}-gated --admission 10"
+            first = f"Next: keep only edits that do no harm: kbgym prove {world} --out {run}-gated --admission 10"
         case _:
             first = f"Next: more questions, or a training that reaches further: kbgym prove {world} --out {run}-class "
             first += "--strategy class"

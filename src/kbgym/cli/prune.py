@@ -65,7 +65,7 @@ def command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Printed:
 def _why(one: IndexUse) -> str:
     if not one.questions:
         return "never opened"
-    return f"opened by {len(one.questions)}, {-one.saved:.1f} actions lost, accuracy {one.f1:+.2f}"
+    return f"opened by {len(one.questions)}, {-one.saved} actions lost, accuracy {one.f1:+.2f}, by estimate"
 
 
 def _remove(place: Path, chosen: list[IndexUse]) -> int:

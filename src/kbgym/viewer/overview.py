@@ -95,7 +95,7 @@ def facts(place: ViewedPlace, seed: int) -> list[dict[str, str]]:
             rows.append(("Coverage", f"{share:.1%}", "of the originals are under an index"))
             rows.append(("Training spent", actions, money))
     if place.kind == "store":
-        counts = ledger(place.shelf(seed).store)
+        counts = ledger(place.viewed(seed).store)
         rows.append(
             ("Store", f"{counts.documents:,} documents", f"{counts.authored:,} written on top of the originals")
         )
