@@ -28,7 +28,7 @@ from kbgym.cli.common import (
     settings_given,
     verb,
 )
-from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
+from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES
@@ -160,7 +160,7 @@ class ProofSteps:
 
     def _examine(self, place: str) -> dict[str, Exam]:
         """All sets on one store, kept in the run; what decides also without a store, once, where the text is public."""
-        reader, found = self._run.settings.reader, dict[str, Exam]()
+        reader, found, passes = self._run.settings.reader, dict[str, Exam](), PASSES * self._spending.concurrency
         with Artefact(place) as opened:
             for name, questions in self._sets.items():
                 file = self._file(opened, name)
@@ -173,8 +173,8 @@ class ProofSteps:
                             questions,
                             out=file,
                             models=models,
-                            concurrency=PASSES * self._spending.concurrency,
-                            tick=with_spend(tick, models),
+                            concurrency=passes,
+                            tick=self._spending.counted(tick, models, "exam", passes),
                             header=opened.exam_header(reader, questions, name),
                             alone=opened.at == 0 and name != TRAINED,
                         )
@@ -189,7 +189,7 @@ class ProofSteps:
             with progress("embedding") as tick:
                 trainer = trainer_for(run, agents_named(settings, models, world=run.world), tick=tick)
             with progress("training") as tick:
-                teach(trainer, with_spend(tick, models))
+                teach(trainer, self._spending.counted(tick, models, "lesson", settings.batch_size))
 
     @property
     def _asked(self) -> int:

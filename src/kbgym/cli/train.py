@@ -24,7 +24,7 @@ from kbgym.cli.common import (
     settings_given,
     verb,
 )
-from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
+from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.observations import OBSERVATIONS
@@ -95,7 +95,7 @@ def command(
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         spending.confirm_all(training_plan(settings, left, evaluations))
         with progress("training") as tick:
-            teach(trainer, with_spend(tick, models))
+            teach(trainer, spending.counted(tick, models, "lesson", settings.batch_size))
     counted, share = ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
     result = {
