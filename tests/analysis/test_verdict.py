@@ -111,6 +111,10 @@ def test_where_nothing_says_what_was_needed_it_is_what_was_opened_next():
     led, idle = passing(0, 4, [index], (index, ("d1",)), ("d1", ())), passing(1, 4, [index], (index, ("d1",)))
     (found,) = index_use(store, paired_rows([led, idle], rows([9, 9])))
     assert found.needed == ("0",) and found.saved == 5 - 0, "the other took no more steps than on the flat store"
+    (found,) = index_use(store, paired_rows([led, idle], rows([2, 2])))
+    assert found.saved == -2 - 1 and not found.harmful, "one question needed it"
+    (found,) = index_use(store, paired_rows([idle], rows([9, 2])))
+    assert found.saved == -1 and found.harmful
 
 
 @pytest.mark.slow

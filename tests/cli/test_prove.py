@@ -55,7 +55,7 @@ def test_a_verdict_with_everything_it_rests_on(world, tmp_path, kbgym):
     assert {one["id"] for one in found["indexes"] if one["questions"]} <= opened
     code, said, _ = kbgym("prove", world, "--out", out, *SMALL)
     assert code == 0 and said.startswith("Verdict: ") and "rho" not in said and "ρ" not in said
-    assert "questions training never saw" in said and "\nNext: " in said
+    assert "questions training never saw" in " ".join(said.split()) and "\nNext: " in said
 
 
 @pytest.mark.parametrize(("where", "after"), [(Sheet, 3), (Sheet, 15), (Trainer, 0), (Trainer, 7), (Sheet, 25)])

@@ -14,7 +14,7 @@ import msgspec
 
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.health import Advice
-from kbgym.analysis.index_use import IndexUse, index_use
+from kbgym.analysis.index_use import IndexUse, costly, index_use
 from kbgym.analysis.kept_pairs import FLAT, how_to_compare
 from kbgym.analysis.results import Seed, open_seeds
 from kbgym.analysis.verdict import Pair, paired_rows
@@ -36,7 +36,7 @@ class Accounting(msgspec.Struct, frozen=True):
 
     @property
     def harmful(self) -> list[IndexUse]:
-        return [one for one in self.indexes if one.questions and one.harmful]
+        return costly(self.indexes)
 
 
 def pairs_of(run: Path, store: Store) -> dict[str, list[Pair]]:
@@ -68,12 +68,16 @@ def advised(accounted: Accounting, place: str) -> list[Advice]:
     """What to do about documents the exams would have gone better, or no worse, without."""
     found = []
     for some, what, flag in (
-        (accounted.harmful, "cost these exams more than they gave", "harmful"),
-        (accounted.unused, "were opened by no question of them", "unused"),
+        (accounted.harmful, "cost more than they gave", "harmful"),
+        (accounted.unused, "were never opened", "unused"),
     ):
         if some:
-            begin = f"by {accounted.n} questions, {len(some):,} of {len(accounted.indexes):,} written documents {what}"
-            found.append(Advice(f"{begin}; look at them", f"prune {quote(place)} --{flag} --dry-run"))
+            of = f"{len(some):,} of {len(accounted.indexes):,} written documents {what}"
+            found.append(
+                Advice(
+                    f"in {accounted.n} exam questions {of}; look at them", f"prune {quote(place)} --{flag} --dry-run"
+                )
+            )
     return found
 
 

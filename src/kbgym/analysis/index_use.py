@@ -37,8 +37,11 @@ class IndexUse(msgspec.Struct, frozen=True):
 
     @property
     def harmful(self) -> bool:
-        """Whether the exams would have gone better without: more accurate, or as accurate at fewer actions."""
-        return self.f1 < 0 or (self.f1 == 0 and self.saved < 0)
+        """Whether the exams would have gone better without: more accurate, or as accurate where nobody needed it.
+
+        Actions alone are no proof where a question needed it: on the flat store nothing else was in its way.
+        """
+        return self.f1 < 0 or (self.f1 == 0 and self.saved < 0 and not self.needed)
 
 
 def index_use(store: Store, pairs: Sequence[Pair]) -> list[IndexUse]:
@@ -100,6 +103,11 @@ def _opens(shot: Shot, id: str) -> bool:
     return isinstance(shot.result, Opened) and shot.result.id == id
 
 
+def costly(uses: Iterable[IndexUse]) -> list[IndexUse]:
+    """Those the exams would have gone better without, the worst first."""
+    return sorted((one for one in uses if one.questions and one.harmful), key=lambda one: (one.f1, one.saved, one.id))
+
+
 def opened_in(shots: Sequence[Shot], among: dict[str, str]) -> list[str]:
     """The documents of these that a pass opened, in the order of their first opening."""
     results = (shot.result for shot in shots)
@@ -117,7 +125,10 @@ def openings(events: Iterable[Event]) -> dict[str, list[int]]:
 
 def use_line(one: IndexUse) -> str:
     """One document that was opened, for people."""
-    done = f"{abs(one.saved)} actions {'saved' if one.saved >= 0 else 'lost'}"
-    accuracy = f", accuracy {one.f1:+.2f}" if one.f1 else ""
-    many = f"{len(one.questions)} question{'s' if len(one.questions) > 1 else ''}"
-    return f"{one.id} {safe_text(one.text[:60])!r}: {many}, {done}{accuracy}"
+    done = f"{_many(abs(one.saved), 'action')} {'saved' if one.saved >= 0 else 'lost'}"
+    accuracy = f", accuracy {one.f1:+.2f} in all" if one.f1 else ""
+    return f"{one.id} {safe_text(one.text[:60])!r}: {_many(len(one.questions), 'question')}, {done}{accuracy}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -72,7 +72,7 @@ class Finding(msgspec.Struct, frozen=True):
         if self.more_questions is None:
             return f"{begin}."
         if not self.more_questions:
-            return f"{begin}; with as many questions a gain of {GAIN:.0%} shows in four exams of five."
+            return f"{begin}; a gain of {GAIN:.0%} would have shown in four exams of five."
         more = f"{self.more_questions:,} more question{'s' if self.more_questions > 1 else ''}"
         return f"{begin}; with {more} a gain of {GAIN:.0%} would show."
 
@@ -139,7 +139,7 @@ def _actions(rho: Interval) -> str:
         within = f"{_percent(rho.high - 1)}% more to {_percent(1 - rho.low)}% fewer"
     else:
         within = ", ".join(_percent(abs(end)) for end in ends)
-    return f"{change:.0%} {word} actions [{within}]"
+    return f"{f'{change:.0%} {word}' if round(100 * change) else 'as many'} actions [{within}]"
 
 
 def _percent(value: float) -> str:
