@@ -57,7 +57,7 @@ class Finding(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         if self.rho is None or self.accuracy is None:
             return "no difference shown: there is no question both stores were asked."
-        saved, right = _actions(self.rho), f"{self.f1_flat:.2f} to {self.f1_trained:.2f}, n = {self.n}"
+        saved, right = actions_in_words(self.rho), f"{self.f1_flat:.2f} to {self.f1_trained:.2f}, n = {self.n}"
         if self.word == "helps":
             if self.accuracy.low > 0:
                 return f"helps: more right answers ({right}), {saved}."
@@ -131,7 +131,7 @@ def more_questions(trained: Sequence[float], flat: Sequence[float], gain: float 
     return max(0, math.ceil((z * spread / effect) ** 2) - len(differences))
 
 
-def _actions(rho: Interval) -> str:
+def actions_in_words(rho: Interval) -> str:
     """The ratio as a change in words: 38% fewer actions [21, 52], 5% fewer actions [9% more to 15% fewer]."""
     change, word = abs(1 - rho.value), "fewer" if rho.value <= 1 else "more"
     ends = sorted((1 - rho.low, 1 - rho.high), key=abs)
