@@ -46,6 +46,7 @@ def test_a_question_is_explained_by_what_it_opened(proved, kbgym):
         entry = next(entry for entry in package.open(proved).log() if entry.iteration == by["iteration"])
         assert entry.question == by["question"] and by["phase"] == "backward"
     code, said, _ = kbgym("explain", proved, found["text"])
+    assert said.count("this made the difference") == sum(one["needed"] for one in found["opened"]) > 0
     assert code == 0 and "flat:" in said and "trained:" in said and "search " in said
     code, _, error = kbgym("explain", proved, "zebra")
     assert code == 2 and "no question of its exams" in error and len(error.splitlines()) == 1

@@ -58,18 +58,22 @@ def index_use(store: Store, pairs: Sequence[Pair]) -> list[IndexUse]:
 def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
     saved, f1, needed = 0, 0.0, []
     for trained, flat in pairs:
-        gone = only_through(trained, id)
-        if _sought(trained, id) & gone:
+        if needs(trained, id):
             needed.append(trained.id)
             saved += flat.actions - trained.actions
             f1 += (trained.f1 or 0.0) - (flat.f1 or 0.0)
         else:
-            saved -= min(len(gone), max(0, trained.actions - flat.actions))
+            saved -= min(len(_only_through(trained, id)), max(0, trained.actions - flat.actions))
     times = sum(_opens(shot, id) for trained, _ in pairs for shot in trained.shots)
     return IndexUse(id, text, times, tuple(trained.id for trained, _ in pairs), tuple(needed), saved, round(f1, 6))
 
 
-def only_through(row: Row, id: str) -> set[int]:
+def needs(row: Row, id: str) -> bool:
+    """Whether a pass first saw through this document, and nothing else, what its answer rests on."""
+    return bool(_sought(row, id) & _only_through(row, id))
+
+
+def _only_through(row: Row, id: str) -> set[int]:
     """The numbers of a pass's steps that opened this document, or one that nothing else had shown."""
     with_it: set[str] = set()
     without: set[str] = set()
