@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kbgym.actions import Add, Delete, LinkMany, Search
+from kbgym.actions import Add, Delete, LinkMany, Read, Search
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import index_text, is_index
@@ -302,3 +302,39 @@ def test_parents_are_looked_for_where_most_have_some(agenda):
     }
     assert "Ann Lee9 is a child of" in queries["Ann Lee9"]
     assert "Ann Lee2 is a child of" not in queries.get("Ann Lee2", [])
+
+
+def test_indexes_of_a_family_lead_to_each_other(agenda):
+    question = "How many grandchildren does Ann Bell have?"
+    agenda.note_question(question)
+    child, parent = "Cy Dow is a child of Ann Bell.", "Ann Bell is the mother of Cy Dow."
+    agenda.note_turn(Search("x"), f"[c] {child}\n[p] {parent}")
+    index(agenda, "n1", IndexKey("person", "Cy Dow"), "c")
+    ann = agenda.errand(IndexKey("person", "Ann Bell"), "named")
+    assert ann.known == (("p", parent), ("n1", "Cy Dow")), "who reads about Ann Bell can go on to Cy Dow"
+    index(agenda, "n2", IndexKey("person", "Ann Bell"), "p", "n1")
+    found = [errand for errand in agenda.errands(question) if errand.value == "Cy Dow"]
+    assert [(errand.reason, errand.index, errand.known) for errand in found] == [
+        ("incomplete", "n1", (("n2", "Ann Bell"),))
+    ]
+    agenda.note_turn(LinkMany("n1", ("n2",)), "Linked [n1] to 1 document.")
+    assert not [errand for errand in agenda.errands(question) if errand.known]
+
+
+def test_a_reader_goes_from_index_to_index_without_a_search():
+    texts = {
+        "Ada Alm is the mother of Bo Alm.": "m1",
+        "Bo Alm is the father of Cy Alm.": "m2",
+        "Bo Alm is a friend of Ada Ek.": "f1",
+    }
+    store = Store([source(id, text) for text, id in texts.items()])
+    ada, bo = store.add("Ada Alm"), store.add("Bo Alm")
+    store.link(ada, ["m1", bo])
+    store.link(bo, ["m2", "f1"])
+    engine = engine_for(store, embedder_named("hash"))
+    task = Forward("How many grandchildren does Ada Alm have?")
+    played = asyncio.run(play(ReferenceReader(), Environment(store, engine), "reader", task, 15))
+    reads = [step.action.id for step in played.steps if isinstance(step.action, Read)]
+    searches = [step.action.query for step in played.steps if isinstance(step.action, Search)]
+    assert played.answer == "1" and reads[:2] == [ada, bo]
+    assert not any("Bo Alm" in query for query in searches)

@@ -20,6 +20,12 @@ from kbgym.store import Record, Store
 SMITHS = tuple(Record(f"s{n}", f"Anna Berg{n}'s job is smith.") for n in range(9))
 LUND = tuple(Record(f"c{n}", f"Anna Berg{n} lives in the city of {'Lund' if n == 4 else 'Ystad'}.") for n in range(9))
 
+FRIENDS = (
+    Record("f0", "Anna Berg0 is a friend of Anna Berg1."),
+    Record("f1", "Anna Berg0 is a friend of Anna Berg2."),
+    Record("m0", "Anna Berg0 is the mother of Cy Berg."),
+)
+
 
 def played(name: str, index: str) -> Transcript:
     """Who is the smith in Lund, in a store with one index of the smiths in these words."""
@@ -44,6 +50,36 @@ def test_who_trusts_stops_and_who_does_not_pages_on() -> None:
         for name in ("trusting", "sceptical")
     }
     assert searched["trusting"] < searched["sceptical"]
+
+
+def asked(name: str, question: str, *indexes: Record) -> Transcript:
+    store = Store((*SMITHS, *LUND, *FRIENDS, *indexes))
+    task = Forward(question)
+    return asyncio.run(play(NEUTRAL[name](), Environment(store, engine_of(store)), "reader", task, 15))
+
+
+def heading(id: str, text: str, *links: Record) -> Record:
+    return Record(id, text, links=tuple(record.id for record in links), flag="authored")
+
+
+def opened(passed: Transcript) -> list[str]:
+    return [step.action.id for step in passed.steps if isinstance(step.action, Read)]
+
+
+def test_what_says_most_of_what_is_asked_is_opened_first_and_read_as_it_is_headed() -> None:
+    plain, of_each = heading("i", "Job is smith", *SMITHS), heading("j", "Job is smith: city", *LUND)
+    passed = asked("trusting", "Who is the smith who lives in the city of Lund?", plain, of_each)
+    assert passed.answer == "Anna Berg4" and opened(passed) == ["j"] and len(passed.steps) == 3
+    passed = asked("trusting", "Who is the smith whose hobby is chess?", plain, of_each)
+    assert opened(passed)[:1] == ["i"], "nobody asks for a city here"
+
+
+def test_one_set_about_somebody_says_nothing_of_another() -> None:
+    friends = heading("f", "Friends: Anna Berg0", *FRIENDS[:2])
+    passed = asked("trusting", "How many children does Anna Berg0 have?", friends)
+    everything = asked("trusting", "How many children does Anna Berg0 have?", heading("f", "Anna Berg0", *FRIENDS))
+    assert passed.answer == everything.answer == "1" and opened(passed) == opened(everything) == ["f"]
+    assert len(passed.steps) > len(everything.steps), "it went on, though all that it read is about her"
 
 
 def test_names_are_checked_and_nobody_of_them_curates() -> None:

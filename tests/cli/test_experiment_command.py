@@ -7,7 +7,7 @@ import json
 import pytest
 from experiments import contents
 
-from kbgym.cli.experiment import numbers
+from kbgym.cli.common import seeds_in
 from kbgym.cli.main import run
 from kbgym.errors import BadInput
 from kbgym.worlds.people import generate
@@ -93,6 +93,6 @@ def test_bad_input_is_one_sentence(capfdbinary, tmp_path):
 
 
 def test_seeds_are_numbers_and_ranges():
-    assert numbers("0,1,2") == (0, 1, 2) and numbers("0-2,7,1") == (0, 1, 2, 7)
+    assert seeds_in("0,1,2") == (0, 1, 2) and seeds_in("0-2,7,1") == (0, 1, 2, 7)
     with pytest.raises(BadInput):
-        numbers("3-")
+        seeds_in("3-")

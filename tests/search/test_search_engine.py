@@ -1,4 +1,4 @@
-"""The engine: what is put is found at once, what is removed never again; both indexes and BM25 fit the same seam."""
+"""The engine: what is put is found at once, what is removed never again, by vectors, by words and by both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from kbgym.errors import BadInput
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
-from kbgym.search.index import TextIndex
 from kbgym.search.terms import terms
 
 TEXTS = {
@@ -26,7 +25,7 @@ TEXTS = {
 
 
 @pytest.fixture(params=["exact", "bm25", "words", "hybrid"])
-def searcher(request: pytest.FixtureRequest) -> TextIndex:
+def searcher(request: pytest.FixtureRequest) -> Engine | BM25Index:
     if request.param == "bm25":
         return BM25Index()
     if request.param in ("words", "hybrid"):
@@ -34,7 +33,7 @@ def searcher(request: pytest.FixtureRequest) -> TextIndex:
     return Engine(HashEmbedder())
 
 
-def test_what_is_put_is_found_at_once_and_what_is_removed_never(searcher: TextIndex) -> None:
+def test_what_is_put_is_found_at_once_and_what_is_removed_never(searcher: Engine | BM25Index) -> None:
     assert searcher.search("baker", 0, 5) == []
     for id, text in TEXTS.items():
         searcher.put(id, text)
@@ -53,7 +52,7 @@ def test_what_is_put_is_found_at_once_and_what_is_removed_never(searcher: TextIn
         searcher.search("tailor", -1, 5)
 
 
-def test_pages_are_cut_from_one_order(searcher: TextIndex) -> None:
+def test_pages_are_cut_from_one_order(searcher: Engine | BM25Index) -> None:
     source = random.Random(2)
     words = "tailor baker Mara Odo Fenn Eastmere lives".split()
     for number in source.sample(range(60), 60):

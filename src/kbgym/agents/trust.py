@@ -14,9 +14,8 @@ from kbgym.agents.command.lines import PREFIX, is_command
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 
-BUILT_IN = frozenset(
-    {"reference", "general", "rule", *(f"neutral:{name}" for name in ("trusting", "sceptical", "first", "overlap"))}
-)
+NEUTRAL_READERS = ("trusting", "sceptical", "first", "overlap")
+BUILT_IN = frozenset({"reference", "general", "rule", *(f"neutral:{name}" for name in NEUTRAL_READERS)})
 _DOES = {"llm": "ask the model {} at your cost", "cassette": "play back the file {}", "command": "run the command {}"}
 
 

@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from kbgym.canonical import encode
-from kbgym.characters import safe_json, safe_text
+from kbgym.characters import number_in, safe_json, safe_text
 from kbgym.errors import BadInput
 from kbgym.search.kinds import SEARCHES, SearchKind
 from kbgym.trace.url import is_url, shown
@@ -121,6 +121,18 @@ def say(sentence: str | None) -> None:
     """A line on stderr for people; nothing where only the result was asked for."""
     if sentence and not is_silent():
         click.echo(sentence, err=True)
+
+
+def seeds_in(text: str) -> tuple[int, ...]:
+    """`--seeds`: 0,1,2 or 0-4 as numbers."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        first, last = number_in(low), number_in(high if dash else low)
+        if first is None or last is None or last - first > 100_000:
+            raise BadInput(f"--seeds takes numbers such as 0,1,2 or 0-4, not {text!r}.")
+        found += range(first, last + 1)
+    return tuple(dict.fromkeys(found))
 
 
 def world_values(world: World) -> dict[str, Any]:

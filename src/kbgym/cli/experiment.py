@@ -19,7 +19,7 @@ from kbgym.artefact.parts import embedder_named
 from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.characters import number_in
-from kbgym.cli.common import Printed, progress, verb
+from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.exam import how_many
 from kbgym.cli.spending import Spending, spending_options, training_plan
@@ -119,7 +119,7 @@ def run_command(
     world = World.load(world_folder) if world_folder else None
     if kind == "public" and world is None:
         raise BadInput("experiment run public needs a world of real text: name it with --world.")
-    seeds = numbers(flags["seeds"])
+    seeds = seeds_in(flags["seeds"])
     worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
     agent = flags["agent"] or ("general" if kind == "public" else agent_for(world) if world else "reference")
     chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
@@ -242,18 +242,6 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
         "notes": msgspec.to_builtins(built.notes),
     }
     return Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """0,1,2 or 0-4 as numbers."""
-    found: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.strip().partition("-")
-        first, last = number_in(low), number_in(high if dash else low)
-        if first is None or last is None or last - first > 100_000:
-            raise BadInput(f"--seeds takes numbers such as 0,1,2 or 0-4, not {text!r}.")
-        found += range(first, last + 1)
-    return tuple(dict.fromkeys(found))
 
 
 def _values(vary: str, text: str | None, world: World | None) -> tuple[int | str, ...]:

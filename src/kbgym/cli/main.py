@@ -18,6 +18,7 @@ from kbgym.errors import KbgymError
 VERBS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "The whole story, offline: generate, train, examine, and what it gained."),
     "generate": ("generate", "Make a world of fictional people, with questions and exact golds."),
+    "export-benchmark": ("export_benchmark", "Worlds of a named benchmark as a data set with a card, golds apart."),
     "import": ("imports", "Make a world from somebody else's documents or questions."),
     "questions": ("questions", "Draft questions over your documents with a model, for you to approve."),
     "prove": ("prove", "Does a trained store help? Exams, training and a verdict in plain words; run again to resume."),
@@ -28,6 +29,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "baseline": ("baseline", "An unsupervised arm's store: flat, pages, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
     "report": ("report", "Every table and figure of an experiment or a run, in one file."),
+    "submit": ("submit", "Pack an exam and its store's history into one file that others can check."),
+    "verify-submission": ("submit:verify_command", "Do a submitted exam again, action by action, and grade it again."),
     "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),
     "transcripts": ("transcripts", "A cassette's passes as chat-format JSONL, for fine-tuning."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),

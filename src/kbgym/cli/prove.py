@@ -5,41 +5,28 @@ The steps are `kbgym demo`'s too.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kbgym.agents.trust import allowed, remember
+from kbgym.agents.trust import allowed
 from kbgym.analysis.proof import BothExams, Proof, joined, lines, prove, values
 from kbgym.artefact import Artefact, Exam, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
-from kbgym.cli.common import (
-    Printed,
-    agent_options,
-    forward_budget,
-    progress,
-    say,
-    say_cost,
-    search_options,
-    settings_given,
-    verb,
-)
+from kbgym.cli.common import Printed, progress, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, training_plan
-from kbgym.environment import RANKINGS
+from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES
-from kbgym.observations import OBSERVATIONS
 from kbgym.protocol.exam import read_rows
 from kbgym.protocol.exam_header import place_for
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.no_store import no_store_file
 from kbgym.protocol.run import Run, Settings
 from kbgym.trace.events import Committed
-from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import Question, World
 
 FILE = "verdict.json"
@@ -52,20 +39,8 @@ Sets = dict[str, tuple[Question, ...]]
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
 @click.option("--set", "set_name", default="test_in", show_default=True, help="The split training never sees.")
 @click.option("--n", "most", type=click.IntRange(min=1), help="Exam questions of a kind.  [default: the whole split]")
-@click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Settings as TOML.")
-@click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100, or all]")
-@click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]")
-@click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
-@click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
-@click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]")
-@click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
-@click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [rich for real text]")
-@click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
-@click.option("--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.")
 @click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
-@forward_budget
-@agent_options
-@search_options
+@training_options
 @spending_options
 def command(
     world_folder: Path, out: Path, set_name: str, most: int | None, config: Path | None, trust: bool, **flags: Any
@@ -85,18 +60,12 @@ def command(
     world = World.load(world_folder)
     chosen = settings_given(config, flags)
     settings = _settings(out, world, chosen)
-    agents_named(settings)  # refuses whom it does not know, before anything is written
     sets = _sets(world, settings, set_name, most)
-    names = [settings.reader, settings.curator, settings.judge]
-    given = [flags[name] for name in ("agent", "reader", "curator", "judge")]
     if (out / "run.json").exists():
-        allowed(str(out), names, given, trust)
+        allowed(str(out), players(settings), [flags[role] for role in ("agent", "reader", "curator", "judge")], trust)
         refuse_links(out)
         sweep(out)
-    steps = ProofSteps(Run.open_or_create(out, world, settings), sets, spending)
-    with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
-        remember(str(out), names)
-    say(None if {"reader", "curator"} <= chosen.keys() else why_agent(world))
+    steps = ProofSteps(begin(out, world, settings, chosen)[0], sets, spending)
     steps.confirm()
     proof, result = steps.proved()
     return result, lines(proof, out, world_folder)
@@ -184,8 +153,7 @@ class ProofSteps:
         run, settings = self._run, self._run.settings
         if not self._lessons_left() and run.has_snapshot(self._position()[1]):
             return
-        names = [settings.reader, settings.curator, settings.judge]
-        with self._spending.models(names, run.folder / CASSETTE) as models:
+        with self._spending.models(players(settings), run.folder / CASSETTE) as models:
             with progress("embedding") as tick:
                 trainer = trainer_for(run, agents_named(settings, models, world=run.world), tick=tick)
             with progress("training") as tick:

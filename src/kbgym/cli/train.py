@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kbgym.agents.command.agent import KEPT
-from kbgym.agents.trust import remember
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact import beginning, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
-from kbgym.cli.common import (
-    Printed,
-    agent_options,
-    forward_budget,
-    progress,
-    say,
-    say_cost,
-    search_options,
-    settings_given,
-    verb,
-)
+from kbgym.cli.common import Printed, progress, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, training_plan
-from kbgym.environment import RANKINGS
-from kbgym.errors import BadInput
-from kbgym.observations import OBSERVATIONS
-from kbgym.protocol.run import Run
+from kbgym.cli.training import begin, players, training_options
 from kbgym.store import ledger
 from kbgym.trace.place import shown
-from kbgym.worlds.kinds import kind_of, why_agent
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
 
@@ -40,26 +25,8 @@ from kbgym.worlds.world import World
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
 @click.option("--store", "url", help="Train the store at this postgresql:// URL, perhaps with others.  [the run's own]")
 @click.option("--from", "begins", metavar="STORE", help="Train on top of this store, such as an arm's.")
-@click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Settings as TOML.")
-@click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100, or all]")
-@click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]")
-@click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
-@click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
-@click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]")
-@click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [default: 0]")
-@click.option(
-    "--observations",
-    type=click.Choice(OBSERVATIONS),
-    help="What agents read.  [default: rich for real text]",
-)
-@forward_budget
 @click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")
-@click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]")
-@click.option(
-    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: all-MiniLM-L6-v2]"
-)
-@agent_options
-@search_options
+@training_options
 @spending_options
 def command(
     world_folder: Path, out: Path, url: str | None, config: Path | None, begins: str | None, **flags: Any
@@ -80,14 +47,8 @@ def command(
     given = settings_given(config, flags)
     store, said = beginning(begins, world) if begins is not None else (None, None)
     settings = training_settings(world, out, **given, **({"begins": said} if said else {}))
-    agents_named(settings)  # refuses whom it does not know, before anything is written
-    why = None if {"reader", "curator"} <= given.keys() else why_agent(world)
-    run = Run.open_or_create(out, world, settings, store)
-    say(why)
-    names = [settings.reader, settings.curator, settings.judge]
-    with contextlib.suppress(BadInput):  # who is named here may play there later; if that is not kept, it is asked
-        remember(str(out), names)
-    with spending.models(names, run.folder / CASSETTE) as models:
+    run, why = begin(out, world, settings, given, store)
+    with spending.models(players(settings), run.folder / CASSETTE) as models:
         with progress("embedding") as tick:
             agents = agents_named(settings, models, world=world, kept=run.folder / KEPT)
             trainer = trainer_for(run, agents, url, tick)

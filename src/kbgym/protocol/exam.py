@@ -7,7 +7,6 @@ questions' order whatever order they finished in. A pass in which the agent itse
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action, Result
-from kbgym.canonical import Decoder, encode, read_file, write_lines
+from kbgym.canonical import Decoder, encode, read_file, write_lines, write_whole
 from kbgym.environment import Environment, Ranking, SearchEngine
 from kbgym.episode import Outcome, Transcript, play
 from kbgym.errors import BadInput, Damaged
@@ -177,9 +176,8 @@ class Sheet:
         if self._file:
             self._file.close()
         if self._out and kind is None:
-            scratch = self._out.with_name(f".{self._out.name}.tmp")
-            write_lines(scratch, self.rows)
-            os.replace(scratch, self._out)
+            with write_whole(self._out) as scratch:
+                write_lines(scratch, self.rows)
 
 
 class _Means:

@@ -131,7 +131,7 @@ def kept_exams(folder: Path) -> list[KeptExam]:
 
 def exam_files(folder: Path) -> list[Path]:
     """The files of rows in a folder; what models said lies beside them and is none."""
-    return [file for file in sorted(folder.glob("*.jsonl")) if not file.name.endswith(_NO_ROWS)]
+    return [file for file in sorted(folder.glob("[!.]*.jsonl")) if not file.name.endswith(_NO_ROWS)]
 
 
 def _short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""BM25: a ranking by shared words, with no model at all. It fits `TextIndex`, so it can stand where an engine stands.
+"""BM25: a ranking by shared words, with no model at all. It can stand where an engine stands.
 
 What is loaded at once lies in arrays sorted by term; what is put later is appended to small lists beside them, so an
 edit costs its own words and is found by the next search. A row that is gone keeps its place and counts for nothing,

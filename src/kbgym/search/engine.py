@@ -22,7 +22,7 @@ _RANKINGS = 256
 
 
 class Engine:
-    """What an environment searches with; it fits `TextIndex`. With `words` nothing is embedded and no text is near."""
+    """What an environment searches with. With `words` nothing is embedded and no text is near."""
 
     def __init__(
         self,

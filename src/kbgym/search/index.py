@@ -47,20 +47,6 @@ class KeptIndex(VectorIndex, Protocol):
         """A copy of what is under an id; KeyError where it is unknown."""
 
 
-class TextIndex(Protocol):
-    """Texts by id and a ranking of them for a query, by whatever means: an engine over vectors, or BM25."""
-
-    def put(self, id: str, text: str) -> None: ...
-
-    def remove(self, id: str) -> None: ...
-
-    def search(self, query: str, offset: int, limit: int) -> list[Hit]: ...
-
-    def __len__(self) -> int: ...
-
-    def __contains__(self, id: object) -> bool: ...
-
-
 class ExactIndex:
     """One growing matrix; a search is one pass over it, then the exact order of the few rows near the page."""
 

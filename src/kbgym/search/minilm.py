@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbgym import errors
+from kbgym.canonical import pretty, write_whole
 from kbgym.search.wordpiece import WordPiece
 
 NAME = "all-MiniLM-L6-v2"
@@ -110,11 +111,8 @@ def check(folder: Path, cache: Path) -> None:
             raise errors.Damaged(f"{path} is not the official {NAME}; remove it and run `{INSTALL}`.")
         known[str(path)] = identity
     if known != before:
-        with contextlib.suppress(OSError):
-            memo.parent.mkdir(parents=True, exist_ok=True)
-            scratch = memo.with_name(f"{memo.name}.{os.getpid()}")
-            scratch.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
-            os.replace(scratch, memo)
+        with contextlib.suppress(OSError), write_whole(memo) as scratch:
+            scratch.write_text(pretty(known), encoding="utf-8")
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:

@@ -7,13 +7,12 @@ give the same places. It knows nothing of links, runs or what a document says.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.canonical import digest_of
+from kbgym.canonical import digest_of, write_whole
 from kbgym.search.cache import cache_folder
 from kbgym.search.embed import Embedder
 
@@ -38,10 +37,8 @@ def places(texts: Sequence[str], embedder: Embedder) -> Floats:
         pass
     found = arrange(embedder.embed(texts))
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        scratch = file.with_name(f".{name}.{os.getpid()}.tmp.npy")
-        np.save(scratch, found)
-        os.replace(scratch, file)
+        with write_whole(file) as scratch:  # named .npy, which np.save would otherwise add
+            np.save(scratch, found)
     except OSError:
         pass  # a cache that cannot be written costs the next start its time, nothing else
     return found

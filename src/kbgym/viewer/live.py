@@ -15,6 +15,7 @@ import msgspec
 
 from kbgym.actions import EDITS, Error
 from kbgym.canonical import Decoder, open_file
+from kbgym.protocol.exam_header import exam_files
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
 from kbgym.viewer import picked
 from kbgym.viewer.places import ViewedPlace
@@ -121,7 +122,7 @@ class Live:
             found.append(self._one("store", place.name, place.folder, 0))
         exams = [
             {"name": file.stem, "rows": file.read_bytes().count(b"\n")}
-            for file in sorted((place.base(seed) / "exams").glob("*.jsonl"))
+            for file in exam_files(place.base(seed) / "exams")
         ]
         return {"name": place.name, "kind": place.kind, "trainings": found, "exams": exams}
 

@@ -23,7 +23,7 @@ from kbgym.characters import number_in
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, Plan, read_plan, seed_folder
 from kbgym.protocol.exam import Row
-from kbgym.protocol.exam_header import read_header
+from kbgym.protocol.exam_header import exam_files, read_header
 from kbgym.protocol.run import Settings
 from kbgym.trace.folder import arm_of
 from kbgym.viewer.opened_store import ViewedStore
@@ -83,7 +83,7 @@ class ViewedPlace:
         """Sizes of the files that grow while something runs."""
         files: list[Path] = []
         for base in self._bases():
-            files += [base / "trace.jsonl", base / "records.jsonl", *sorted((base / "exams").glob("*.jsonl"))]
+            files += [base / "trace.jsonl", base / "records.jsonl", *exam_files(base / "exams")]
         return tuple((str(file), file.stat().st_size) for file in files if file.exists())
 
     def _bases(self) -> list[Path]:

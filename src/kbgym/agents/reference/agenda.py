@@ -136,12 +136,21 @@ class ReferenceAgenda:
     def errand(self, key: IndexKey, reason: Reason) -> Errand:
         """What is known of a key and what is still to be done about it."""
         index, linked = self.indexes.of.get(key), self.indexes.links(key)
-        known = tuple((id, self.seen.texts[id]) for id in self.seen.under(key) if id not in linked)
+        belong = (*self.seen.under(key), *self._leads_on(key))
+        known = tuple((id, self.seen.texts[id]) for id in belong if id not in linked)
         text = self.seen.texts[index] if index is not None else index_text(key)
         lookups = self._lookups(key)
         if not lookups and reason == "doubted" and (again := self._doubtful(key)) is not None:
             lookups = (again,)
         return Errand(key.kind, key.value, reason, known, lookups, index, key.then, text, tuple(linked))
+
+    def _leads_on(self, key: IndexKey) -> list[str]:
+        """The indexes of somebody's parents and children: who has opened one of the family needs no search for more."""
+        if key.kind != "person" or key.then or self.seen.memory.lists:
+            return []
+        family = [one for relation in ("parent", "child") for one in self.seen.memory.related(relation, key.value)]
+        found = (self.indexes.of.get(IndexKey("person", one)) for one in dict.fromkeys(family))
+        return [index for index in found if index is not None]
 
     def _lent(self, lesson: Hashable) -> set[IndexKey]:
         """What other lessons are working on."""
@@ -224,7 +233,9 @@ class ReferenceAgenda:
             for key in sorted(open_keys, key=lambda key: (-len(self.seen.under(key)), key.value)):
                 yield key, "sibling"
             if (kind, then) == ("person", ""):
-                yield from ((key, "doubted") for key in self.indexes.of if key.kind == "person" and self._doubtful(key))
+                people = [key for key in self.indexes.of if key.kind == "person"]
+                yield from ((key, "doubted") for key in people if self._doubtful(key))
+                yield from ((key, "incomplete") for key in people if self._leads_on(key))
 
     def _of_kind(self, kind: str, then: str) -> Iterator[IndexKey]:
         if not then and kind in BASE:

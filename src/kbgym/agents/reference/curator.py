@@ -84,7 +84,8 @@ class ReferenceCurator(PlannedPolicy):
         if key.kind in (*INDEXED, "person") and not key.then:
             if not (yield from self._gather(key, errand, shown)):
                 return
-            members = [id for id, text in shown.items() if belongs(text, key)]
+            known = dict(errand.known)  # what the agenda names belongs, be it the index of somebody's child
+            members = [id for id, text in shown.items() if id in known or belongs(text, key)]
         else:
             members = list(shown)
         index = errand.index or next((id for id, text in shown.items() if is_index(text, key)), None)

@@ -31,11 +31,15 @@ class Memory:
     def learn(self, text: str) -> tuple[Fact, ...]:
         """Take in a sentence; gives what it states."""
         stated = facts(text)
+        self.take(stated)
+        return stated
+
+    def take(self, stated: Iterable[Fact]) -> None:
+        """Take in what was stated."""
         for fact in stated:
             self._note(fact.relation, fact.subject, fact.value)
             if fact.whole:
                 self._listed.add((fact.relation, fact.subject))
-        return stated
 
     def _note(self, relation: str, subject: str, value: str) -> None:
         known = self._values.setdefault((relation, subject), {})
@@ -67,9 +71,9 @@ class Memory:
         self._whole_people.add(person)
 
     def credit(self, key: IndexKey, people: Iterable[str]) -> None:
-        """Trust an index that these people have an attribute."""
+        """Trust an index that these people have an attribute, or stand in a relation to somebody."""
         for person in people:
-            self._note(key.kind, person, key.value)
+            self._note(key.kind, *((person, key.value) if key.kind in ATTRIBUTES else (key.value, person)))
 
     def settle_key(self, key: IndexKey) -> None:
         """Trust that everybody with an attribute is known."""
@@ -124,6 +128,10 @@ class Memory:
                 found.update(dict.fromkeys(self.related("child", parent)))
             found.pop(person, None)
         return list(found)
+
+    def members(self, key: IndexKey) -> list[str]:
+        """Everybody with an attribute, or in a relation to somebody."""
+        return self.having(key) if key.kind in ATTRIBUTES else self.related(key.kind, key.value)
 
     def having(self, key: IndexKey) -> list[str]:
         return list(self._holders.get(key, {}))

@@ -1,48 +1,70 @@
 """Readers that do not know how anybody words an index: they open what promises something, and look at what is there.
 
-They parse questions and search as the reference reader does, and differ in what they open and what they believe:
-`trusting` opens whatever names the key and states no fact itself, and takes a set it finds there for whole; `sceptical`
-does the same and pages on regardless; `first` looks at the first such result only; `overlap` opens the result that
-shares most words with what was searched for. A number that holds with the reference reader alone says something about
-that reader; one that holds with these too says something about the store.
+They parse questions and search as the reference reader does, and differ in what they open and what they believe.
+`trusting` opens what names the key and states no fact itself, first the one most of whose words the question has, and
+takes what it shows for whole where that is what was looked for; `sceptical` does the same and pages on regardless;
+`first` looks at the first such result only; `overlap` opens the result that shares most words with what was searched
+for. A number that holds with the reference reader alone says something about that reader; one that holds with these too
+says something about the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 from kbgym.actions import Action, Read
+from kbgym.agents.base import Plan
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
+from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.reader import ReferenceReader, Shown
 from kbgym.agents.reference.wording import query_for
+from kbgym.agents.trust import NEUTRAL_READERS
 from kbgym.naming import IndexKey
 from kbgym.naming.relations import path
 from kbgym.naming.words import telling, words_of
 from kbgym.observations import documents
+from kbgym.policy import Forward, View
 
 
 class TrustingReader(ReferenceReader):
-    """Opens what names the key, and believes a set to be whole when most of what it finds there belongs to the key."""
+    """Opens what names the key, and believes a set to be whole when what it finds there is what was looked for."""
 
     believes = True
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._opened: dict[str, list[Fact]] = {}
+        self._question: frozenset[str] = frozenset()
+
+    def _plan_pass(self, view: View) -> Plan:
+        assert isinstance(view.task, Forward)
+        self._question = _words(view.task.question)
+        return (yield from super()._plan_pass(view))
+
     def _read_index(self, found: list[Shown], key: IndexKey) -> Generator[Action, str, list[Fact]]:
-        if key.then or path(key.kind) is not None:  # an index of one step further cannot be told from any other
-            return []
-        for id in self._promising(found, key):
-            self._read.add(id)
-            stated = [fact for _, text in documents((yield Read(id)))[1:] for fact in self.memory.learn(text)]
-            if self.believes and stated and 2 * sum(_is_under(fact, key) for fact in stated) >= len(stated):
+        headings = [(id, text) for id, text in found if not facts(text)]
+        for id, heading in self._promising(headings, key):
+            if id not in self._opened:
+                self._opened[id] = self._take_in(documents((yield Read(id)))[1:])
+            stated = self._opened[id]
+            if _words(query_for(key.base)) <= _words(heading) and _is_of_each(stated, key):
+                self.memory.credit(key.base, (fact.subject for fact in stated))
+            elif _is_of_each(stated, key) or key.then:  # of others, or not what is asked of each
+                continue
+            if self.believes and _is_shown(key, stated):
                 return stated
         return []
 
-    def _promising(self, found: Sequence[Shown], key: IndexKey) -> Iterator[str]:
-        value = telling(words_of(key.value))
-        yield from (id for id, text in self._unread(found) if value <= telling(words_of(text)))
+    def _promising(self, headings: Sequence[Shown], key: IndexKey) -> Sequence[Shown]:
+        """Which results that state no fact to open, best first; for what is asked of each member, one at most."""
+        named = [(id, text) for id, text in headings if _words(key.value) <= _words(text)]
+        named.sort(key=lambda one: self._promise(one[1]), reverse=True)
+        return named[:1] if key.then else named
 
-    def _unread(self, found: Sequence[Shown]) -> list[Shown]:
-        """Results that are no facts: whatever they are, they may lead somewhere."""
-        return [(id, text) for id, text in found if id not in self._read and not facts(text)]
+    def _promise(self, heading: str) -> tuple[float, int]:
+        words = _words(heading)
+        shared = len(words & self._question)
+        return shared / max(1, len(words)), shared
 
 
 class ScepticalReader(TrustingReader):
@@ -54,31 +76,51 @@ class ScepticalReader(TrustingReader):
 class FirstReader(TrustingReader):
     """Looks at the first result that is no fact, and at no other."""
 
-    def _promising(self, found: Sequence[Shown], key: IndexKey) -> Iterator[str]:
-        yield from (id for id, _ in self._unread(found)[:1])
+    def _promising(self, headings: Sequence[Shown], key: IndexKey) -> Sequence[Shown]:
+        return headings[:1]
 
 
 class OverlapReader(TrustingReader):
     """Opens the result that is no fact and shares most words with what was searched for, if that is half of them."""
 
-    def _promising(self, found: Sequence[Shown], key: IndexKey) -> Iterator[str]:
-        searched = telling(words_of(query_for(key)))
-        unread = self._unread(found)
-        best = max(unread, key=lambda one: len(searched & telling(words_of(one[1]))), default=None)
-        if best is not None and 2 * len(searched & telling(words_of(best[1]))) >= len(searched):
-            yield best[0]
+    def _promising(self, headings: Sequence[Shown], key: IndexKey) -> Sequence[Shown]:
+        searched = _words(query_for(key.base))
+        best = sorted(headings, key=lambda one: -len(searched & _words(one[1])))[:1]
+        return [one for one in best if 2 * len(searched & _words(one[1])) >= len(searched)]
 
 
-NEUTRAL = {
-    "trusting": TrustingReader,
-    "sceptical": ScepticalReader,
-    "first": FirstReader,
-    "overlap": OverlapReader,
-}
+NEUTRAL = dict(zip(NEUTRAL_READERS, (TrustingReader, ScepticalReader, FirstReader, OverlapReader), strict=True))
 
 
-def _is_under(fact: Fact, key: IndexKey) -> bool:
-    """Whether a fact is one that an index of the key would have."""
+def _words(text: str) -> frozenset[str]:
+    """The words that say something, one and many alike."""
+    return frozenset(_singular(word) for word in telling(words_of(text)))
+
+
+def _singular(word: str) -> str:
+    return word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
+
+
+def _is_of_each(stated: Sequence[Fact], key: IndexKey) -> bool:
+    """Whether documents give one attribute of several people, none of them the one the key names."""
+    relations = {fact.relation for fact in stated}
+    if len(relations) != 1 or not relations <= {*ATTRIBUTES} - {key.kind}:
+        return False
+    return (not key.then or key.then in relations) and all(fact.subject != key.value for fact in stated)
+
+
+def _is_shown(key: IndexKey, stated: Sequence[Fact]) -> bool:
+    """Whether documents that were found together are what an index of the key would have."""
+    if _is_of_each(stated, key):
+        return True
     if key.kind in ATTRIBUTES:
-        return fact.relation == key.kind and fact.value == key.value
-    return key.value in (fact.subject, fact.value)
+        belong = [fact for fact in stated if (fact.relation, fact.value) == (key.kind, key.value)]
+    else:
+        belong = [fact for fact in stated if key.value in (fact.subject, fact.value)]
+    if not belong or 2 * len(belong) < len(stated):
+        return False
+    if key.kind == "person":  # somebody's friends alone say nothing of their children
+        return len({fact.relation for fact in stated}) > 1
+    told = Memory()
+    told.take(stated)
+    return path(key.kind) is None and bool(told.members(key))

@@ -33,6 +33,7 @@ from kbgym.agents.reference.questions import (
 from kbgym.agents.reference.wording import listing_query, queries_about, query_for
 from kbgym.naming import IndexKey
 from kbgym.naming.relations import GENDERED, path
+from kbgym.naming.words import words_of
 from kbgym.observations import documents
 from kbgym.policy import Forward, View
 
@@ -55,6 +56,7 @@ class ReferenceReader(PlannedPolicy):
         self._learnt: set[tuple[str, str]] = set()
         self._doubts: dict[tuple[str, str], int] = {}
         self._searched: set[tuple[str, int]] = set()
+        self._headings: dict[tuple[str, ...], str] = {}  # what was shown and states nothing: where it may lead
 
     def _plan_pass(self, view: View) -> Plan:
         query = parse_question(_question(view))
@@ -169,6 +171,8 @@ class ReferenceReader(PlannedPolicy):
     def _lookup(self, relation: str, person: str, then: str = "") -> Gathering:
         """Everybody (or the value) standing in a relation to a person."""
         derived = path(relation) is not None
+        if self._is_known(relation, person) or (yield from self._open_heading(relation, person, then)):
+            return
         # Indexes of derived relations are made for those questions start from; for others there is no use looking.
         pointless = derived and self.memory.lists and person not in self._starting
         for query in [] if pointless else queries_about(relation, person):
@@ -190,6 +194,16 @@ class ReferenceReader(PlannedPolicy):
             yield from self._look_once(relation, person)
         elif not self.memory.related(relation, person) or derived:
             yield from self._derive(relation, person)
+
+    def _open_heading(self, relation: str, person: str, then: str) -> Generator[Action, str, bool]:
+        """Open what bears the person's name, where that was shown before: it costs no search. True if that settled it.
+
+        One value is as soon searched for, and a derived relation is walked.
+        """
+        id = self._headings.get(words_of(person))
+        if id is None or relation in ATTRIBUTES or path(relation) is not None:
+            return False
+        return (yield from self._trust([(id, person)], relation, person, then))
 
     def _look_once(self, relation: str, person: str) -> Gathering:
         """One page of a store that lists; a second for an attribute, which everybody has, and where somebody turned up
@@ -261,16 +275,21 @@ class ReferenceReader(PlannedPolicy):
         observation = yield Search(query, page)
         self._searched.add((query, page))
         found = documents(observation)
-        for _, text in found:
-            self.memory.learn(text)
+        self._take_in(found)
         return found
+
+    def _take_in(self, shown: list[Shown]) -> list[Fact]:
+        """Learn what documents state; gives it, and remembers those that state nothing."""
+        for id, text in shown:
+            if not facts(text):
+                self._headings.setdefault(words_of(text), id)
+        return [fact for _, text in shown for fact in self.memory.learn(text)]
 
     def _read_index(self, found: list[Shown], key: IndexKey) -> Generator[Action, str, list[Fact]]:
         """Read the index for a key if the page shows one; gives what the documents under it state."""
         for id in (id for id, text in found if is_index(text, key) and id not in self._read):
             self._read.add(id)
-            opened = documents((yield Read(id)))[1:]
-            if stated := [fact for _, linked in opened for fact in self.memory.learn(linked)]:
+            if stated := self._take_in(documents((yield Read(id)))[1:]):
                 return stated
         return []
 

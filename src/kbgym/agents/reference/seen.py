@@ -62,7 +62,7 @@ class SeenDocuments:
 
     def people(self, key: IndexKey) -> list[str]:
         """Everybody with an attribute, or in a relation to somebody."""
-        return self.memory.having(key.base) if key.kind in ATTRIBUTES else self.memory.related(key.kind, key.value)
+        return self.memory.members(key.base)
 
     def under(self, key: IndexKey) -> list[str]:
         """The documents that belong under a key."""

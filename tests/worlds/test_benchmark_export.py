@@ -1,0 +1,62 @@
+"""The benchmark as a data set: its bytes are pinned by name, and questions can be handed out without golds."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from kbgym.cli.main import run
+from kbgym.errors import BadInput
+from kbgym.worlds.people.benchmark import NAMES, export, named
+
+# A name stands for these bytes: what changes them is another version, under another name.
+PINNED = {
+    "kbgym-people-v1": "0cdb2d493fcd2175b1fa7aad2cc1bf51e5f028a33cf1ecee2ac2890a8966f5e1",
+    "kbgym-people-v2": "b0cde889d85268e5af0bb5471cd1828198c196d069449da82981526a06313e55",
+    "kbgym-people-v2-hard": "fe93583432c60632761f210314ea1238296374208aaab8047a03848cb0fd37e7",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_stands_for_the_same_bytes_for_ever(name: str, tmp_path: Path) -> None:
+    assert export(name, (0,), "0", tmp_path / "out") == PINNED[name]
+
+
+def test_questions_and_golds_lie_apart_and_belong_together(tmp_path: Path) -> None:
+    whole = export("kbgym-people-v2", (3, 4), "3-4", tmp_path / "out")
+    parts = {
+        part: [json.loads(line) for line in (tmp_path / "out" / f"{part}.jsonl").read_text().splitlines()]
+        for part in ("documents", "questions", "golds")
+    }
+    assert [(row["seed"], row["id"]) for row in parts["questions"]] == [(r["seed"], r["id"]) for r in parts["golds"]]
+    assert not {"golds", "support", "unanswerable"} & {name for row in parts["questions"] for name in row}
+    world = named("kbgym-people-v2", 4)
+    golds = {row["id"]: row["golds"] for row in parts["golds"] if row["seed"] == 4}
+    assert golds == {question.id: [*question.golds] for question in world.questions}
+    texts = [row["text"] for row in parts["documents"] if row["seed"] == 4]
+    assert texts == [document.text for document in world.documents]
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert whole in card and f"| 4 | {len(world.documents)} | 150 | 100 | 50 | 30 |" in card
+
+
+def test_the_command_writes_all_or_nothing(tmp_path: Path) -> None:
+    words = ["export-benchmark", "--seeds", "1", "--out", str(tmp_path / "out"), "--quiet"]
+    for _ in range(2):  # the same again changes nothing
+        with pytest.raises(SystemExit) as end:
+            run(words)
+        assert end.value.code == 0
+    with pytest.raises(BadInput, match="there is no benchmark 'x'"):
+        named("x", 0)
+
+
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed (pip install 'kbgym[datasets]')")
+def test_parquet_holds_the_same_rows(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    export("kbgym-people-v2", (0,), "0", tmp_path / "out", parquet=True)
+    for part in ("documents", "questions", "golds"):
+        rows = [json.loads(line) for line in (tmp_path / "out" / f"{part}.jsonl").read_text().splitlines()]
+        assert parquet.read_table(tmp_path / "out" / f"{part}.parquet").to_pylist() == rows
