@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-from random import Random
 
 import pytest
+from dying import killed
 from experiments import contents
 from fault_server import FaultServer
 
@@ -171,54 +168,6 @@ def test_one_forecast_one_confirmation_one_cap_for_everything(world, tmp_path, k
         assert len(package.open(out).exams()) == 4, "what models said lies beside the rows and is no exam"
 
 
-_DIES = """
-import os, signal, sys
-from kbgym.cli.main import run
-from kbgym.protocol.exam import Sheet
-left, seen = int(sys.argv[1]), 0
-def moment(before=lambda: None):
-    global seen
-    seen += 1
-    if seen == left:
-        before()
-        os.kill(os.getpid(), signal.SIGKILL)
-def watch(event, given):
-    writes = event == "open" and isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR)
-    if writes or event in ("os.rename", "os.remove", "os.mkdir", "os.truncate"):
-        moment()
-write, fsync, add = os.write, os.fsync, Sheet.add
-os.write = lambda file, data: (moment(lambda: write(file, data[: len(data) // 2])), write(file, data))[1]
-os.fsync = lambda file: (moment(), fsync(file))[1]
-Sheet.add = lambda self, row: (moment(), add(self, row))[1]
-sys.addaudithook(watch)
-try:
-    run(sys.argv[2:])
-finally:
-    print(seen)
-"""
-
-
 @pytest.mark.slow
 def test_killed_ten_times_it_ends_in_the_same_bytes(world, tmp_path):
-    """At ten moments at which it changes a file, drawn by lot; a line of the trace that is being written stays half.
-
-    The moments are counted, not timed: how busy the machine is makes no difference.
-    """
-
-    def prove(folder, moment):
-        command = [sys.executable, "-c", _DIES, str(moment), "prove", str(world), "--out", str(folder), *SMALL]
-        done = subprocess.run([*command, "--quiet"], check=False, capture_output=True, text=True)
-        assert done.returncode in (0, -signal.SIGKILL), (moment, done.returncode, done.stderr)
-        return int(done.stdout) if done.returncode == 0 else None
-
-    whole, cut, chance, kills, moments = tmp_path / "whole", tmp_path / "cut", Random(0), 0, []
-    length = prove(whole, 0)
-    while kills < 10:
-        moments.append(chance.randrange(1, length // 3))
-        kills += prove(cut, moments[-1]) is None
-    left = cut / "exams" / ".4194305-flat-test_in.exam.json"  # as by a process that was killed while it wrote
-    left.write_text("{")
-    prove(cut, 0)
-    ours, theirs = contents(cut), contents(whole)
-    del ours["verdict.json"], theirs["verdict.json"]
-    assert [name for name in ours.keys() | theirs if ours.get(name) != theirs.get(name)] == [], moments
+    killed("prove", tmp_path, 10, world)
