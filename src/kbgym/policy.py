@@ -6,13 +6,14 @@ policy object plays one pass; it may remember what it likes, but everything it n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Literal, Protocol
 
 import msgspec
 
 from kbgym.actions import Action
-from kbgym.tools import Role
+from kbgym.tools import MOST_TARGETS, Role
 
 # What a backward pass is told about its forward pass, and nothing finer.
 PassVerdict = Literal["out of budget", "wrong", "right"]
@@ -72,8 +73,8 @@ class Errand(msgspec.Struct, frozen=True):
 
     @property
     def cost(self) -> int:
-        """The fewest actions that complete it: a page for each search, adding the index, linking."""
-        return len(self.lookups) + (self.index is None) + 1
+        """The fewest actions that complete it: a page for each search, adding the index, linking what is known."""
+        return len(self.lookups) + (self.index is None) + max(1, math.ceil(len(self.known) / MOST_TARGETS))
 
 
 class Backward(msgspec.Struct, frozen=True, tag="backward"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.actions import LinkMany, Search
+from kbgym.actions import Add, LinkMany, Search
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.hops import Findings
 from kbgym.agents.general.keys import TextKey, belongs, field_of, index_text, key_of_question, page_of
@@ -155,3 +155,20 @@ def _in_split(question: Question, number: int) -> Question:
     """The Dipper's question, whose yard the Kestrel's has too, is a test question."""
     split = "test_in" if number in (2, 3) else "train"
     return Question(question.id, split, question.class_, "", question.text, question.golds, support=question.support)
+
+
+def test_a_value_that_many_share_is_a_key_of_its_own_and_an_index_is_known_by_what_it_links() -> None:
+    agenda = GeneralAgenda()
+    texts = {f"d{n}": f"Tool {n}: category: {'saw' if n < 7 else 'file'}" for n in range(9)}
+    agenda.note_turn(Search("category"), "\n".join(f"[{id}] {text}" for id, text in texts.items()))
+    question = "Which tools have the category saw?"
+    agenda.note_question(question)
+    value, field, *rest = [errand for errand in agenda.errands(question) if errand.kind != "name"]
+    assert (value.value, value.reason, len(value.known)) == ("category: saw", "named", 7) and not rest
+    assert (field.value, len(field.known)) == ("category", 9), "files are too few for an index of their own"
+    # Whatever it is called, and though it reads like a sentence: what it links to says what it is.
+    agenda.note_turn(Add("All saws: a list"), "Added.\n[n1] All saws: a list")
+    agenda.note_turn(LinkMany("n1", ("d0", "d1", "d2", "d3", "d4")), "Linked [n1] to 5 documents.")
+    found = next(errand for errand in agenda.errands(question) if errand.kind == "value")
+    assert (found.reason, found.index, [id for id, _ in found.known]) == ("incomplete", "n1", ["d5", "d6"])
+    assert next(errand for errand in agenda.errands(question) if errand.kind == "field").index is None

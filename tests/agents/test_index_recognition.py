@@ -13,7 +13,7 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.language import is_index
 from kbgym.agents.reference.members import shared_key
 from kbgym.analysis.keys import Resolver
-from kbgym.naming import IndexKey, worded_key, words_of
+from kbgym.naming import IndexKey, KeyVocabulary, worded_key, words_of
 from kbgym.naming.relations import BASIC, PATHS
 from kbgym.naming.words import ANY_KIND, ASKED_BY_WORD, telling
 from kbgym.worlds.world import Key as WorldKey
@@ -189,3 +189,10 @@ def test_an_index_that_was_edited_merged_or_only_read_is_kept_in_step():
     assert list(agenda.indexes.links(IndexKey("job", "tanner"))) == ["d3"]
     agenda.note_turn(Read("h7"), "[h7] Friends of Ann Bell\nIt links to 1:\n[d3] " + FRIENDS[0])
     assert list(agenda.indexes.links(IndexKey("friend", "Ann Bell"))) == ["d3"]
+
+
+def test_a_relation_and_both_its_halves_are_one_relation():
+    vocabulary = KeyVocabulary()
+    vocabulary.know("person", "Ann Bell")
+    assert vocabulary.key("Siblings of Ann Bell: brothers, sisters") == IndexKey("sibling", "Ann Bell")
+    assert vocabulary.key("Siblings of Ann Bell's brother") == IndexKey("brother.sibling", "Ann Bell")

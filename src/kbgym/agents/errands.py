@@ -35,7 +35,8 @@ def told(errand: Errand, visible: Container[str] = ()) -> tuple[str, list[tuple[
         parts.append(f"search for {searches}" + (f", and {rest} more" if rest > 0 else ""))
         parts.append(f"{errand.cost} actions, and one for each page more")
     else:
-        parts.append(f"complete: {'link, one action' if errand.index else 'add and link, two actions'}")
+        what = "link" if errand.index else "add and link"
+        parts.append(f"complete: {what}, {_many(errand.cost, 'action')}")
     return "; ".join(parts), [(id, text) for id, text in errand.known if id not in visible]
 
 

@@ -28,7 +28,7 @@ _VERDICTS = {
     "wrong": "It answered wrongly.",
     "right": "It answered correctly.",
 }
-_MOST_ERRANDS, _MOST_KNOWN = 8, 40
+_MOST_ERRANDS, _MOST_KNOWN = 8, 16
 # What could end the data or pass for a chat template's own marks.
 _MARKS = re.compile(r"<(?=/?observation)|<(?=\|)|<(?=/?s>|/?(?:start|end)_of_turn>|/?tool_)|\[(?=/?INST\])", re.I)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kbgym.naming.relations import BASIC, PATHS, plural
+from kbgym.naming.relations import BASIC, HALVES, PATHS, plural
 from kbgym.naming.words import (
     ASKED_BY_WORD,
     KIND_WORDS,
@@ -126,6 +126,9 @@ def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, s
             rest_of.append(word)
     if not telling(rest_of) <= (RELATION_WORDS if path else PERSON_WORDS):
         return None
+    for general, halves in HALVES.items():
+        if {general, *halves} <= set(path):  # "Siblings of P: brothers, sisters" says one thing twice
+            path = [relation for relation in path if relation not in halves]
     return ".".join(path) or PERSON, then
 
 

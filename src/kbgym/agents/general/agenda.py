@@ -1,8 +1,10 @@
-"""The agenda of any text: fields, pages and names worth an index, from what passes asked and saw, and nothing else.
+"""The agenda of any text: fields, values and names worth an index, from what passes asked and saw, and nothing else.
 
-First the names this question has, then indexes that miss a document seen since, then fields that recur across pages
-(those that questions ask for first), then pages of titles that were seen, the fuller first. It is fed the trace's
-questions and turns in order, live or replayed, and keeps nothing on disk. It knows no world and no gold.
+First indexes that miss a document seen since, then what this question names, then fields that recur across pages (those
+that questions ask for first), values that more pages share than one page of results shows, of fields whose values were
+asked for, then pages of titles that were seen, the fuller first. An index is known by its words or by what it links. It
+is fed the trace's questions and turns in order, live or replayed, and keeps nothing on disk. It knows no world and no
+gold.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from kbgym.actions import Action, Delete, LinkMany, Read, Search, Unlink
+from kbgym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
 from kbgym.agents.general.hops import SHARED_BY
 from kbgym.agents.general.keys import (
     TextKey,
@@ -26,6 +28,7 @@ from kbgym.agents.general.keys import (
     plain,
     query_of,
     titled,
+    value_of,
 )
 from kbgym.agents.general.text import content_words
 from kbgym.observations import documents
@@ -33,6 +36,7 @@ from kbgym.policy import Errand, Lookup, Reason
 
 LENGTH = 16
 ENOUGH = 3  # documents seen of a page or a name before it is worth an index
+SHARED = 6  # documents of one value: more than one page of results shows
 MOST_MEMBERS = 60  # documents under one key; a name in more of them tells nothing
 MOST_A_PAGE = 3  # documents of one field, on average: what a page has twenty of ("releases") is a table, not a field
 MOST_OF_FIELD = 150  # more than one read should show
@@ -51,7 +55,10 @@ class GeneralAgenda:
         self._under: dict[TextKey, dict[str, None]] = {}  # documents by page, field and asked name
         self._pages_with: dict[str, set[str]] = {}  # pages that have a field
         self._asked: Counter[str] = Counter()  # words of questions
-        self._names: dict[TextKey, None] = {}  # names of questions
+        self._names: dict[TextKey, None] = {}  # of questions and of pages
+        self._asked_names: set[TextKey] = set()
+        self._written: set[str] = set()  # whatever its words, what was added is no statement
+        self._by_links: dict[TextKey, str] = {}  # indexes that only their links tell
         self._index: dict[str, str] = {}  # an index's id by its plain text
         self._links: dict[str, dict[str, None]] = {}
         self._read: dict[str, ReadSoFar] = {}
@@ -65,6 +72,7 @@ class GeneralAgenda:
         self._asked.update(set(content_words(text)))
         for name in names_in(text):
             if len(name.split()) > 1:
+                self._asked_names.add(TextKey("name", name))
                 self._want(TextKey("name", name))
         if lesson is not None:
             self._lent.setdefault(lesson, set())
@@ -92,6 +100,11 @@ class GeneralAgenda:
                 self._links[id] = {target: None for target, _ in shown[1:]}
             case LinkMany(source, targets):
                 self._links.setdefault(source, {}).update(dict.fromkeys(targets))
+                self._name(source)
+            case Add() if shown:
+                self._written.add(shown[0][0])
+            case Edit(id) if id in self._written and shown:
+                self._index[plain(shown[0][1])] = id
             case Unlink(source, target):
                 self._links.get(source, {}).pop(target, None)
             case Delete(id):
@@ -104,13 +117,14 @@ class GeneralAgenda:
 
     def _see(self, id: str, text: str) -> None:
         self.texts[id] = text
-        if not is_statement(text):
+        if id in self._written or not is_statement(text):
             self._index.setdefault(plain(text), id)
             return
         if titled(text):
             self._want(TextKey("name", page_of(text)))
             if label := field_of(text):
-                self._under.setdefault(TextKey("field", label), {})[id] = None
+                for key in _stated(text):
+                    self._under.setdefault(key, {})[id] = None
                 self._pages_with.setdefault(label, set()).add(page_of(text))
         elif page := page_of(text):
             self._want(TextKey("name", page))
@@ -119,6 +133,16 @@ class GeneralAgenda:
             for key in self._by_word.get(word, ()):
                 if belongs(text, key):
                     self._under[key][id] = None
+
+    def _name(self, id: str) -> None:
+        """Of which key a written document is the index, by what most of its documents state: the narrowest there is."""
+        linked = [self.texts[target] for target in self._links[id] if target in self.texts]
+        counts = Counter(key for text in linked for key in _stated(text))
+        if id not in self._written or not counts:
+            return
+        key, most = max(counts.items(), key=lambda one: (one[1], one[0].kind == "value"))
+        if 2 * most > len(linked) and 2 * most >= len(self._under.get(key, ())):
+            self._by_links.setdefault(key, id)
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -148,7 +172,7 @@ class GeneralAgenda:
         return errand.text
 
     def _index_of(self, key: TextKey) -> str | None:
-        return self._index.get(plain(index_text(key)))
+        return self._index.get(plain(index_text(key))) or self._by_links.get(key)
 
     def _errand(self, key: TextKey, reason: Reason) -> Errand:
         index = self._index_of(key)
@@ -167,14 +191,28 @@ class GeneralAgenda:
             index = self._index_of(key)
             if index is not None and index in self._links and not self._links[index].keys() >= self._under[key].keys():
                 yield key, "incomplete"
-        asked = plain(question)
-        yield from ((key, "named") for key in open_keys if key.kind == "name" and plain(key.value) in asked)
-        fields = [key for key in open_keys if key.kind == "field"]
-        fields.sort(key=lambda key: (-self._asked_for(key), -len(self._pages_with[key.value]), key.value))
-        yield from ((key, "asked" if self._asked_for(key) else "sibling") for key in fields)
-        rest = [key for key in open_keys if key.kind != "field"]
-        rest.sort(key=lambda key: (key not in self._names, -len(self._under[key]), key.kind, key.value))
-        yield from ((key, "asked" if key in self._names else "sibling") for key in rest)
+        yield from ((key, "named") for key in self._named(open_keys, question))
+        by_kind: dict[str, list[TextKey]] = {"field": [], "value": [], "name": []}
+        for key in open_keys:
+            by_kind[key.kind].append(key)
+        by_kind["field"].sort(key=lambda key: (-self._asked_for(key), -len(self._pages_with[key.value]), key.value))
+        wanted = {_label(key) for key in usual if key.kind == "value" and self._asked_for(key)}
+        by_kind["value"] = [key for key in by_kind["value"] if _label(key) in wanted]
+        for kind in ("value", "name"):
+            by_kind[kind].sort(key=lambda key: (-len(self._under[key]), key.value))
+        for key in (key for keys in by_kind.values() for key in keys):
+            asked = key in self._asked_names if key.kind == "name" else self._asked_for(key)
+            yield key, "asked" if asked else "sibling"
+
+    def _named(self, keys: list[TextKey], question: str) -> list[TextKey]:
+        """What a question names, values before the names and fields they are of."""
+        text, words = plain(question), frozenset(content_words(question))
+        named = [
+            key
+            for key in keys
+            if (plain(key.value) in text if key.kind == "name" else words >= {*label_words(key.value)})
+        ]
+        return sorted(named, key=lambda key: ("value", "name", "field").index(key.kind))
 
     def _asked_for(self, key: TextKey) -> int:
         return min((self._asked[word] for word in label_words(key.value)), default=0)
@@ -183,4 +221,16 @@ class GeneralAgenda:
         if key.kind == "field":
             pages, members = len(self._pages_with.get(key.value, ())), len(self._under[key])
             return pages >= SHARED_BY and members <= min(MOST_A_PAGE * pages, MOST_OF_FIELD)
+        if key.kind == "value":
+            return SHARED <= len(self._under[key]) <= MOST_MEMBERS
         return (ENOUGH if key not in self._names else 1) <= len(self._under[key]) <= MOST_MEMBERS
+
+
+def _stated(text: str) -> list[TextKey]:
+    """The field and the value a document states."""
+    found = (("field", field_of(text)), ("value", value_of(text)))
+    return [TextKey(kind, value) for kind, value in found if value]  # type: ignore[arg-type]
+
+
+def _label(key: TextKey) -> str:
+    return key.value.partition(": ")[0]

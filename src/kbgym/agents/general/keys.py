@@ -1,8 +1,8 @@
-"""Keys of any text: a page, a field that many pages have, a name; what a document says of each, without any grammar.
+"""Keys of any text: a field that many pages have, a value of it that many share, a name; what a document says of each.
 
 A document of a corpus reads "Title: sentence", "Title > Section: sentence" or "Title: label: value"; one without a
-title belongs to the first name it has. Nothing here knows a world, an arm or a wording but those of the indexes that
-the general curator writes itself.
+title belongs to the first name it has. Nothing here knows a grammar, a world, an arm or a wording but those of the
+indexes that the general curator writes itself.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import msgspec
 
 from kbgym.agents.general.text import content_words, names, split_title
 
-KeyKind = Literal["page", "field", "name"]
-KINDS: tuple[KeyKind, ...] = ("page", "field", "name")
+KeyKind = Literal["field", "value", "name"]
 _LABEL = re.compile(r"([^\W\d][^:;.!?\n]{0,40}): (?=\S)")
-_MOST_LABEL = 4  # words of a label
+_MOST_LABEL, _MOST_VALUE = 4, 6  # words
 _OWNED = re.compile(r"['’]s?$")
 _BRACKET = re.compile(r"\s*\([^()]*\)$")
 _WORDS = re.compile(r"[^\W_]+")
@@ -54,6 +53,14 @@ def field_of(text: str) -> str:
     title, body = split_title(text)
     found = _LABEL.match(body) if title and " > " not in title else None
     return found[1] if found and len(found[1].split()) <= _MOST_LABEL else ""
+
+
+@lru_cache(maxsize=65_536)
+def value_of(text: str) -> str:
+    """The field a document states and its value ("label: value"), empty where it states none or a long one."""
+    label = field_of(text)
+    value = split_title(text)[1].removeprefix(f"{label}: ") if label else ""
+    return f"{label}: {value}" if 0 < len(value.split()) <= _MOST_VALUE else ""
 
 
 @lru_cache(maxsize=65_536)
@@ -95,10 +102,10 @@ def label_words(label: str) -> list[str]:
 def belongs(text: str, key: TextKey) -> bool:
     """Whether a document belongs under a key."""
     match key.kind:
-        case "page":
-            return titled(text) and page_of(text) == key.value
         case "field":
             return field_of(text).casefold() == key.value.casefold()
+        case "value":
+            return value_of(text).casefold() == key.value.casefold()
     return cased(key.value) in cased(text) and is_statement(text)
 
 

@@ -104,13 +104,14 @@ class ReferenceAgenda:
         """
         query = parse_question(question)
         named = dict.fromkeys(named_keys(query)) if query is not None else {}
+        further = set(further_keys(query)) if query is not None else set()
         taken = self._lent(lesson)
         self._usual = self._usual_attributes()
         chosen: dict[IndexKey, Errand] = {}
         for key, reason in self._open(named):
             if key in taken or key in chosen:
                 continue
-            errand = self.errand(key, reason)
+            errand = self.errand(key, "named" if key in further and reason == "asked" else reason)
             if errand.known or errand.lookups:
                 chosen[key] = errand
             if len(chosen) == (SHARED if self._under_way.keys() - {lesson} else LENGTH):
