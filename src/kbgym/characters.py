@@ -8,6 +8,7 @@ what stands before everything that is printed. It knows nothing of stores.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _CONTROL = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _DIRECTION = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -20,34 +21,36 @@ _INVISIBLE = (
 _JOINED = "[\u0590-\u1dff\u2190-\ufdff\ufe70-\ufefe\U00010000-\U000dffff]"
 _VARIED = "[#*0-9©®‼⁉\u2100-\u2bff\u3030\u303d\u3297\u3299\u3400-\u9fff\U0001f000-\U0001faff]"
 _STRAY = f"(?<!{_JOINED})(?<!{_VARIED}\ufe0f)[\u200c\u200d]|[\u200c\u200d](?!{_JOINED})|(?<!{_VARIED})[\ufe00-\ufe0f]"
-_HIDDEN = re.compile(f"[{_DIRECTION}{_INVISIBLE}]|{_STRAY}")
-_CONTROLS = re.compile(f"(?![\\n\\t])[{_CONTROL}]")
-_UNSAFE = re.compile(f"[{_CONTROL}{_DIRECTION}{_INVISIBLE}]|{_STRAY}")
+_HIDDEN = f"[{_DIRECTION}{_INVISIBLE}]|{_STRAY}"
+_CONTROLS = f"(?![\\n\\t])[{_CONTROL}]"
+_UNSAFE = f"[{_CONTROL}{_DIRECTION}{_INVISIBLE}]|{_STRAY}"
+# Made when first used: it takes 25 ms, which an agent that starts a server would wait for.
+_pattern = cache(re.compile)
 
 _FORMULA = tuple("=+-@＝＋－＠\t\r")
 
 
 def is_plain(text: str) -> bool:
     """Whether a line of text shows everything it holds."""
-    return (text.isascii() and text.isprintable()) or _UNSAFE.search(text) is None
+    return (text.isascii() and text.isprintable()) or _pattern(_UNSAFE).search(text) is None
 
 
 def made_plain(text: str) -> tuple[str, int]:
     """A text without what does not show, and how many characters that was; line ends and tabs stay."""
-    shown, hidden = _HIDDEN.subn("", text)
-    plain, controls = _CONTROLS.subn(" ", shown)
+    shown, hidden = _pattern(_HIDDEN).subn("", text)
+    plain, controls = _pattern(_CONTROLS).subn(" ", shown)
     return plain, hidden + controls
 
 
 def safe_text(text: str) -> str:
     """A text as one line a terminal can be given: what does not show is written out, as `\\x1b`."""
-    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_written, text)
+    return text if text.isascii() and text.isprintable() else _pattern(_UNSAFE).sub(_written, text)
 
 
 def safe_json(data: bytes) -> str:
     """JSON as a terminal can be given it: the same values, with what does not show as `\\u` escapes."""
     # Whatever is unsafe stands inside a string; controls below a blank are escaped already.
-    return _UNSAFE.sub(_escaped, data.decode())
+    return _pattern(_UNSAFE).sub(_escaped, data.decode())
 
 
 def safe_cell(text: str) -> str:

@@ -15,9 +15,9 @@ from family import documents, family
 from processes import gone
 
 from kbgym.actions import Search
-from kbgym.agents.command.agent import CommandAgent, CommandLimits, told
+from kbgym.agents.command.agent import CommandAgent, CommandLimits
 from kbgym.agents.command.lines import READY, command_line, filled
-from kbgym.agents.prompting import skill_of
+from kbgym.agents.prompting import skill_of, told_of_pass
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import allowed
@@ -105,10 +105,11 @@ def test_through_the_official_client_eight_at_once(tmp_path: Path, how: str) -> 
 
 
 @pytest.mark.slow
-def test_training_by_processes_leaves_the_trace_of_training_in_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["plain", "official"])
+def test_training_by_processes_leaves_the_trace_of_training_in_process(tmp_path: Path, how: str) -> None:
     generate(people=40, seed=3).save(tmp_path / "world")
     traces = {}
-    for name, who in (("here", "reference"), ("there", line())):
+    for name, who in (("here", "reference"), ("there", line(how))):
         flags = ["--questions", "3", "--epochs", "1", "--no-eval", "--embedder", "hash", "--agent", who, "--quiet"]
         with pytest.raises(SystemExit) as stopped:
             run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *flags])
@@ -130,6 +131,29 @@ def test_killed_at_random_moments_no_pass_is_scored_wrong(tmp_path: Path) -> Non
     assert all(row == other for row, other in zip(rows, right, strict=True) if row.outcome != "agent_failed")
 
 
+def test_what_a_program_says_it_used_is_counted_and_else_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    generate(people=24, seed=3).save(tmp_path / "world")
+    monkeypatch.setenv("KBGYM_PASS_ENV", "PLAYER_SAYS")
+    monkeypatch.setenv("PLAYER_SAYS", '{"spent": {"input_tokens": 20, "output_tokens": 3, "cost": 0.5}}')
+    monkeypatch.setenv("KBGYM_USAGE_FROM", "")  # the flag sets it for the process
+    few = tmp_path / "few.jsonl"
+    few.write_text("".join((tmp_path / "world" / "questions.jsonl").open().readlines()[:2]))
+    told = {}
+    for name, flags in (("known", ["--usage-from", "$.spent"]), ("unknown", [])):
+        monkeypatch.setenv("KBGYM_USAGE_FROM", "")
+        asked = ["exam", str(tmp_path / "world"), "--set", str(few), "--agent", line(), "--embedder", "hash", "--json"]
+        with pytest.raises(SystemExit) as stopped:
+            run([*asked, "--out", str(tmp_path / f"{name}.jsonl"), *flags])
+        assert not stopped.value.code
+        told[name] = json.loads(capfd.readouterr().out)["used"]
+    assert told == {"known": {"prompt": 40, "completion": 6, "cost": 1.0, "passes": 2}, "unknown": None}
+    rows = [json.loads(row) for row in (tmp_path / "known.jsonl").read_text().splitlines()]
+    assert [row["usage"]["prompt"] for row in rows] == [20, 20]
+    assert b'"usage"' not in (tmp_path / "unknown.jsonl").read_bytes()
+
+
 # -- what is told, and what can be seen --------------------------------------------------------------------------------
 
 
@@ -147,7 +171,7 @@ def test_a_process_sees_what_it_is_handed(home: Path, monkeypatch: pytest.Monkey
 
 def test_the_prompt_holds_the_task_and_what_was_done_before() -> None:
     view = View("reader", Forward("Who?"), (Turn(Search("who"), "[d1] Ada."),), 14)
-    text = told(view, skill_of("reader"))
+    text = told_of_pass(view, skill_of("reader"))
     assert text.startswith("# Finding answers") and text.endswith("Actions left: 14.")
     assert "Question: Who?" in text and '1. search {"page":1,"query":"who"}\n<observation>\n[d1] Ada.' in text
 
@@ -253,6 +277,15 @@ def test_one_that_hangs_is_ended(home: Path) -> None:
 def test_children_end_with_their_parent(home: Path) -> None:
     assert one_pass(agent("fork")).answer == "forked"
     assert gone(int((home / "child.pid").read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing keeps what leaves its process group")
+@pytest.mark.parametrize("ending", ["", pytest.param(" hangs", marks=pytest.mark.slow)])
+def test_children_that_left_the_group_end_too(home: Path, ending: str) -> None:
+    made = one_pass(agent(f"escape{ending}", limits=CommandLimits(seconds=8 if ending else 60)))
+    assert made.outcome == ("agent_failed" if ending else "answered")
+    escaped = [int(process) for process in (home / "escaped.pids").read_text().split()]
+    assert len(escaped) == 3 and all(gone(process, 5) for process in escaped)
 
 
 def test_a_pass_that_is_dropped_between_two_actions_leaves_no_process(home: Path) -> None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from kbgym.actions import Answer, Search
-from kbgym.agents.hand import HandAgent
+from kbgym.agents.hand import hand_agent
 from kbgym.agents.prompting import skill_of
 from kbgym.policy import Forward, Turn, View
 
@@ -30,7 +30,7 @@ async def replying(folder: Path, number: int, *replies: object) -> dict[str, obj
 
 def test_a_pass_through_a_folder(tmp_path: Path) -> None:
     async def work() -> None:
-        policy = HandAgent(f"hand:{tmp_path}", "reader", SKILL)()
+        policy = hand_agent(f"hand:{tmp_path}", SKILL)()
         view = View("reader", Forward("Whose boat is it?"), (), 15)
         playing = asyncio.create_task(policy.act(view))
         asked = await replying(tmp_path, 1, {"tool": "search", "arguments": {"query": "boat"}})
@@ -55,7 +55,7 @@ def test_numbers_go_on_where_an_earlier_session_stopped(tmp_path: Path) -> None:
     (tmp_path / "0041.request.json").write_text("{}")
 
     async def work() -> None:
-        policy = HandAgent(f"hand:{tmp_path}", "reader", SKILL)()
+        policy = hand_agent(f"hand:{tmp_path}", SKILL)()
         playing = asyncio.create_task(policy.act(View("reader", Forward("Who?"), (), 15)))
         await replying(tmp_path, 42, {"tool": "answer", "arguments": {"text": "Ada"}})
         assert await playing == Answer("Ada")

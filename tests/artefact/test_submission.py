@@ -65,6 +65,17 @@ def test_an_arm_without_a_world_of_its_own_is_packed_with_it(submitted: tuple[Pa
     assert _exit("submit", str(tmp_path / "rows.jsonl"), *other) == 2 and not (tmp_path / "x.zip").exists()
 
 
+def test_what_one_conversation_played_can_be_checked_too(submitted: tuple[Path, Path], tmp_path: Path) -> None:
+    rows = tmp_path / "played.jsonl"
+    with kbgym.open(submitted[0]) as opened:
+        header = opened.exam_header("play", "test_in")
+        opened.examine("reference", "test_in", out=rows, header=header)
+    pack(rows, str(submitted[0]), None, tmp_path / "played.zip")
+    checked = check(tmp_path / "played.zip")
+    assert checked.header.conversation == header.conversation
+    assert f'"conversation":"{header.conversation}"' in rows.read_text()
+
+
 def _exit(*words: str) -> int:
     with pytest.raises(SystemExit) as end:
         run(list(words))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kbgym.connect.agents import AGENTS
 from kbgym.connect.jsonc import read, with_member, without_member
+from kbgym.connect.rules import rules_with
 from kbgym.errors import BadInput
 
 Kbgym = Callable[..., tuple[int, str, str]]
@@ -49,6 +50,21 @@ def test_windows_line_ends_stay(agent: str) -> None:
     made = kind.written(before.replace("\n", "\r\n"), "kbgym", kind.entry(SERVING))
     assert made.replace("\r\n", "\n") == after
     assert before == "" or "\n" not in made.replace("\r\n", "")
+
+
+@pytest.mark.parametrize("before", ["", "# Mine\n", "# Mine", "# Mine\n\nno end\n", "# Mine\r\n"])
+def test_rules_stand_between_marks_in_a_file_of_somebody_elses(before: str) -> None:
+    after, line_end = rules_with(before, "kbgym", "curator"), "\r\n" if "\r" in before else "\n"
+    assert after.startswith(before) and "`teach`" in after and after.endswith(f"end -->{line_end}")
+    assert rules_with(after, "kbgym", "curator") == after, "a second time changes nothing"
+    reader = rules_with(after, "kbgym", "reader")
+    assert "`teach`" not in reader and rules_with(reader, "kbgym", "curator") == after
+    both = rules_with(after, "second", "reader") + "More of mine.\n"
+    assert rules_with(both, "second", None) == after + line_end + "More of mine.\n"
+    assert rules_with(after, "kbgym", None).rstrip() == before.rstrip()
+    for broken in (after + after, after.replace("begin", "x", 1), after.replace("end -->", "x", 1)):
+        with pytest.raises(BadInput, match="not one pair"):
+            rules_with(broken, "kbgym", "reader")
 
 
 plain = st.recursive(
@@ -108,14 +124,17 @@ def test_the_verb_shows_then_writes_then_takes_back(
     before = file.read_bytes()
     code, out, _ = kbgym("connect", "codex", tmp_path)
     assert code == 0 and "+[mcp_servers.kbgym]" in out and "say --write" in out and file.read_bytes() == before
-    code, out, _ = kbgym("connect", "codex", tmp_path, "--write", "--skill", tmp_path / "skills", "--role", "curator")
+    more = ("--skill", tmp_path / "skills", "--rules", tmp_path / "AGENTS.md")
+    code, out, _ = kbgym("connect", "codex", tmp_path, "--write", *more, "--role", "curator")
     assert code == 0 and "Written" in out and file.stat().st_mode & 0o777 == 0o600
+    assert "`teach`" in (tmp_path / "AGENTS.md").read_text()
     skill = (tmp_path / "skills" / "kbgym" / "SKILL.md").read_text()
     assert skill.startswith("---\nname: kbgym\ndescription: ") and "# Keeping a store in order" in skill
-    code, out, _ = kbgym("connect", "codex", tmp_path, "--write", "--skill", tmp_path / "skills", "--role", "curator")
+    code, out, _ = kbgym("connect", "codex", tmp_path, "--write", *more, "--role", "curator")
     assert code == 0 and "nothing is changed" in out
-    code, _, _ = kbgym("connect", "codex", tmp_path, "--remove", "--write", "--skill", tmp_path / "skills")
+    code, _, _ = kbgym("connect", "codex", tmp_path, "--remove", "--write", *more)
     assert code == 0 and file.read_bytes() == before and not (tmp_path / "skills" / "kbgym" / "SKILL.md").exists()
+    assert not (tmp_path / "AGENTS.md").exists()
     assert kbgym("connect", "codex", tmp_path, "--name", "a b")[0] == 2
 
 

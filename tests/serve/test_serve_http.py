@@ -92,8 +92,18 @@ def test_a_question_from_asking_to_learning(fresh: tuple[Server, Tokens, Path]) 
         assert state == "learnt"
         again = rex.post("/questions", json={"question": QUESTION}).json()
         assert rex.post(f"/questions/{again['id']}/gold", json={"right": True}).json()["right"] is True
+        # Of another's question a reader says nothing, and cannot even tell that it is there.
+        other = ada.post("/questions", json={"question": QUESTION}).json()["id"]
+        for right in (True, False):
+            said = rex.post(f"/questions/{other}/gold", json={"right": right})
+            assert (said.status_code, said.json()["error"]) == (
+                404,
+                f"there is no question '{other}' among the latest.",
+            )
+        assert ada.get(f"/questions/{other}").json()["right"] is None
+        assert ada.post(f"/questions/{other}/gold", json={"right": False}).json()["right"] is False
         stats = rex.get("/store/stats").json()
-        assert stats["links"] > 0 and stats["questions"]["graded"] == 2
+        assert stats["links"] > 0 and stats["questions"]["graded"] == 3
         metrics = rex.get("/metrics").text
     assert f"kbgym_links {stats['links']}\n" in metrics and 'route="/questions/{id}/gold",status="409"} 1' in metrics
     server.stop()

@@ -21,8 +21,8 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
 
 BAKER = documents(family())["Ada Alm's job is baker"]
-READER = ["search", "read"]
-CURATOR = ["search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "teach", "undo"]
+READER = ["search", "read", "how_sure"]
+CURATOR = ["search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "how_sure", "teach", "undo"]
 
 
 @asynccontextmanager
@@ -94,7 +94,7 @@ def test_a_session_that_is_asked_a_question_can_answer(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with over_stdio(place, "--question", "Who bakes?", "--client", "claude") as client:
-            assert await names(client) == [*READER, "answer"]
+            assert await names(client) == ["search", "read", "answer"]
             await call(client, "search", query="job is baker")
             assert await call(client, "answer", text="Ada Alm") == ("Answer submitted.", False)
             assert (await call(client, "answer", text="Bo Alm"))[1], "once"
@@ -145,7 +145,7 @@ def test_the_question_header_opens_the_answer_tool(fresh: tuple[Server, Tokens, 
             body = {"question": "Who bakes?", "reader": "caller"}
             id = (await http.post(f"{server.url}/questions", json=body)).json()["id"]
             async with over_http(server, tokens.reader, "legacy", **{"Kbgym-Question": id}) as client:
-                assert await names(client) == [*READER, "answer"]
+                assert await names(client) == ["search", "read", "answer"]
                 await call(client, "search", query="baker")
                 assert await call(client, "answer", text="Ada Alm") == ("Answer submitted.", False)
             stats = (await http.get(f"{server.url}/store/stats")).json()

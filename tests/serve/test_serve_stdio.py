@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from serving import family_store
@@ -23,7 +24,6 @@ from kbgym.cli import serve
 from kbgym.cli.main import run
 settings, gate = serve.serving_settings, Path(sys.argv.pop(1))
 def waiting(*given):
-    assert "importlib.metadata" in sys.modules, "what initialize needs is imported before a thread imports the rest"
     loaded = [name for name in ("mcp", "numpy", "onnxruntime", "rich", "kbgym.store") if name in sys.modules]
     gate.with_suffix(".loaded").write_text(" ".join(loaded))
     while not gate.exists():
@@ -54,16 +54,40 @@ def test_the_tools_are_listed_before_the_store_is_open(tmp_path: Path) -> None:
     async def work() -> None:
         parameters = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
         async with Client(stdio_client(parameters)) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "read"]
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "read", "how_sure"]
             searching = asyncio.create_task(client.call_tool("search", {"query": "Ada Alm's job"}))
             await asyncio.sleep(0.3)
             assert not searching.done(), "a call waits for the store"
-            assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "read"]
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["search", "read", "how_sure"]
             gate.touch()
             assert "Ada Alm" in (await searching).content[0].text  # type: ignore[union-attr]
 
     asyncio.run(asyncio.wait_for(work(), 60))
     assert gate.with_suffix(".loaded").read_text() == "", "nothing slow is loaded before the first answer"
+
+
+@pytest.mark.slow
+def test_the_tools_are_there_in_the_time_python_needs_to_start(tmp_path: Path) -> None:
+    """With the store and a model before the first answer it would be eight times as long as the three packages take."""
+    place = family_store(tmp_path / "store")
+
+    def seconds(program: str, *arguments: str) -> float:
+        began = time.perf_counter()
+        command = [sys.executable, "-c", program, *arguments]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+            assert started.stdin is not None and started.stdout is not None
+            started.stdin.write(ask(1, "initialize", protocolVersion="2025-06-18") + ask(2, "tools/list"))
+            started.stdin.flush()
+            said = [started.stdout.readline() for _ in range(2)]
+            took = time.perf_counter() - began
+            started.stdin.close()
+        assert all(said)
+        return took
+
+    bare = "import asyncio, click, msgspec; print('1\\n2')"
+    serving = ("serve", str(place), "--mcp", "--embedder", "hash")
+    pairs = [(seconds(PLAIN, *serving), seconds(bare)) for _ in range(3)]
+    assert min(server for server, _ in pairs) < 4 * min(packages for _, packages in pairs), pairs
 
 
 def test_a_client_that_is_late_is_answered_while_the_store_is_opened(tmp_path: Path) -> None:

@@ -87,6 +87,31 @@ def tail(remaining: int) -> str:
     return f"Actions left: {remaining}."
 
 
+def shown_result(observation: str, remaining: int) -> str:
+    """What came back of an action, for whoever plays over MCP."""
+    return f"{as_data(observation)}\n{tail(remaining)}"
+
+
+def told_of_pass(view: View, skill: Skill | None) -> str:
+    """Everything an agent over MCP is told of a pass, as one text: the skill, the rules, the task, what is done.
+
+    Without a skill it is one who was told before.
+    """
+    end = "answer" if view.role == "reader" else "done"
+    rules = (
+        "## How you play\n\nUse the tools of the MCP server `kbgym` and no others. Every result ends with how many "
+        f"actions are left. `{end}` ends the pass; what you write besides is read by nobody."
+    )
+    done = [
+        f"{number}. {call.name} {call.arguments}\n{as_data(turn.observation)}"
+        for number, turn in enumerate(view.history, 1)
+        for call in [call_of(turn.action, "")]
+    ]
+    so_far = ["What you did so far:", *done] if done else []
+    before = [skill.text, rules] if skill is not None else []
+    return "\n\n".join([*before, "# Your task", task_block(view.task), *so_far, tail(view.remaining)])
+
+
 def task_block(task: Task) -> str:
     match task:
         case Forward(question):

@@ -17,7 +17,7 @@ from kbgym.agents.command.lines import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.hand import HandAgent
+from kbgym.agents.hand import hand_agent, is_hand
 from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.prompting import skill_of
@@ -25,7 +25,7 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.agents.trust import refuse_stranger
+from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, is_model
 from kbgym.policy import Agenda, Agent
@@ -59,10 +59,12 @@ def make_agent(
         return _neutral(name.partition(":")[2], role)
     if is_model(name):
         return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
-    if name == "hand" or name.startswith("hand:"):
-        return HandAgent(name, role, skill_of(role, strategy, about, indexes))
+    if is_hand(name):
+        return hand_agent(name, skill_of(role, strategy, about, indexes))
     if is_command(name):
         return CommandAgent(name, role, skill_of(role, strategy, about, indexes), kept)
+    if name == PLAYED_LIVE:
+        raise BadInput(f"the {role} here was an agent that was connected then; name another with --{role}.")
     if ":" in name:
         return _imported(name)
     raise BadInput(

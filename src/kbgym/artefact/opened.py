@@ -307,11 +307,11 @@ class Artefact:
         self.show_links_to(reader)
         questions = self.questions(set) if isinstance(set, str) else set
         agent = self.reader(reader, models, out)
-        file, concurrency = None if out is None else Path(out), 1 if reader == "hand" else concurrency
+        file = None if out is None else Path(out)
         if file is not None:
-            claim(file, header or self.exam_header(name_of(reader), set))
+            claim(file, header := header or self.exam_header(name_of(reader), set))
         asked = questions, agent, file, self.settings, concurrency
-        rows = await examine(self.store, self.engine, *asked, tick)
+        rows = await examine(self.store, self.engine, *asked, tick, header.conversation or "" if header else "")
         return Exam(rows, await examine_without(*asked) if alone and self.is_public else [])
 
     def exam_header(self, agent: str, set: str | Sequence[Question], called: str | None = None) -> ExamHeader:

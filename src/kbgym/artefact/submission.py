@@ -115,15 +115,15 @@ def check(file: Path, world_hash: str | None = None, tick: Tick | None = None) -
         rows, asked = read_rows(folder / _ROWS), list(read_lines(folder / _ASKED, Question))
         with _opened(folder / "store", world, header) as opened:
             made = opened.exam_header(header.agent, asked, header.set)
-            for name, claimed in msgspec.structs.asdict(header).items():
-                if getattr(made, name) != claimed:
+            for name, claimed in msgspec.structs.asdict(header.plan).items():
+                if getattr(made.plan, name) != claimed:
                     raise Failed(f"{file}: the {name} of the exam is not what it says.")
             _same(file, [row.id for row in rows], [question.id for question in asked], "questions")
             again = opened.examine(_Again(rows), asked, tick=tick, alone=False).rows
             is_split = opened.world is not None and tuple(asked) == opened.world.split(header.set)
     for row, made_row in zip(rows, again, strict=True):
         claimed_row, done = msgspec.structs.asdict(row), msgspec.structs.asdict(made_row)
-        done["usage"] = claimed_row["usage"]
+        done |= {name: claimed_row[name] for name in ("usage", "conversation")}  # nobody can do these again
         for name, value in claimed_row.items():
             _same(file, value, done[name], f"{name} of question {row.id}")
     return Checked(header, again, is_split)

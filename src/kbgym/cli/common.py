@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -195,7 +194,7 @@ def search_options(command: F) -> F:
 
 serving_options = flags(
     click.option("--reader", help="Who answers.  [default: the run's]"),
-    click.option("--curator", help="Who edits.  [default: the run's]"),
+    click.option("--curator", help="Who edits; serve --mcp: caller too.  [default: the run's]"),
     click.option("--judge", help="Who decides what is a duplicate.  [default: the run's]"),
     click.option("--trust", is_flag=True, help="Let the folder's own agents play, now and later."),
 )
@@ -222,6 +221,8 @@ def settings_given(config: Path | None, flags: Mapping[str, Any]) -> dict[str, A
     """The TOML file's settings, then the flags that were given; `agent` stands for the reader and the curator."""
     chosen: dict[str, Any] = {}
     if config is not None:
+        import tomllib
+
         try:
             chosen = tomllib.loads(config.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -13,6 +13,7 @@ import click
 
 from kbgym.cli.common import STORE, Printed, verb
 from kbgym.connect.agents import AGENTS
+from kbgym.connect.rules import rules_with
 from kbgym.errors import BadInput
 from kbgym.tools import Role
 from kbgym.trace.url import is_url
@@ -31,8 +32,17 @@ _MOST = 10_000_000  # bytes of a configuration file
 @click.option(
     "--skill", type=click.Path(path_type=Path, file_okay=False), help="Also SKILL.md, in NAME in this folder."
 )
+@click.option("--rules", type=click.Path(path_type=Path, dir_okay=False), help="Also a few rules, in this file.")
 def command(
-    program: str, place: str, role: Role, name: str, file: Path | None, write: bool, remove: bool, skill: Path | None
+    program: str,
+    place: str,
+    role: Role,
+    name: str,
+    file: Path | None,
+    write: bool,
+    remove: bool,
+    skill: Path | None,
+    rules: Path | None,
 ) -> Printed:
     """Connect AGENT to a STORE: an MCP server in its configuration, everything else there left as it is.
 
@@ -40,7 +50,7 @@ def command(
     Examples:
       kbgym connect codex runs/first
       kbgym connect zed runs/first --role curator --write
-      kbgym connect claude-code runs/first --write --skill .claude/skills
+      kbgym connect claude-code runs/first --write --skill .claude/skills --rules CLAUDE.md
       kbgym connect zed runs/first --remove --write
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,40}", name):
@@ -55,6 +65,12 @@ def command(
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
     changes = [(path, before, after)]
+    if rules is not None:
+        found = _text(rules)
+        try:
+            changes.append((rules, found, rules_with(found, name, None if remove else role)))
+        except BadInput as error:
+            raise BadInput(f"{rules}: {error}") from error
     if skill is not None:
         target = skill / name / "SKILL.md"
         changes.append((target, _text(target), "" if remove else skill_text(name, role)))

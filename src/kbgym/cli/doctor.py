@@ -19,6 +19,7 @@ from kbgym.agents.judge import LLMJudge
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.registry import make_agent
 from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.spending import used_by_commands
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.errors import Failed, KbgymError
@@ -160,7 +161,7 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
         "agent": name,
         "malformed_rate": round(usage.malformed_rate, 4),
         "latency": _latency(seconds),
-        "price": _price(prices, models.budget.spent, name),
+        "price": _price(prices, models.budget.spent, name, passes),
         "checks": checks,
         "usage": msgspec.to_builtins(usage),
     }
@@ -252,11 +253,15 @@ def _latency(seconds: list[float]) -> dict[str, float]:
     return {"median": round(median, 4), "worst": round(worst, 4), "requests": len(seconds)}
 
 
-def _price(prices: Prices, spent: Usage, name: str) -> dict[str, Any]:
+def _price(prices: Prices, spent: Usage, name: str, passes: list[Transcript]) -> dict[str, Any]:
     exam, train = forecast(prices, {"exam": 100}), forecast(prices, {"forward": 100, "backward": 100})
     if is_command(name):
+        used = used_by_commands([name], [one.usage for one in passes])[0]["used"]
         unknown = dict.fromkeys(("spent", "exam_100", "train_100"))
-        return {**unknown, "tokens": 0, "basis": "the program keeps its own account"}
+        if used is None:
+            return {**unknown, "tokens": 0, "basis": "the program keeps its own account"}
+        tokens = used["prompt"] + used["completion"]
+        return {**unknown, "spent": used["cost"], "tokens": tokens, "basis": "as the program says"}
     free = not is_model(name)
     return {
         "spent": 0.0 if free else spent.cost,

@@ -15,7 +15,7 @@ from kbgym.artefact.parts import CASSETTE
 from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, forward_budget, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
-from kbgym.cli.spending import Spending, spending_options
+from kbgym.cli.spending import Spending, spending_options, used_by_commands
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES, examine_on
@@ -68,7 +68,7 @@ def command(
         agent = agent or opened.agent
         opened.show_links_to(agent)
         questions, header = opened.questions(set_name), opened.exam_header(agent, set_name)
-        kept = None if out else _place_in_run(opened, header)
+        kept = None if out else place_in_run(opened, header)
         out = out or kept
         cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
         models = held.enter_context(spending.models([agent], cassette))
@@ -97,6 +97,8 @@ def command(
         f"{summary.actions:.2f} actions and {summary.characters:,.0f} characters read a question ({outcomes})."
     )
     result = {**msgspec.to_builtins(summary), "ranking": opened.settings.ranking, "agents": why or f"{agent} reads."}
+    used, said = used_by_commands([agent], [row.usage for row in exam.rows])
+    result, text = result | used, text + said
     if exam.without:
         alone = summarise(exam.without)
         result |= {"nostore_f1": alone.f1, "nostore_em": alone.em}
@@ -107,7 +109,7 @@ def command(
     return result, text
 
 
-def _place_in_run(opened: Artefact, header: ExamHeader) -> Path | None:
+def place_in_run(opened: Artefact, header: ExamHeader) -> Path | None:
     """An exam of a run belongs to it, unless the run cannot be written or its questions are another world's."""
     if opened.run is None or header.world != opened.run.world_hash or not os.access(opened.run.folder, os.W_OK):
         return None

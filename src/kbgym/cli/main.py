@@ -11,6 +11,7 @@ import sys
 
 import click
 
+from kbgym import __version__
 from kbgym.characters import safe_text
 from kbgym.errors import KbgymError
 
@@ -29,6 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "baseline": ("baseline", "An unsupervised arm's store: flat, pages, graphrag, hipporag, raptor, lightrag, oracle."),
     "experiment": ("experiment", "All arms, all question groups, several seeds; run again to resume."),
     "report": ("report", "Every table and figure of an experiment or a run, in one file."),
+    "play": ("play", "An agent that is connected over MCP plays: trains a store, or is examined on one."),
     "submit": ("submit", "Pack an exam and its store's history into one file that others can check."),
     "verify-submission": ("submit:verify_command", "Do a submitted exam again, action by action, and grade it again."),
     "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),
@@ -75,7 +77,7 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="kbgym")
+@click.version_option(__version__)
 def app() -> None:
     """Train a knowledge base the way one trains a model.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kbgym import __version__
 from kbgym.characters import number_in
 from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
 from kbgym.cli.spending import Spending, spending_options, training_plan
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kbgym.serve.stdio import Opened
     from kbgym.trace.live import LiveStore
 
-TOKENS = "tokens.jsonl"
+TOKENS, CALLER = "tokens.jsonl", "caller"
 _REQUESTS = "So many a second, a token; 0 for any number."
 
 
@@ -121,6 +122,11 @@ def command(
     if question is not None and role != "reader":
         raise BadInput("a question is answered by a reader; use --role reader.")
 
+    caller_curates = who["curator"] == CALLER
+    if caller_curates:
+        if not over_mcp or role != "curator":
+            raise BadInput("--curator caller is for --mcp with --role curator: one client, which works on its lessons.")
+        who["curator"] = None
     given = {**who, "strategy": strategy, "embedder": embedder, "search": search, "per_source": per_source}
     with contextlib.ExitStack() as until_the_end:
 
@@ -128,6 +134,11 @@ def command(
             from kbgym.online.setup import open_online
             from kbgym.protocol.gate import MARGIN
 
+            if caller_curates:  # whoever curated before is not needed
+                from kbgym.artefact import open
+
+                with open(place) as there:
+                    given["curator"] = there.agent
             settings, trusted = serving_settings(place, given)
             names = (settings.reader, settings.curator, settings.judge)
             models = until_the_end.enter_context(spending.models(names, None))
@@ -137,7 +148,7 @@ def command(
                 return open_online(place, settings, embedder, *how, trusted=trusted, models=models)
 
         if over_mcp:
-            asyncio.run(_stdio(place, opened, given, role, client, question))
+            asyncio.run(_stdio(place, opened, given, role, client, question, caller_curates))
         else:
             _check_installed()
             shares = {"requests": requests, "sessions": sessions}
@@ -175,7 +186,13 @@ def _check_open(host: str, tokens: Path, no_auth: bool) -> None:
 
 
 async def _stdio(
-    place: str, opened: Callable[[], Online], given: dict[str, Any], role: Role, client: str, question: str | None
+    place: str,
+    opened: Callable[[], Online],
+    given: dict[str, Any],
+    role: Role,
+    client: str,
+    question: str | None,
+    curates: bool,
 ) -> None:
     """Nothing is loaded here that the first answers do not need: agents do not wait for a server's tools."""
     from kbgym.serve.stdio import serve_stdio
@@ -193,20 +210,21 @@ async def _stdio(
         else:
             online = await asyncio.to_thread(opened)
             live = online.live
-            online.start()
+        from kbgym.serve.caller import CallerCurator
         from kbgym.serve.calling import Caller
         from kbgym.serve.sessions import Session
 
+        works = CallerCurator() if curates else None
+        if online is not None:
+            if works is not None:
+                from kbgym.agents.prompting import skill_of
+
+                online.curator, online.curates = works.agent(skill_of("curator", online.settings.strategy)), client
+            online.start()
         asked = (await online.open(question, client)).id if online is not None and question is not None else None
-        return live, online, Caller(role, Session(client), asked)
+        return live, online, Caller(role, Session(client), asked, works)
 
-    await serve_stdio(role, question is not None, opening, _version())
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("kbgym")
+    await serve_stdio(role, question is not None, curates, opening, __version__)
 
 
 def _http(
@@ -232,7 +250,7 @@ def _http(
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
     view = make_viewer(Places([Path(online.live.where)])) if with_view else None
     anybody = Client("local", role)
-    app = make_app(online.live, online, known, _version(), anybody, hosts, view, allowance=Allowance(**shares))
+    app = make_app(online.live, online, known, __version__, anybody, hosts, view, allowance=Allowance(**shares))
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."

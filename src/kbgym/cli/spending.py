@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
+from kbgym.agents.command.lines import USAGE_FROM, is_command
 from kbgym.canonical import encode
 from kbgym.characters import safe_text
 from kbgym.cli.common import Tick, flags
 from kbgym.cli.forecasting import UNDER_WAY, LearntForecast, Unit
 from kbgym.errors import BadInput
-from kbgym.llm.values import Reply, Request
+from kbgym.llm.values import Reply, Request, Usage
 
 if TYPE_CHECKING:  # a server answers before all of this is loaded
     from kbgym.llm.client import Budget
@@ -36,6 +39,7 @@ spending_options = flags(
     click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly at so many tokens."),
     click.option("--max-cost", type=click.FloatRange(min=0), help="Stop cleanly at so many dollars."),
     click.option("--yes", is_flag=True, help="Spend without asking first."),
+    click.option("--usage-from", metavar="PATH", help="Where a command's JSON output says what it used."),
     click.option("--base-url", help="Where llm:local/MODEL is served, or another endpoint."),
 )
 
@@ -49,6 +53,8 @@ class Spending:
         self._options = {name: given.pop(name, None) for name in names}
         self._options["concurrency"] = self.concurrency = given.pop("concurrency", 1)
         self._yes: bool = given.pop("yes", False)
+        if path := given.pop("usage_from", None):
+            os.environ[USAGE_FROM] = path  # as everything else that holds for commands is said
         self._budget: Budget | None = None
         self._forecast = LearntForecast()
 
@@ -148,6 +154,21 @@ def training_plan(settings: Settings, lessons: int, exams: int) -> list[Plan]:
         (settings.curator, {backward: lessons}),
         (settings.judge, {"judgement": lessons}),
     ]
+
+
+def used_by_commands(names: Iterable[str], passes: Iterable[dict[str, Any] | None]) -> tuple[dict[str, Any], str]:
+    """What programs that played said they used, as a result and in a sentence; nothing where no program played."""
+    if not any(is_command(name) for name in names):
+        return {}, ""
+    told = list(passes)
+    found = [msgspec.convert(one, Usage) for one in told if one]
+    total = sum(found[1:], found[0]) if found else None
+    if total is None:
+        return {"used": None}, "\nWhat the program used is unknown; --usage-from says where it tells."
+    money = f"${total.cost:,.4f}" if total.cost is not None else "money unknown"
+    some = f" in {len(found)} of {len(told)} passes, the others unknown" if len(found) < len(told) else ""
+    result = {"prompt": total.prompt, "completion": total.completion, "cost": total.cost, "passes": len(found)}
+    return {"used": result}, f"\nThe program says it used {total.tokens:,} tokens ({money}){some}."
 
 
 def _size(request: Request) -> int:

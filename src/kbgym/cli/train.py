@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import click
 
 from kbgym.agents.command.agent import KEPT
 from kbgym.analysis.coverage import coverage
-from kbgym.artefact import beginning, teach, trainer_for
+from kbgym.artefact import beginning, open, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import Printed, progress, settings_given, verb
-from kbgym.cli.spending import Spending, spending_options, training_plan
+from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands
 from kbgym.cli.training import begin, players, training_options
 from kbgym.store import ledger
+from kbgym.trace.events import Ended
 from kbgym.trace.place import shown
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
@@ -76,7 +78,13 @@ def command(
         f"covering {share:.1%} of {counted.origins:,} originals.\n"
         + _next(out, url, world_folder, kind_of(world).has_pools)
     )
-    return result, text
+
+    def passes() -> Iterator[dict[str, Any] | None]:
+        with open(url or out) as opened:
+            yield from (event.usage for event in opened.events if isinstance(event, Ended))
+
+    used, spent = used_by_commands(players(settings), passes())
+    return result | used, text + spent
 
 
 def _next(out: Path, url: str | None, world: Path, pools: bool) -> str:

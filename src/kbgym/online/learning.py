@@ -60,7 +60,7 @@ class Online:
     ) -> None:
         self.live, self.questions, self.desk, self.gate = live, questions, desk, gate
         self.settings = settings
-        self.reader, self.curator = reader, curator
+        self.reader, self.curator, self.curates = reader, curator, settings.curator
         self.open_questions = OpenQuestions()
         self.worker = Worker(lambda: next(iter(self.questions.to_learn), None), self._lesson, self._set_aside)
         # A database keeps the trace, from which the rows come, and no file beside it.
@@ -252,7 +252,7 @@ class Online:
                     reason = "documents it builds on were changed by others each time it was played"
                     refused, verdict = True, {"verdict": "quarantined", "reason": reason}
                 number = live.iteration + 1
-                live.record(Began(number, phase, settings.curator, id, text))
+                live.record(Began(number, phase, self.curates, id, text))
                 if refused:
                     refuse(live, number, phase, made)
                     self.refused += 1

@@ -42,7 +42,8 @@ class Shot(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """One question of an exam. The scores are None when the agent failed: that is no wrong answer.
 
-    `set_f1` compares what stands between commas, as PhantomWiki does; `f1` compares words.
+    `set_f1` compares what stands between commas, as PhantomWiki does; `f1` compares words. Rows of one `conversation`
+    were answered by somebody who remembers the questions before.
     """
 
     id: str
@@ -63,10 +64,15 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     ranking: Ranking = _DEFAULT
     evidence: Evidence | None = None
     observations: Observations = _PLAIN
+    conversation: str = ""
 
 
 def row_of(
-    question: Question, transcript: Transcript, ranking: Ranking = "paper", observations: Observations = "paper"
+    question: Question,
+    transcript: Transcript,
+    ranking: Ranking = "paper",
+    observations: Observations = "paper",
+    conversation: str = "",
 ) -> Row:
     """Grade a pass: out of budget scores 0, an agent's own failure scores nothing."""
     f1: float | None
@@ -98,6 +104,7 @@ def row_of(
         ranking=_DEFAULT if ranking == _DEFAULT else ranking,
         evidence=evidence_of(transcript, question),
         observations=_PLAIN if observations == _PLAIN else observations,
+        conversation=conversation,
     )
 
 
@@ -110,6 +117,7 @@ async def examine(
     settings: Settings = Settings(),  # noqa: B008 - it cannot be changed
     concurrency: int = 16,
     tick: Tick | None = None,
+    conversation: str = "",
 ) -> list[Row]:
     """Ask every question of the store as it is now, under the settings' budget, memory and ranking.
 
@@ -124,7 +132,7 @@ async def examine(
     async def ask(question: Question, sheet: Sheet) -> None:
         async with waiting:
             transcript = await play(reader(), environment, "reader", Forward(question.text), budget, memory)
-        sheet.add(row_of(question, transcript, settings.ranking, shown))
+        sheet.add(row_of(question, transcript, settings.ranking, shown, conversation))
 
     with Sheet(questions, out, tick, settings.ranking) as sheet:
         try:

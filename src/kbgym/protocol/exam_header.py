@@ -10,11 +10,13 @@ known by their names alone.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from kbgym.agents.trust import PLAYED_LIVE
 from kbgym.canonical import digest_of, pretty, read_value, write_whole
 from kbgym.environment import Ranking
 from kbgym.errors import BadInput
@@ -31,7 +33,8 @@ _NO_ROWS = (".cassette.jsonl",)
 class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked of whom. `store`, `world` and `questions` are hashes; `iteration` is the store's own.
 
-    `arm` is who made the store, `flat` for one that was trained or never touched.
+    `arm` is who made the store, `flat` for one that was trained or never touched. `conversation` names the sitting in
+    which somebody who remembers earlier questions answered all of them; independent passes have none.
     """
 
     kbgym: int = 1
@@ -49,12 +52,22 @@ class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
     per_source: int
     ranking: Ranking
     observations: Observations
+    conversation: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def conditions(self) -> dict[str, object]:
-        """What two exams must share before their rows may stand side by side, beside the questions."""
+        """What two exams must share before their rows may stand side by side, beside the questions.
+
+        Every conversation is a condition of its own: it is pooled with nothing.
+        """
         own = ("store", "iteration", "arm", "set", "questions", "kbgym")
-        return {name: value for name, value in msgspec.structs.asdict(self).items() if name not in own}
+        all = msgspec.structs.asdict(self).items()
+        return {name: value for name, value in all if name not in own and value is not msgspec.UNSET}
+
+    @property
+    def plan(self) -> ExamHeader:
+        """The same for every conversation that plays it."""
+        return self if self.conversation is msgspec.UNSET else msgspec.structs.replace(self, conversation="any")
 
     @property
     def name(self) -> str:
@@ -73,6 +86,7 @@ class KeptExam(msgspec.Struct, frozen=True):
 def header_of(
     store: Store, iteration: int, arm: str, world: str, agent: str, set: str, asked: Sequence[Question], how: Settings
 ) -> ExamHeader:
+    one = agent == PLAYED_LIVE or agent.partition(":")[0] == "hand"
     names = ("forward_budget", "memory", "embedder", "search", "per_source", "ranking", "observations")
     return ExamHeader(
         store=store.fingerprint,
@@ -82,6 +96,7 @@ def header_of(
         agent=agent,
         set=set,
         questions=digest_of([(question.id, question.text, question.golds) for question in asked]),
+        conversation=secrets.token_hex(6) if one else msgspec.UNSET,
         **{name: getattr(how, name) for name in names},
     )
 
@@ -101,8 +116,8 @@ def check_header(rows: Path, header: ExamHeader) -> bool:
     if not rows.exists() or not rows.stat().st_size:
         return True
     found = read_header(rows)
-    for name, old in msgspec.structs.asdict(found).items() if found is not None else ():
-        if (new := getattr(header, name)) != old:
+    for name, old in msgspec.structs.asdict(found.plan).items() if found is not None else ():
+        if (new := getattr(header.plan, name)) != old:
             raise BadInput(f"{rows} holds an exam with {name} {_short(old)}, not {_short(new)}; choose another file.")
     return False
 
@@ -117,7 +132,7 @@ def claim(rows: Path, header: ExamHeader) -> None:
 def place_for(folder: Path, header: ExamHeader) -> Path:
     """Where an exam is kept in a folder: where one with this header lies, else under its name, made unique if taken."""
     for kept in kept_exams(folder):
-        if kept.header == header:
+        if kept.header.plan == header.plan:
             return kept.file
     plain = folder / f"{header.name}.jsonl"
     return folder / f"{header.name}.{digest_of(header)[:8]}.jsonl" if plain.exists() else plain

@@ -14,23 +14,29 @@ from kbgym.mcp import ToolResult
 from kbgym.online.learning import Online
 from kbgym.online.open_questions import Refusal
 from kbgym.serve.acting import act
-from kbgym.serve.lessons import LESSON_TOOLS
+from kbgym.serve.caller import CallerCurator
+from kbgym.serve.lessons import teach, undo
+from kbgym.serve.looking import how_sure
+from kbgym.serve.offered import tools_offered
 from kbgym.serve.sessions import Session
-from kbgym.serve.stdio import tools_offered
 from kbgym.tools import Role, Tool, parse
 from kbgym.trace.live import LiveStore
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls: the role decides the tools, the session what a conflict is; `question` is the one being answered."""
+    """Who calls: the role decides the tools, the session what a conflict is; `question` is the one being answered.
+
+    `curates` where the caller works on lessons itself.
+    """
 
     role: Role
     session: Session
     question: str | None = None
+    curates: CallerCurator | None = None
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return tools_offered(self.role, self.question is not None)
+        return tools_offered(self.role, self.question is not None, self.curates is not None)
 
 
 async def call_tool(
@@ -41,8 +47,14 @@ async def call_tool(
     if name not in listed:
         return _wrong(f"there is no tool {name[:40]!r} here; the tools are {', '.join(listed)}.")
     try:
-        if online is not None and name in LESSON_TOOLS:
-            return ToolResult(await LESSON_TOOLS[name](online, caller.session, arguments))
+        if name == "how_sure":
+            return ToolResult(await how_sure(live, caller.session, caller.role, arguments))
+        if online is not None and name == "teach":
+            return ToolResult(await teach(online, caller.session, arguments, caller.curates))
+        if online is not None and name == "undo":
+            return ToolResult(await undo(online, caller.session, arguments))
+        if online is not None and caller.curates is not None and (caller.curates.plays or name == "done"):
+            return await caller.curates.call(online, name, arguments)
         action = parse(name, arguments, caller.role)
         if isinstance(action, Invalid):
             return _wrong(action.reason)

@@ -6,8 +6,7 @@ Only a curator is offered these tools. What the store learns passes the same gat
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +17,10 @@ from kbgym.online.open_questions import Refusal
 from kbgym.serve.sessions import Session
 from kbgym.tools import parse
 from kbgym.trace.events import Noted
+from kbgym.trace.live import LiveStore
+
+if TYPE_CHECKING:
+    from kbgym.serve.caller import CallerCurator
 
 _LOOK_AGAIN, _PATIENCE = 0.05, 20.0  # seconds
 
@@ -37,8 +40,38 @@ class Undoing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     iteration: int
 
 
-async def teach(online: Online, session: Session, arguments: dict[str, Any]) -> str:
-    """Grade what was answered, and have the serving curator work on it; it is waited for, but not for ever."""
+class Before(msgspec.Struct, frozen=True):
+    """A store as it was before a lesson: so it can be said what came of it, and how to take it back."""
+
+    iteration: int
+    documents: int
+    links: int
+
+    @classmethod
+    def of(cls, live: LiveStore) -> Before:
+        return cls(live.iteration, len(live.store), live.store.links)
+
+    @property
+    def undo(self) -> str:
+        return f'`undo` with {{"iteration": {self.iteration + 1}}}'
+
+    async def what_came(self, online: Online, lesson: str) -> str:
+        """What a lesson that is over has changed."""
+        live, asked = online.live, online.questions.asked.get(lesson)
+        if asked is not None and asked.state in ("refused", "set aside"):
+            return f"Nothing was changed: {asked.note or asked.state}."
+        async with live.looking():  # its turn is over
+            grown = len(live.store) - self.documents, live.store.links - self.links
+        return f"Learnt: {grown[0]:+} documents, {grown[1]:+} links. {self.undo} takes it back."
+
+
+async def teach(
+    online: Online, session: Session, arguments: dict[str, Any], caller: CallerCurator | None = None
+) -> str:
+    """Grade what was answered, and have the serving curator work on it; it is waited for, but not for ever.
+
+    Where the `caller` curates, the lesson is what it is told.
+    """
     given = _converted(arguments, Correction)
     question, answers = plain_line(given.question, "question"), [plain_line(one, "an answer") for one in given.answers]
     if not 0 < len(answers) <= 20:
@@ -57,17 +90,13 @@ async def teach(online: Online, session: Session, arguments: dict[str, Any]) -> 
             durable = live.commit()
         await asyncio.shield(durable)
     asked = await online.gold(asked.id, tuple(answers))
-    before, size, links = online.live.iteration, len(online.live.store), online.live.store.links
-    over = await _learnt(online, asked.id)
-    asked = online.questions.asked.get(asked.id, asked)
+    before = Before.of(online.live)
     said = f"{asked.answer!r} scores F1 {asked.f1 or 0.0:.2f}. " if asked.answer else "It was not answered. "
-    if not over:
-        return f"{said}The curator is still at it; {_undo(before + 1)} takes back what it does."
-    async with online.live.looking():  # its turn is over
-        grown = len(online.live.store) - size, online.live.store.links - links
-    if asked.state == "refused" or asked.state == "set aside":
-        return f"{said}Nothing was changed: {asked.note or asked.state}."
-    return f"{said}Learnt: {grown[0]:+} documents, {grown[1]:+} links. {_undo(before + 1)} takes it back."
+    if caller is not None:
+        return said + await caller.lesson(online)
+    if not await _learnt(online, asked.id):
+        return f"{said}The curator is still at it; {before.undo} takes back what it does."
+    return said + await before.what_came(online, asked.id)
 
 
 async def undo(online: Online, session: Session, arguments: dict[str, Any]) -> str:
@@ -86,9 +115,6 @@ async def undo(online: Online, session: Session, arguments: dict[str, Any]) -> s
     return f"The store is as before iteration {first}: {len(store):,} documents, {store.links:,} links (now {now})."
 
 
-LESSON_TOOLS: dict[str, Callable[[Online, Session, dict[str, Any]], Awaitable[str]]] = {"teach": teach, "undo": undo}
-
-
 def plain_line(text: str, field: str) -> str:
     """A text as the tools take one: a line, not empty, not endless, plain."""
     checked = parse("answer", {"text": text}, "reader")
@@ -104,10 +130,6 @@ async def _learnt(online: Online, id: str) -> bool:
             return True
         await asyncio.sleep(_LOOK_AGAIN)
     return False
-
-
-def _undo(iteration: int) -> str:
-    return f'`undo` with {{"iteration": {iteration}}}'
 
 
 def _converted(arguments: dict[str, Any], kind: type[Any]) -> Any:

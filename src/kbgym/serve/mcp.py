@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mcp import types
+from mcp import MCPError, types
 from mcp.server import Server, ServerRequestContext
 
-from kbgym.mcp import tool_listed
+from kbgym.mcp import prompts_listed, resources_listed, templates_listed, tool_listed
 from kbgym.online.learning import Online
 from kbgym.serve.calling import Caller, call_tool
-from kbgym.serve.stdio import INSTRUCTIONS
+from kbgym.serve.looking import resource
+from kbgym.serve.offered import INSTRUCTIONS, prompt_offered, prompts_offered, resources_offered
 from kbgym.trace.live import LiveStore
 
 Context = ServerRequestContext[Any, Any]
@@ -34,4 +35,46 @@ def make_server(
         result = await call_tool(live, online, caller_of(context), params.name, params.arguments or {})
         return types.CallToolResult(content=[types.TextContent(type="text", text=result.text)], is_error=result.wrong)
 
-    return Server("kbgym", version=version, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call)
+    async def list_prompts(context: Context, _: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        listed = prompts_listed(prompts_offered(caller_of(context).role))
+        return types.ListPromptsResult.model_validate({"prompts": listed})
+
+    async def get_prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        if (text := prompt_offered(caller_of(context).role, params.name)) is None:
+            raise MCPError(types.INVALID_PARAMS, "there is no such prompt here.")
+        said = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+        return types.GetPromptResult(messages=[said])
+
+    def addresses(context: Context) -> dict[str, str]:
+        caller = caller_of(context)
+        return resources_offered(caller.role, caller.question is not None)
+
+    async def list_resources(context: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        return types.ListResourcesResult.model_validate({"resources": resources_listed(addresses(context))})
+
+    async def list_templates(
+        context: Context, _: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        found = {"resourceTemplates": templates_listed(addresses(context))}
+        return types.ListResourceTemplatesResult.model_validate(found)
+
+    async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        caller = caller_of(context)
+        text = await resource(live, online, caller.role, caller.question is not None, params.uri)
+        if text is None:
+            raise MCPError(types.INVALID_PARAMS, "there is nothing at this address.")
+        found = types.TextResourceContents(uri=params.uri, mime_type="application/json", text=text)
+        return types.ReadResourceResult(contents=[found])
+
+    return Server(
+        "kbgym",
+        version=version,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+    )

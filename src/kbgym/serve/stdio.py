@@ -10,56 +10,30 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kbgym.mcp import MOST_MESSAGE, ToolResult, answered
-from kbgym.tools import Role, Tool, tools_of
+from kbgym.mcp import MOST_MESSAGE, Toolbox, ToolResult, answered
+from kbgym.serve.offered import (
+    INSTRUCTIONS,
+    prompt_offered,
+    prompts_offered,
+    resources_offered,
+    tools_offered,
+)
+from kbgym.tools import Role, Tool
 
 if TYPE_CHECKING:
+    from kbgym.agents.conversation import Conversation
     from kbgym.online.learning import Online
     from kbgym.serve.calling import Caller
     from kbgym.trace.live import LiveStore
 
-INSTRUCTIONS = (
-    "A store of one-sentence documents and links between them. Search it, and read what you find: reading an "
-    "index gives everything it links to. An id stands in brackets before its document."
-)
 _AT_ONCE = 16  # messages read and not answered yet
 _FIRST = 0.2  # seconds a client is waited for before the store is opened all the same
 _TOO_LONG = b"?"  # no JSON: answered as such
 
+T = TypeVar("T")
 Opened = tuple["LiveStore", "Online | None", "Caller"]
-
-
-_ANSWER = {"type": "string", "description": "The answer alone: a name, a number, a word."}
-# What a curator may do beside the tools of a pass.
-LESSONS = (
-    Tool(
-        "teach",
-        dict,
-        "A correction somebody gave: the question, and every accepted answer to it. The store learns from it.",
-        {
-            "question": {"type": "string", "description": "The question, complete in itself."},
-            "answers": {"type": "array", "items": _ANSWER, "minItems": 1, "maxItems": 20},
-            "answer": {"type": "string", "description": "What was answered before; else the store's reader answers."},
-            "note": {"type": "string", "description": "Where it comes from; kept in the history."},
-        },
-        optional=("answer", "note"),
-    ),
-    Tool(
-        "undo",
-        dict,
-        "Take back what an iteration did and everything since; the history is kept, and can be undone in turn.",
-        {"iteration": {"type": "integer", "minimum": 1, "description": "The first iteration to take back."}},
-    ),
-)
-
-
-def tools_offered(role: Role, answering: bool) -> tuple[Tool, ...]:
-    """A role's tools; answering needs a question, and `done` ends a pass, which a session is not."""
-    left_out = {"done"} if answering else {"done", "answer"}
-    tools = tuple(tool for tool in tools_of(role) if tool.name not in left_out)
-    return tools + LESSONS if role == "curator" else tools
 
 
 class LateTools:
@@ -67,11 +41,12 @@ class LateTools:
 
     instructions = INSTRUCTIONS
 
-    def __init__(self, role: Role, answering: bool, opening: asyncio.Task[Opened]) -> None:
-        self._role, self._answering, self._opening = role, answering, opening
+    def __init__(self, role: Role, answering: bool, curates: bool, opening: asyncio.Task[Opened]) -> None:
+        self._role, self._answering, self._curates, self._opening = role, answering, curates, opening
+        self.texts = self
 
     def tools(self) -> tuple[Tool, ...]:
-        return tools_offered(self._role, self._answering)
+        return tools_offered(self._role, self._answering, self._curates)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         opened = await asyncio.shield(self._opening)
@@ -79,23 +54,32 @@ class LateTools:
 
         return await call_tool(*opened, name, arguments)
 
+    def prompts(self) -> dict[str, str]:
+        return prompts_offered(self._role)
+
+    def prompt(self, name: str) -> str | None:
+        return prompt_offered(self._role, name)
+
+    def resources(self) -> dict[str, str]:
+        return resources_offered(self._role, self._answering)
+
+    async def resource(self, uri: str) -> str | None:
+        live, online, caller = await asyncio.shield(self._opening)
+        from kbgym.serve.looking import resource
+
+        return await resource(live, online, caller.role, self._answering, uri)
+
 
 async def serve_stdio(
-    role: Role, answering: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: str
+    role: Role, answering: bool, curates: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: str
 ) -> None:
     """Answer one client until it hangs up. A store that cannot be opened ends it, with the error.
 
     While a thread opens the store nothing is imported here: two threads that import can wait for each other.
     """
     greeted = asyncio.Event()
-
-    async def open_late() -> Opened:
-        with suppress(TimeoutError):  # what is loaded meanwhile holds up the first answer
-            await asyncio.wait_for(greeted.wait(), _FIRST)
-        return await opening()
-
-    opened = asyncio.create_task(open_late())
-    conversing = asyncio.create_task(_converse(LateTools(role, answering, opened), greeted, version))
+    opened = asyncio.create_task(_after(greeted, opening))
+    conversing = asyncio.create_task(_converse(LateTools(role, answering, curates, opened), greeted, version))
     try:
         await asyncio.wait({opened, conversing}, return_when=asyncio.FIRST_EXCEPTION)
         live, online, _ = await opened  # what is wrong with a store is said also to a client that left at once
@@ -109,7 +93,33 @@ async def serve_stdio(
         conversing.cancel()
 
 
-async def _converse(toolbox: LateTools, greeted: asyncio.Event, version: str) -> None:
+async def play_stdio(conversation: Conversation, work: Callable[[], Coroutine[Any, Any, T]], version: str) -> T | None:
+    """Have one client play until it hangs up; what the work comes to, None where the client left before its end."""
+    greeted = asyncio.Event()
+    working = asyncio.create_task(_after(greeted, work))
+    conversing = asyncio.create_task(_converse(conversation, greeted, version))
+    try:
+        await asyncio.wait({working, conversing}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+            return None
+        result = await working
+        conversation.finish("There is no question left. Thank you.")
+        await conversing
+        return result
+    finally:
+        conversing.cancel()
+
+
+async def _after(greeted: asyncio.Event, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The client is answered first: what is loaded meanwhile would hold that up."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(greeted.wait(), _FIRST)
+    return await work()
+
+
+async def _converse(toolbox: Toolbox, greeted: asyncio.Event, version: str) -> None:
     lines: asyncio.Queue[bytes | None] = asyncio.Queue(_AT_ONCE)
     loop, free, writing = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
     # A daemon: nothing can wake it while the client says nothing, and the process may have to end.

@@ -18,15 +18,18 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action, Answer, Done
-from kbgym.agents.command.lines import bridge_line, command_line, filled, surroundings
+from kbgym.agents.calls import AskedCall
+from kbgym.agents.command.lines import USAGE_FROM, bridge_line, command_line, filled, surroundings
 from kbgym.agents.command.process import AgentProcess, check_found
+from kbgym.agents.command.usage import path_steps, usage_in
 from kbgym.agents.llm import action_of
-from kbgym.agents.prompting import Skill, as_data, call_of, tail, task_block
+from kbgym.agents.prompting import Skill, shown_result, tail, told_of_pass
 from kbgym.canonical import encode
 from kbgym.characters import safe_text
 from kbgym.errors import BadInput, Failed, Missing
 from kbgym.llm.asking import Flawed
 from kbgym.llm.redact import Redactor
+from kbgym.llm.values import Usage
 from kbgym.mcp import ToolResult, answered
 from kbgym.policy import AgentFailed, View
 from kbgym.tools import Role, Tool, tools_of
@@ -86,7 +89,9 @@ class CommandAgent:
         self.name, self.role, self.skill = name, role, skill
         self.line = command_line(name)
         self.limits = limits or CommandLimits.from_environment()
-        self.at_once = self.limits.at_once
+        self.at_once = self.line.at_once or self.limits.at_once
+        told = os.environ.get(USAGE_FROM) or self.line.usage
+        self.usage_from = path_steps(told) if told else None
         self.has_played = False  # whether any process of it ever called a tool
         self._kept = kept
         check_found(self.line.arguments[0], surroundings(self.line, {}))
@@ -100,27 +105,18 @@ class CommandAgent:
                 file.write(encode(record) + b"\n")
 
 
-class _Asked(msgspec.Struct, eq=False):
-    """A call of the process, and where its result is waited for."""
-
-    name: str
-    arguments: dict[str, Any]
-    result: asyncio.Future[ToolResult]
-
-    def answer(self, text: str, wrong: bool = False) -> None:
-        if not self.result.done():
-            self.result.set_result(ToolResult(text, wrong))
-
-
 class CommandPolicy:
     """One pass, played by one process. It is also what that process is served: the tools of the role."""
 
+    texts = None
+
     def __init__(self, agent: CommandAgent) -> None:
         self._agent = agent
-        self._calls: asyncio.Queue[_Asked] = asyncio.Queue()
-        self._asked: _Asked | None = None  # carried out, and not answered yet
+        self._calls: asyncio.Queue[AskedCall] = asyncio.Queue()
+        self._asked: AskedCall | None = None  # carried out, and not answered yet
         self._flawed = self._requests = 0
         self._over = False
+        self.usage: Usage | None = None  # what the process said it used, when it is over
         self._process: AgentProcess | None = None
         self._token = secrets.token_urlsafe(32)
         self._redact = Redactor([self._token])
@@ -134,7 +130,7 @@ class CommandPolicy:
                 await self._begin(view)
             elif self._asked is not None:
                 observation = view.history[-1].observation if view.history else ""
-                self._asked.answer(f"{as_data(observation)}\n{tail(view.remaining)}")
+                self._asked.answer(shown_result(observation, view.remaining))
             action = await self._next(view)
         except AgentFailed as failure:
             await self._end(view, str(failure))
@@ -163,7 +159,7 @@ class CommandPolicy:
                 raise AgentFailed(f"more than {self._agent.limits.flawed} calls were no action: {action.reason}")
             asked.answer(f"That was no action: {action.reason}\n{tail(view.remaining)}", True)
 
-    async def _call(self, view: View) -> _Asked:
+    async def _call(self, view: View) -> AskedCall:
         assert self._process is not None
         if self._requests > self._agent.limits.requests:
             raise AgentFailed(f"the command made more than {self._agent.limits.requests} requests in one pass.")
@@ -206,7 +202,7 @@ class CommandPolicy:
         headers = {"Authorization": f"Bearer {self._token}"}
         servers = {"kbgym": {"type": "http", "url": url, "headers": headers}}
         values = {
-            "prompt": (text := told(view, agent.skill)),
+            "prompt": (text := told_of_pass(view, agent.skill)),
             "prompt_file": process.written("prompt.md", text),
             "mcp_config": process.written("mcp.json", encode({"mcpServers": servers}).decode()),
             "mcp_url": url,
@@ -253,6 +249,8 @@ class CommandPolicy:
             self._calls.get_nowait().answer(_OVER, True)
         process.remove()
         output = self._redact(process.output)
+        if self._agent.usage_from is not None:
+            self.usage = usage_in(output, self._agent.usage_from)
         seconds = round(time.monotonic() - self._began, 3)
         self._agent.keep(PassRecord(view.role, view.task.question, ended, code, seconds, output))
 
@@ -277,26 +275,8 @@ class CommandPolicy:
         if self._over or self._calls.qsize() >= self._agent.limits.waiting:
             return ToolResult(_OVER if self._over else "Too many calls at once; wait for a result.", True)
         self._agent.has_played = True
-        asked = _Asked(name, arguments, asyncio.get_running_loop().create_future())
-        self._calls.put_nowait(asked)
+        self._calls.put_nowait(asked := AskedCall.of(name, arguments))
         return await asked.result
-
-
-def told(view: View, skill: Skill) -> str:
-    """Everything an agent is told of a pass, as one text: the skill, the rules, the task, and what is done already."""
-    end = "answer" if view.role == "reader" else "done"
-    rules = (
-        "## How you play\n\nUse the tools of the MCP server `kbgym` and no others. Every result ends with how many "
-        f"actions are left. `{end}` ends the pass; what you write besides is read by nobody."
-    )
-    done = [
-        f"{number}. {call.name} {call.arguments}\n{as_data(turn.observation)}"
-        for number, turn in enumerate(view.history, 1)
-        for call in [call_of(turn.action, "")]
-    ]
-    so_far = ["What you did so far:", *done] if done else []
-    parts = [skill.text, rules, "# Your task", task_block(view.task), *so_far, tail(view.remaining)]
-    return "\n\n".join(parts)
 
 
 def _code(code: int) -> str:

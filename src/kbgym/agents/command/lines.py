@@ -26,12 +26,14 @@ _SEEN = frozenset(
     "NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy "
     "XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME XDG_RUNTIME_DIR".split()
 )
+USAGE_FROM = "KBGYM_USAGE_FROM"  # where the output says what was used, for lines that do not say so themselves
 PASSED_ON = "KBGYM_PASS_ENV"  # names, with commas, that the person lets through besides
 
 
 class CommandLine(msgspec.Struct, frozen=True):
     """How an agent is started: arguments, files in its working folder, variables it may see, and those it is handed.
 
+    `at_once` is how many may run, where it cannot be any number. `usage` is where its output says what it used.
     `run_with` is the version this was tried with; empty where it follows the program's documentation only.
     """
 
@@ -39,6 +41,8 @@ class CommandLine(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
     variables: tuple[str, ...] = ()
     handed: dict[str, str] = {}
+    at_once: int = 0
+    usage: str = ""
     run_with: str = ""
 
     @property
@@ -78,6 +82,7 @@ READY: dict[str, CommandLine] = {
             *("--allowedTools", "mcp__kbgym", "--tools", "", "--no-session-persistence", "--output-format", "json"),
         ),
         variables=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"),
+        usage="$",
         run_with="2.1.197",
     ),
     "codex": CommandLine(
@@ -89,12 +94,14 @@ READY: dict[str, CommandLine] = {
             *("-c", 'web_search="disabled"'),
         ),
         variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
+        usage="usage",
         run_with="0.166.0",
     ),
     "gemini": CommandLine(
         ("gemini", "--output-format", "json"),
         files={".gemini/settings.json": _GEMINI},
         handed={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # else the settings in its folder are not read
+        usage="stats.models.*.tokens",
         run_with="0.61.0",
         variables=(
             *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL"),
@@ -109,6 +116,8 @@ READY: dict[str, CommandLine] = {
         ("opencode", "run", "--format", "json"),
         files={"opencode.json": _OPENCODE},
         variables=("OPENCODE_CONFIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
+        at_once=1,  # its processes share one database, and the second finds it locked
+        usage="part",
         run_with="1.18.33",
     ),
 }

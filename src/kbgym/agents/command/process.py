@@ -1,4 +1,7 @@
-"""An agent's process: in a group and a folder of its own, its output kept to a bound, ended with its children."""
+"""An agent's process: in a group and a folder of its own, its output kept to a bound, ended with its children.
+
+On Linux a keeper stands above it, so that children which left the group are ended too (`keeper.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
@@ -15,7 +19,9 @@ from pathlib import Path
 from kbgym.errors import BadInput
 
 FIRST, LAST = 16_000, 48_000  # bytes of output that are kept
-_POLITE = 1.0  # seconds between being asked to end and being ended
+_KEPT = sys.platform == "linux"  # elsewhere what leaves the process group gets away
+_KEEPER = str(Path(__file__).with_name("keeper.py"))
+_POLITE = 5.0 if _KEPT else 1.0  # seconds between being asked to end and being ended; a keeper has one of its own
 _DRAINED = 0.5  # seconds its output is waited for when it is over: a child may hold it open
 
 
@@ -45,27 +51,34 @@ class AgentProcess:
         work = self._folder / "work"
         work.mkdir(exist_ok=True)
         # A pipe of our own: asyncio's would have us wait for every child that holds it open.
-        reading, writing = os.pipe()
+        (reading, writing), (heard, report) = os.pipe(), os.pipe()
+        kept = [sys.executable, "-I", "-S", _KEEPER, str(report), *arguments] if _KEPT else arguments
         try:
             with open(given or os.devnull, "rb") as told:
                 process = await asyncio.create_subprocess_exec(
-                    *arguments,
+                    *kept,
                     stdin=told,
                     stdout=writing,
                     stderr=writing,
                     cwd=work,
                     env=dict(env),
                     start_new_session=True,
+                    pass_fds=(report,) if _KEPT else (),
                 )
         except BaseException:
             os.close(reading)
+            os.close(heard)
             raise
         finally:
             os.close(writing)
+            os.close(report)
         self._process = process
         self._dropped.detach()
         self._dropped = weakref.finalize(self, _remove, self._folder, process.pid)
         self._draining = asyncio.create_task(self._drain(reading))
+        with os.fdopen(heard, "rb") as said:
+            if number := await asyncio.to_thread(said.read, 20):
+                raise OSError(int(number), os.strerror(int(number)))
 
     @property
     def started(self) -> bool:
@@ -82,7 +95,7 @@ class AgentProcess:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), grace)
         if self._process.returncode is None:
-            _signal(self._process.pid, signal.SIGTERM)
+            _ask_to_end(self._process.pid)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), _POLITE)
         _signal(self._process.pid, signal.SIGKILL)
@@ -120,9 +133,18 @@ def _signal(group: int, what: signal.Signals) -> None:
         os.killpg(group, what)
 
 
+def _ask_to_end(group: int) -> None:
+    """A keeper ends everything below it, which must not be done to itself before."""
+    if not _KEPT:
+        _signal(group, signal.SIGTERM)
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(group, signal.SIGTERM)
+
+
 def _remove(folder: Path, group: int | None) -> None:
     if group is not None:
-        _signal(group, signal.SIGKILL)
+        _ask_to_end(group) if _KEPT else _signal(group, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
 
 

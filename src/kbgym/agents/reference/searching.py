@@ -23,7 +23,7 @@ _ABOUT_A_PERSON = (
 )
 # A search about a person that ended on a page with so many members, or so many documents that name the person, may have
 # ended too early: worth another page once everybody has an index.
-_MEMBERS, _NAMED = 2, 3
+_MEMBERS, _NAMED = 1, 2
 # Pages of nothing but indexes say nothing about the members; but they must end.
 _MOST_INDEXES = 3
 

@@ -1,0 +1,145 @@
+"""`kbgym play`: an agent that is connected over MCP trains a store or is examined on one, in one conversation.
+
+Standard output is the client's, so what a person is told goes to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kbgym import __version__
+from kbgym.agents.conversation import Conversation
+from kbgym.agents.trust import PLAYED_LIVE
+from kbgym.cli.common import flags, forward_budget, say, search_options
+from kbgym.errors import BadInput, Failed
+from kbgym.tools import Role
+
+Work = Callable[[Conversation], Coroutine[Any, Any, str]]
+_MARKED = "One conversation played all of it: its memory spans the questions, and it is pooled with nothing else."
+over_mcp = flags(
+    click.option("--mcp", is_flag=True, help="MCP on standard input and output, for one client."),
+    click.option("--quiet", is_flag=True, help="No message at the end."),
+)
+
+
+@click.group("play")
+def command() -> None:
+    """An agent that is connected over MCP plays every question, one after the other.
+
+    \b
+    Example:
+      kbgym play exam runs/first --set test_in --mcp
+    """
+
+
+@command.command("exam")
+@click.argument("store")
+@click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
+@click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL.  [a run keeps its own]")
+@click.option("--embedder", help="Overrides the one the store was trained with.")
+@forward_budget
+@search_options
+@over_mcp
+def exam_command(
+    store: str, world: Path | None, set_name: str, out: Path | None, mcp: bool, quiet: bool, **given: Any
+) -> None:
+    """Examine the connected agent on a frozen STORE; run again, it goes on with what has no answer yet.
+
+    \b
+    Example:
+      kbgym play exam runs/first --set test_in --mcp
+      codex mcp add exam -- kbgym play exam /path/to/runs/first --mcp
+    """
+
+    async def work(conversation: Conversation) -> str:
+        def opening() -> Any:
+            from kbgym.artefact import open
+            from kbgym.cli.exam import place_in_run
+
+            opened = open(store, world, **given)
+            header = opened.exam_header(PLAYED_LIVE, set_name)
+            file = out or place_in_run(opened, header)
+            if file is None:
+                raise BadInput(f"{opened.name} cannot keep the rows; say where with --out FILE.")
+            opened.embedded()
+            return opened, header, file
+
+        opened, header, file = await asyncio.to_thread(opening)
+        from kbgym.agents.prompting import skill_of
+        from kbgym.worlds.kinds import description_for_prompt
+
+        about = description_for_prompt(opened.world) if opened.world is not None else ""
+        reader = conversation.agent(skill_of("reader", about=about, indexes=opened.store.links > 0))
+        exam = await opened.examine_async(reader, opened.questions(set_name), file, header=header, alone=False)
+        opened.close()
+        found = exam.summary
+        return f"{opened.name} on {set_name}, n = {found.n}: F1 {found.f1:.3f}, {found.actions:.2f} actions; {file}"
+
+    _played(mcp, ("reader",), work)
+
+
+@command.command("train")
+@click.argument("world", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
+@click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100, or all]")
+@click.option("--epochs", type=click.IntRange(min=1), default=1, show_default=True, help="How often each is asked.")
+@click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
+@click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
+@click.option("--embedder", help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: all-MiniLM-L6-v2]")
+@forward_budget
+@search_options
+@over_mcp
+def train_command(world: Path, out: Path, mcp: bool, quiet: bool, **given: Any) -> None:
+    """Train a store on a WORLD by the connected agent: it answers, sees the gold, and edits.
+
+    \b
+    Example:
+      kbgym play train worlds/harbour --out runs/live --questions 10 --mcp
+    """
+
+    async def work(conversation: Conversation) -> str:
+        def opening() -> Any:
+            from kbgym.agents.prompting import skill_of
+            from kbgym.artefact import trainer_for
+            from kbgym.artefact.parts import agents_named, training_settings
+            from kbgym.protocol.run import Run
+            from kbgym.worlds.kinds import description_for_prompt
+            from kbgym.worlds.world import World
+
+            loaded = World.load(world)
+            chosen = {name: value for name, value in given.items() if value is not None}
+            # Between lessons nobody else is there to examine.
+            settings = training_settings(loaded, out, reader=PLAYED_LIVE, curator=PLAYED_LIVE, eval=False, **chosen)
+            run = Run.open_or_create(out, loaded, settings)
+            about = description_for_prompt(loaded)
+            reads = conversation.agent(skill_of("reader", about=about))
+            curates = conversation.agent(skill_of("curator", settings.strategy, about))
+            return trainer_for(run, agents_named(settings, None, reads, curates, loaded))
+
+        trainer = await asyncio.to_thread(opening)
+        await trainer.train()
+        f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
+        return f"{out}: {trainer.iteration} iterations, forward F1 {f1:.3f}, {trainer.store.links:,} links"
+
+    _played(mcp, ("reader", "curator"), work)
+
+
+def _played(mcp: bool, roles: tuple[Role, ...], work: Work) -> None:
+    if not mcp:
+        raise BadInput("say how the agent is connected: --mcp; a person at a terminal plays with --agent hand.")
+
+    async def playing() -> str | None:
+        from kbgym.serve.stdio import play_stdio
+
+        conversation = Conversation(roles)
+        return await play_stdio(conversation, lambda: work(conversation), __version__)
+
+    if (said := asyncio.run(playing())) is None:
+        raise Failed("the client left before the last question; run the same command again to go on.")
+    say(f"{said}. {_MARKED}")
