@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.analysis.seeds import pooled_over_seeds
+from kbgym.analysis.clustered import Sampled, difference, ratio
 from kbgym.analysis.stats import Interval
 from kbgym.artefact import teach, trainer_for
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
@@ -173,8 +173,10 @@ def _line(folder: Path, name: str, group: str, store: str, pairs: list[tuple[lis
     def against(measure: Callable[[Row], float], how: str, only: Callable[[Row], bool] = lambda row: True) -> str:
         if store == "flat" or not any(map(only, rows)):
             return ""
-        values = [([*map(measure, filter(only, own))], [*map(measure, filter(only, flat))]) for own, flat in pairs]
-        return _said(pooled_over_seeds(values, "ratio" if how == "ratio" else "difference").pooled, how)
+        draws = [([*filter(only, own)], [*filter(only, flat)]) for own, flat in pairs]
+        # The draws share their questions: what happens to one happens to it in every draw.
+        worlds = [Sampled([*map(measure, a)], [*map(measure, b)], [[row.id] for row in a]) for a, b in draws if a]
+        return _said((ratio if how == "ratio" else difference)(worlds, apart=False).interval, how)
 
     notes = [file.read_text().split() for file in folder.glob(f"exam-{name}-?-{store.replace(' ', '-')}-{group}.done")]
     links, written = (sum(int(note[place]) for note in notes) / len(notes) for place in (0, 1))
