@@ -35,6 +35,7 @@ COMMANDS = {
     "llm": ["llm_concurrency.py"],
     "experiment": ["experiment.py"],
     "serve": ["serve.py"],
+    "players": ["players.py"],
     "postgres": ["postgres.py"],
     "online": ["online.py"],
     "gate": ["gate.py"],

@@ -171,3 +171,14 @@ def test_one_forecast_one_confirmation_one_cap_for_everything(world, tmp_path, k
 @pytest.mark.slow
 def test_killed_ten_times_it_ends_in_the_same_bytes(world, tmp_path):
     killed("prove", tmp_path, 10, world)
+
+
+def test_who_remembers_earlier_questions_proves_nothing(kbgym, tmp_path):
+    generate(40, 0).save(tmp_path / "world")
+    for words in (
+        ["prove", tmp_path / "world", "--out", tmp_path / "run", "--reader", "hand"],
+        ["experiment", "run", "paper", "--out", tmp_path / "exp", "--readers", f"reference,hand:{tmp_path / 'folder'}"],
+    ):
+        code, _, error = kbgym(*words)
+        assert code == 2 and "remembers earlier questions" in error
+    assert not (tmp_path / "run").exists() and not (tmp_path / "exp").exists()

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from kbgym.agents.hand import refuse_hand
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import NEUTRAL_READERS, allowed
 from kbgym.analysis.audit import Auditor
@@ -133,6 +134,7 @@ def run_command(
             make_agent(name, "reader")
     worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
     agent = flags["agent"] or ("general" if kind == "public" else agent_for(world) if world else "reference")
+    refuse_hand((agent, *readers))
     chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
     if kind in FIRST and worlds:
         chosen["questions"] = min(chosen["questions"], *(len(one.split("train")) for one in worlds.values()))

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from kbgym.agents.hand import refuse_hand
 from kbgym.agents.trust import allowed
 from kbgym.analysis.proof import BothExams, Proof, joined, lines, prove, values
 from kbgym.artefact import Artefact, Exam, teach, trainer_for
@@ -60,6 +61,7 @@ def command(
     world = World.load(world_folder)
     chosen = settings_given(config, flags)
     settings = _settings(out, world, chosen)
+    refuse_hand(players(settings))
     sets = _sets(world, settings, set_name, most)
     if (out / "run.json").exists():
         allowed(str(out), players(settings), [flags[role] for role in ("agent", "reader", "curator", "judge")], trust)
