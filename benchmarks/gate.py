@@ -15,12 +15,13 @@ import asyncio
 import json
 import tempfile
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from streams import HARMFUL, skewed_traffic
 
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.analysis.seeds import pooled_over_seeds
+from kbgym.analysis.clustered import Sampled, difference
 from kbgym.online.learning import Online
 from kbgym.online.setup import Traffic, learn_traffic, open_online
 from kbgym.protocol.exam import Row, examine
@@ -99,14 +100,14 @@ def main() -> None:
         without = [asyncio.run(one(name, seed, 0)) for seed in seeds]
         gated = [asyncio.run(one(name, seed, ASKED)) for seed in seeds]
         changes = [
-            pooled_over_seeds([(run["after"], run["before"]) for run in runs], "difference")
+            difference([Sampled(run["after"], run["before"]) for run in runs], scores=True).interval
             for runs in (without, gated)
         ]
         row = {
             "before": sum(sum(run["before"]) / len(run["before"]) for run in gated) / len(gated),
-            "open": [changes[0].pooled.value, changes[0].pooled.low, changes[0].pooled.high],
-            "gated": [changes[1].pooled.value, changes[1].pooled.low, changes[1].pooled.high],
-            "worst": min(changes[1].estimates),
+            "open": [changes[0].value, changes[0].low, changes[0].high],
+            "gated": [changes[1].value, changes[1].low, changes[1].high],
+            "worst": min(fmean(run["after"]) - fmean(run["before"]) for run in gated),
             "actions": [sum(run["actions"][at] for run in gated) / len(gated) for at in (0, 1)],
             **{key: sum(run[key] for run in gated) for key in ("admitted", "refused", "withdrawn")},
         }

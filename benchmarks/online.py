@@ -17,7 +17,7 @@ from typing import Any
 
 from streams import skewed_traffic
 
-from kbgym.analysis.seeds import pooled_over_seeds
+from kbgym.analysis.clustered import Sampled, difference, ratio
 from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
 from kbgym.online.setup import Learnt, learn_traffic, open_online
 from kbgym.protocol.run import Settings
@@ -79,16 +79,14 @@ def main() -> None:
         rows.append(row_of(str(seed), learnt, f1, rho))
         if not arguments.json:
             show(rows[-1])
-    scores = [([one.f1 for one in run], [one.flat_f1 for one in run]) for run in runs]
-    actions = [([one.actions for one in run], [one.flat_actions for one in run]) for run in runs]
+    scores = [Sampled([one.f1 for one in run], [one.flat_f1 for one in run]) for run in runs]
+    actions = [Sampled([one.actions for one in run], [one.flat_actions for one in run]) for run in runs]
     whole = [one for run in runs for one in run]
-    over_f1, over_rho = pooled_over_seeds(scores, "difference"), pooled_over_seeds(actions, "ratio")
-    rows.append(row_of("pooled", whole, over_f1.pooled, over_rho.pooled))
-    rows.append({**row_of("across seeds (t)", whole, over_f1.across, over_rho.across)})
+    over_f1, over_rho = difference(scores, scores=True).interval, ratio(actions).interval
+    rows.append(row_of("all, the seed as the unit", whole, over_f1, over_rho))
     if arguments.json:
         print(json.dumps(rows))
         return
-    show(rows[-2])
     show(rows[-1])
 
 

@@ -56,6 +56,27 @@ def test_it_stops_where_what_it_opened_holds_the_question() -> None:
     assert not isinstance(act(found, *turns[2:], remaining=6), Answer)  # nothing was opened
 
 
+def test_it_stops_on_a_flat_store_once_pages_and_names_promise_little() -> None:
+    question = "Which yard built the Kestrel?"
+
+    def pages(number: int, text: str) -> list[Turn]:
+        shown = [[f"[d{page}{n}] {text}" for n in range(5)] for page in range(1, number + 1)]
+        return [Turn(Search(question, page), "\n".join(lines)) for page, lines in enumerate(shown, 1)]
+
+    def acted(turns: list[Turn]) -> object:
+        return asyncio.run(GeneralReader().act(View("reader", Forward(question), tuple(turns), 6)))
+
+    assert acted(pages(5, "the yard built the kestrel.")) == Search(question, 6)
+    assert isinstance(acted(pages(9, "the yard built the kestrel.")), Answer)
+
+
+def test_a_heading_that_asks_for_the_same_of_something_else_is_not_opened_first() -> None:
+    question = "What is the birth date of the person whose hobby is darts?"
+    other, own = "[n1] birth date of the person whose hobby is chess (2 links)", "[n2] hobby darts (2 links)"
+    turns = tuple(Turn(Search(question, page), f"{other}\n{own}") for page in (1, 2))
+    assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 9))) == Read("n2")
+
+
 def test_how_many_is_counted_over_an_index() -> None:
     question = "How many boats were built in Lund?"
     shown = "[n1] Boats built in Lund (3 links)"

@@ -112,6 +112,20 @@ def hubs() -> dict[str, tuple[str, list[str]]]:
     return {f"h{number}": (name, own(name)) for number, name in enumerate(LUND)}
 
 
+def test_an_index_of_joined_attributes_is_scored_by_what_it_asks():
+    """Cities of people whose job is baker: the documents that tell the cities, of the bakers and of nobody else."""
+    bakers = sorted(TRUTH.members(Key("job", "baker")))
+    assert bakers
+    cities = [text for name in bakers for text in documents(WORLD) if text.startswith(f"{name} lives in")]
+    text = "Cities of people whose job is baker"
+    assert scores("a", a=(text, cities)) == (1.0, 1.0)
+    stray = next(lives(name) for name in LUND if name not in bakers)
+    precision, recall = scores("a", a=(text, [*cities, stray]))
+    assert precision < 1 and recall == 1.0
+    index = judged(store_with(WORLD, a=(text, cities)), "a")
+    assert (index.key, index.group) == (Key("job.city", "baker"), "joined attributes")
+
+
 def test_a_complete_index_through_hubs_is_complete():
     assert scores("a", a=("Residents of Lund", ["h0", "h1", "h2", "h3"]), **hubs()) == (1.0, 1.0)
 

@@ -88,7 +88,7 @@ def test_a_cell_is_explained_down_to_its_rows(folder, cells):
     text = "\n".join(explain(folder, cells, "gradient/trained-paper/both/rho"))
     rows = [line for line in text.splitlines() if line.startswith("           actions=")]
     asked = sum(len((folder / f"seed-{n}/probe/both.jsonl").read_text().splitlines()) for n in (0, 1))
-    assert len(rows) == 2 * asked > 0 and "paired bootstrap" in text
+    assert len(rows) == 2 * asked > 0 and "the seed as the unit" in text
     mine = sum(int(line.split("=")[1].split()[0]) for line in _under(text, "trained-paper-both"))
     flat = sum(int(line.split("=")[1].split()[0]) for line in _under(text, "flat-both"))
     assert cells["gradient/trained-paper/both/rho"].value == pytest.approx(mine / flat)

@@ -18,13 +18,25 @@ from kbgym.errors import BadInput
 from kbgym.online.setup import open_online
 from kbgym.protocol.run import Run
 from kbgym.protocol.train import Trainer
-from kbgym.viewer.app import guarded, make_viewer
+from kbgym.viewer.app import Viewer, guarded, make_viewer
 from kbgym.viewer.places import Places
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
 
 SMALL = {"questions": 8, "epochs": 1, "embedder": "hash", "eval": False}
-ROUTES = "about gradient learning summary audit questions lessons live map search?q=a compare?left=flat".split()
+# What each route of the viewer is asked with; one that is not named here is asked with nothing.
+ASKED = {
+    "search": ["q=a"],
+    "document": ["id={document}"],
+    "question": ["set=test_in&id={question}&arms=flat"],
+    "lesson": ["iteration=1"],
+    "compare": ["left=flat"],
+    "compare-questions": ["left=flat"],
+    "table": ["name=gradient", "name=audit", "name=retention:{arm}"],
+    "table.csv": ["name=gradient", "name=coverage"],
+    "about": ["", "seed=0"],
+}
+MISSING = {404}  # said in one sentence
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +125,58 @@ def imported(folder, world):
     kbgym.train(own, folder, **{**SMALL, "questions": 4})
 
 
+def pruned(folder, world):
+    examined(folder)
+    assert verb("prune", folder, "--unused") == 0
+    shutil.rmtree(folder / "exams")
+
+
+def proved(folder, world):
+    shutil.rmtree(folder)
+    world.save(folder.parent / "world")
+    small = ["--embedder", "hash", "--questions", 8, "--epochs", 1, "--n", 4]
+    assert verb("prove", folder.parent / "world", "--out", folder, *small) == 0
+    shutil.rmtree(folder / "exams")
+
+
+def admitted_on_trial(folder, world):
+    shutil.rmtree(folder)
+    kbgym.train(world, folder, **SMALL, admission=2)
+
+
+def torn(folder, world):
+    """Killed while it wrote: half a transaction, half a row, a scratch file."""
+    with (folder / "trace.jsonl").open("ab") as trace:
+        trace.write(b'{"event":"begin","itera')
+    (folder / "exams").mkdir(exist_ok=True)
+    (folder / "exams" / ".4194305-flat-test_in.exam.json").write_text("{")
+    (folder / "exams" / "flat-train.jsonl").write_text('{"actions":')
+
+
+def on_top_of_another(folder, world):
+    shutil.rmtree(folder)
+    world.save(folder.parent / "world")
+    pages = folder.parent / "pages"
+    assert verb("baseline", "hipporag", "--world", folder.parent / "world", "--out", pages) == 0
+    small = ["--questions", 4, "--epochs", 1, "--embedder", "hash"]
+    assert verb("train", "--world", folder.parent / "world", "--out", folder, "--from", pages, *small) == 0
+
+
+def imported_again(folder, world):
+    """The user's files changed after training, and the trained store follows them."""
+    notes = shutil.copytree("examples/harbour/notes", folder.parent / "notes")
+    place = ["import", "corpus", notes, "--out", folder.parent / "own"]
+    assert verb(*place, "--questions", "examples/harbour/questions.csv") == 0
+    shutil.rmtree(folder)
+    small = ["--questions", 4, "--epochs", 1, "--embedder", "hash"]
+    assert verb("train", "--world", folder.parent / "own", "--out", folder, *small) == 0
+    boats = notes / "boats.md"
+    boats.write_text(boats.read_text() + "\nThe Petrel was sold in 2024.\n")
+    assert verb(*place, "--update", "--store", folder) == 0
+
+
 KINDS = [as_it_is, learned, learned_from_traffic, rolled_back, batched, interrupted, never_trained, imported]
+KINDS += [pruned, proved, admitted_on_trial, torn, on_top_of_another, imported_again]
 
 
 @pytest.mark.parametrize("with_exams", [False, True])
@@ -131,16 +194,28 @@ def test_every_kind_of_run_has_a_report_and_a_page(trained, world, tmp_path, cha
     assert ("gradient" in names) == pairs, "flat against trained, only where both were examined"
     assert ("What is missing" in said) != pairs and (pairs or f"kbgym exam {folder}" in said)
     assert "paper:" not in said and "gpt-5-mini" not in said and "group to group" not in said
-    if change is imported:
+    if change in (imported, imported_again):
         assert not any(name.startswith("index-quality") for name in names) and "Generated" not in said
         audit = next(table for table in report.tables if table.name == "audit")
         assert "incomplete indexes" not in [line.head for line in audit.lines]
-    client = TestClient(guarded(make_viewer(Places([folder]))), base_url="http://127.0.0.1")
-    for route in ROUTES:
-        answer = client.get(f"/api/{route}")
-        assert answer.status_code in (200, 202) or (route == "gradient" and not pairs), (route, answer.text)
+    places = Places([folder])
+    client = TestClient(guarded(make_viewer(places)), base_url="http://127.0.0.1")
     asked = client.get("/api/questions").json()
-    assert bool(asked["sets"]) == with_exams, "an exam of a run is seen in it"
+    with kbgym.open(folder) as opened:
+        names = {"document": next(iter(opened.store)).id, "question": opened.world.split("test_in")[0].id}
+        names["arm"] = f"trained-{opened.settings.strategy}"
+    for route in (one.path for one in Viewer(places).routes() if one.path.startswith("/api/")):
+        for query in ASKED.get(route.removeprefix("/api/"), [""]):
+            answer = client.get(f"{route}?{query.format(**names)}")
+            needs_pairs = route.startswith(("/api/gradient", "/api/table"))
+            absent = (
+                (needs_pairs and not pairs)
+                or (route == "/api/question" and not with_exams)
+                or (route == "/api/lesson" and change is never_trained)
+            )
+            assert answer.status_code in (200, 202) or (absent and answer.status_code in MISSING), (route, answer.text)
+            assert answer.status_code != 404 or len(answer.json()["error"]) > 20
+    assert bool(asked["sets"]) == (with_exams or change is torn), "an exam of a run is seen in it, also one just begun"
 
 
 def test_exams_are_found_by_what_they_say_and_not_by_their_names(trained, tmp_path):

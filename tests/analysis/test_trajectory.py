@@ -36,6 +36,7 @@ def lesson(live: Live, epoch: int, *actions) -> None:
 
 
 def test_points_and_epochs(live):
+    # To add what is there does nothing and is no merge.
     lesson(live, 1, Search("Lund"), Add("People who live in Lund"), LinkMany("n1", ("d0", "d1", "nobody")), Done())
     lesson(live, 1, Add("People who live in Lund"), Link("n1", "d0"), Add("Bakers"), Link("n2", "d3"), Done())
     lesson(live, 2, Unlink("n1", "d1"), Edit("n2", "All bakers of Lund"), Delete("n2"), Done())
@@ -48,8 +49,9 @@ def test_points_and_epochs(live):
     ]
     first, second = found.epochs
     assert (first.passes, first.actions, first.errors) == (2, 9, 1)
-    assert first.edits == {"add": 2, "edit": 0, "merge": 1, "delete": 0, "link": 1, "link_many": 1, "unlink": 0}
-    assert (first.edits_a_pass, second.edits_a_pass) == (2.5, 3.0)
+    assert first.edits == {"add": 2, "edit": 0, "merge": 0, "delete": 0, "link": 1, "link_many": 1, "unlink": 0}
+    assert (first.edits_a_pass, second.edits_a_pass) == (2.0, 3.0)
+    assert (first.degrees.histogram, second.degrees.histogram) == ({1: 1, 2: 1}, {1: 1})
     assert second.edits == {"add": 0, "edit": 1, "merge": 0, "delete": 1, "link": 0, "link_many": 0, "unlink": 1}
     assert found.degrees.histogram == {1: 1}
 
@@ -58,6 +60,14 @@ def test_judged_candidates_are_counted_from_the_verdicts(live):
     lesson(live, 1, Add("People who live in Lund"), Add("People, who live in Lund"), Done())
     (epoch,) = trajectory(StoreFolder(live.path)).epochs
     assert (epoch.judged, epoch.checks, epoch.edits["merge"]) == (1, 1, 1)
+
+
+def test_merges_of_both_kinds_are_counted(live):
+    """An add that the guard found to be a duplicate, and an edit that made one of two documents."""
+    lesson(live, 1, Add("People who live in Lund"), Add("People, who live in Lund"), Add("Bakers"), Done())
+    lesson(live, 1, Edit("n2", "People who live in Lund"), Done())
+    (epoch,) = trajectory(StoreFolder(live.path)).epochs
+    assert epoch.edits["merge"] == 2
 
 
 def test_a_rollback_returns_the_store_but_not_the_work(live):

@@ -86,7 +86,7 @@ def test_a_field_that_enough_pages_share_gets_a_document() -> None:
     texts = [f"Page {n}x: Start Date: 20{n:02}" for n in range(SHARED)]
     store = build_arm("pages", World(documents(*texts, "Page 0x: End Date: 2030"))).store
     authored = [record for record in store if record.flag == "authored"]
-    assert [(one.text, len(one.links)) for one in authored] == [("Start Date of all pages", SHARED)]
+    assert [(one.text, len(one.links)) for one in authored] == [("Start Date, how many and which", SHARED)]
 
 
 def test_links_of_the_files_lead_to_pages() -> None:

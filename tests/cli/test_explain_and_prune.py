@@ -46,9 +46,26 @@ def test_a_question_is_explained_by_what_it_opened(proved, kbgym):
         entry = next(entry for entry in package.open(proved).log() if entry.iteration == by["iteration"])
         assert entry.question == by["question"] and by["phase"] == "backward"
     code, said, _ = kbgym("explain", proved, found["text"])
+    assert said.count("this made the difference") == sum(one["needed"] for one in found["opened"]) > 0
     assert code == 0 and "flat:" in said and "trained:" in said and "search " in said
     code, _, error = kbgym("explain", proved, "zebra")
     assert code == 2 and "no question of its exams" in error and len(error.splitlines()) == 1
+
+
+def test_the_audit_accounts_for_every_index(proved, kbgym):
+    found = json.loads(kbgym("audit", proved, "--json")[1])
+    verdict = {one["id"]: one for one in json.loads((proved / "verdict.json").read_text())["indexes"]}
+    assert found["exams"]["n"] == 20 and len(found["indexes"]) == len(verdict)
+    for one in found["indexes"]:
+        for name in ("opened", "questions", "needed", "saved", "f1"):
+            ours, theirs = one[name], verdict[one["id"]][name]
+            assert sorted(ours) == sorted(theirs) if isinstance(ours, list) else ours == theirs
+        assert one["complete"].endswith("by the world's facts") or one["complete"].startswith("not known: ")
+    used = [one for one in found["indexes"] if one["questions"]]
+    assert used and all(one["opened"] >= len(one["questions"]) for one in used)
+    assert any(one["last_used"] for one in found["indexes"])
+    said = kbgym("audit", proved)[1]
+    assert "estimated from transcripts" in said and f"kbgym prune {proved} --unused --dry-run" in said
 
 
 def test_pruning_is_one_iteration_that_can_be_undone(proved, tmp_path, kbgym):

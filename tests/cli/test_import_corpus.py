@@ -60,10 +60,12 @@ def test_structure_links_pages(capfdbinary, harbour):
     world = World.load(harbour.parent / "world")
     linked = [document for document in world.documents if document.links]
     assert sum(len(document.links) for document in linked) > 2  # more than the files' own
-    code, _, err = kbgym(
-        capfdbinary, "import", "corpus", harbour / "notes", "--out", harbour.parent / "world", "--structure", "--update"
-    )
-    assert code == 2 and "--structure is for a new world" in err
+    # An update keeps the structure, whether it is asked for again or not.
+    assert not any(imported(capfdbinary, harbour, "--update")["changes"][what] for what in ("added", "relinked"))
+    (harbour / "notes" / "crane.md").write_text("# Crane\n\nThe crane serves the [boats](boats.md). It is red.\n")
+    changes = imported(capfdbinary, harbour, "--update")["changes"]
+    crane = {one.id: one for one in World.load(harbour.parent / "world").documents}[changes["added"][0]]
+    assert changes["added"][1] in crane.links
 
 
 def test_the_example_of_pages(capfdbinary, tmp_path):

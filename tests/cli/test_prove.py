@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
+from dying import killed
 from experiments import contents
 from fault_server import FaultServer
 
@@ -56,7 +52,7 @@ def test_a_verdict_with_everything_it_rests_on(world, tmp_path, kbgym):
     assert {one["id"] for one in found["indexes"] if one["questions"]} <= opened
     code, said, _ = kbgym("prove", world, "--out", out, *SMALL)
     assert code == 0 and said.startswith("Verdict: ") and "rho" not in said and "ρ" not in said
-    assert "questions training never saw" in said and "\nNext: " in said
+    assert "questions training never saw" in " ".join(said.split()) and "\nNext: " in said
 
 
 @pytest.mark.parametrize(("where", "after"), [(Sheet, 3), (Sheet, 15), (Trainer, 0), (Trainer, 7), (Sheet, 25)])
@@ -173,37 +169,16 @@ def test_one_forecast_one_confirmation_one_cap_for_everything(world, tmp_path, k
 
 
 @pytest.mark.slow
-def test_killed_ten_times_it_ends_in_the_same_bytes(world, tmp_path, kbgym):
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    assert kbgym("prove", world, "--out", whole, *SMALL, "--quiet")[0] == 0
-    total = sum(map(len, contents(whole).values()))
-    killed = 0
-    for share in range(1, 11):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "kbgym", "prove", world, "--out", cut, *SMALL, "--quiet"], env=os.environ
-        )
-        until = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < until:
-            if cut.exists() and size(cut) >= total * (0.45 + share * 0.05):
-                process.send_signal(signal.SIGKILL)
-                killed += 1
-                break
-            time.sleep(0.002)
-        process.wait()
-    assert killed >= 3, "it was cut short while it worked"
-    left = cut / "exams" / ".4194305-flat-test_in.exam.json"  # as by a process that was killed while it wrote
-    left.write_text("{")
-    assert kbgym("prove", world, "--out", cut, *SMALL, "--quiet")[0] == 0
-    ours, theirs = contents(cut), contents(whole)
-    del ours["verdict.json"], theirs["verdict.json"]
-    assert [name for name in ours.keys() | theirs if ours.get(name) != theirs.get(name)] == []
+def test_killed_ten_times_it_ends_in_the_same_bytes(world, tmp_path):
+    killed("prove", tmp_path, 10, world)
 
 
-def size(folder):
-    found = 0
-    for path in folder.rglob("*"):
-        try:
-            found += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:  # a scratch file that has its name now
-            continue
-    return found
+def test_who_remembers_earlier_questions_proves_nothing(kbgym, tmp_path):
+    generate(40, 0).save(tmp_path / "world")
+    for words in (
+        ["prove", tmp_path / "world", "--out", tmp_path / "run", "--reader", "hand"],
+        ["experiment", "run", "paper", "--out", tmp_path / "exp", "--readers", f"reference,hand:{tmp_path / 'folder'}"],
+    ):
+        code, _, error = kbgym(*words)
+        assert code == 2 and "remembers earlier questions" in error
+    assert not (tmp_path / "run").exists() and not (tmp_path / "exp").exists()

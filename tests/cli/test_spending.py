@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from fault_server import FaultServer
 from test_train_exam import kbgym
 
+from kbgym.llm import prices
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.retry import Retry
 from kbgym.trace.events import Ended, Genesis
@@ -100,3 +103,30 @@ def test_an_outage_is_never_scored(world, tmp_path, monkeypatch):
         )  # fmt: skip
     assert code == 1 and error.strip()
     assert not (tmp_path / "rows.jsonl").read_text()
+
+
+def test_the_forecast_is_learnt_as_it_goes(world, server, tmp_path, monkeypatch):
+    """Of a whole proof, from its second pass on, before any lesson was played: within a factor of two.
+
+    The server's passes are not those the typical numbers were measured on; these are made eight times too high besides.
+    """
+    for kind, numbers in prices.TYPICAL.items():
+        monkeypatch.setitem(prices.TYPICAL, kind, tuple(8 * number for number in numbers))
+    notes: list[str] = []
+
+    @contextmanager
+    def listening(title):
+        yield lambda done, total, note: notes.append(note)
+
+    monkeypatch.setattr("kbgym.cli.prove.progress", listening)
+    base = ["prove", world, "--out", str(tmp_path / "run"), *SMALL, "--n", "8", "--agent", MODEL]
+    code, _, error = kbgym(*base, "--base-url", server.url, "--yes", "--concurrency", "2")
+    assert code == 0, error
+    said = [re.search(r"([\d,]+) tokens  price unknown(?: of about ([\d,]+) tokens)?", note) for note in notes]
+    found = [[int((part or "0").replace(",", "")) for part in one.groups()] for one in said if one]
+    whole, forecasts = found[-1][0], [expected for _, expected in found[1:-1]]
+    before = int(re.search(r"passes, about ([\d,]+) tokens", error)[1].replace(",", ""))
+    shares = [round(one / whole, 2) for one in forecasts]
+    assert before / whole > 4
+    assert all(0.5 <= one <= 2 for one in shares if one), (before / whole, shares)
+    assert sum(map(bool, forecasts)) >= len(forecasts) - 2

@@ -140,6 +140,7 @@ def test_demo_tells_the_story_on_one_screen(tmp_path, monkeypatch):
     code, text, _ = kbgym(*arguments, "--n", "6", "--embedder", "hash")
     assert code == 0
     assert "trained on" in text and "neither" in text and "reference agents' numbers" in text
+    assert "\nVerdict: " in text and json.loads((tmp_path / "d" / "verdict.json").read_text())["n"] == 12
     assert len(text.splitlines()) <= 30 and max(map(len, text.splitlines())) <= 130
     code, text, _ = kbgym(*arguments, "--n", "6", "--embedder", "hash", "--json")
     result = json.loads(text)

@@ -100,3 +100,12 @@ def test_a_reader_that_hangs_or_dies_is_ended_and_the_next_file_read(tmp_path, m
             converter._ask(converting.Task(text="a-" * 10_000), 0.3)
         said = converter.restructured("Ruth\n\n* Nell")
         assert said is not None and said.markdown == "Ruth\n\n- Nell\n\n"
+
+
+def test_a_table_of_contents_is_named_and_no_document(tmp_path):
+    (tmp_path / "a.rst").write_text(
+        "Boats\n=====\n\n.. contents:: :local:\n\nCrew\n----\n\nJonas sails.\n\nTide\n----\n\nIt ebbs.\n"
+    )
+    corpus = read_corpus([tmp_path], ReadingOptions())
+    assert [document.text for document in corpus.documents] == ["Boats > Crew: Jonas sails.", "Boats > Tide: It ebbs."]
+    assert [(loss.what, loss.count) for loss in corpus.lost if "contents" in loss.what] == [("table of contents", 1)]

@@ -94,6 +94,18 @@ def test_a_sentence_that_points_back_has_the_one_it_points_at(tmp_path):
     ]
 
 
+def test_what_a_program_prints_has_what_introduces_the_program(tmp_path):
+    content = (
+        "# T\n\nRun it like this:\n\n```\nrun a\n```\n\n```\nA\n```\n\nThis takes a minute.\n\n## S\n\n```\nB\n```\n"
+    )
+    assert of(tmp_path, content) == [
+        "T: Run it like this: run a",
+        "T: Run it like this: A",
+        "T: Run it like this: This takes a minute.",
+        "T > S: B",
+    ]
+
+
 def test_lists_tables_and_code_have_what_introduces_them(tmp_path):
     content = """# T
 

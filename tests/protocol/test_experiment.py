@@ -60,6 +60,18 @@ def test_the_probe_is_not_trained_on(made):
     assert checked["overlap"] == {"trained": asked, "both": 0, "one": 0, "neither": 0}
 
 
+def test_groups_differ_in_how_many_keys_training_touched(made):
+    """By hand: keys named in any slot of any question that was trained on."""
+    seed = made / "seed-0"
+    trained = {json.loads(line)["id"] for line in (seed / "exams" / "flat-lessons.jsonl").read_text().splitlines()}
+    questions = map(json.loads, (seed / "world" / "questions.jsonl").read_text().splitlines())
+    touched = {(k["kind"], k["value"]) for one in questions if one["id"] in trained for k in one["keys"]}
+    for group, count in (("trained", 2), ("both", 2), ("one", 1), ("neither", 0)):
+        for line in (seed / "probe" / f"{group}.jsonl").read_text().splitlines():
+            keys = [(key["kind"], key["value"]) for key in json.loads(line)["keys"]]
+            assert sum(key in touched for key in keys) == count, (group, line)
+
+
 def test_stopped_anywhere_it_ends_in_the_same_bytes(tmp_path, made):
     again = small_experiment(tmp_path / "exp")
     before = contents(again)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import msgspec
 import pytest
+from dying import killed
 
 from kbgym.actions import Answer, Done, Search
 from kbgym.analysis.coverage import coverage
@@ -385,53 +380,9 @@ def test_a_rollback_while_lessons_were_under_way_returns_to_where_they_were(tmp_
     assert StoreFolder(tmp_path / "run").store().fingerprint == trainer.store.fingerprint
 
 
-_TRAIN = """
-import asyncio, sys
-from pathlib import Path
-from kbgym.protocol.run import Run, Settings
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for
-from kbgym.protocol.train import Trainer
-from kbgym.trace.folder import StoreFolder
-from kbgym.worlds.people import generate
-settings = Settings(questions=20, epochs=2, embedder="hash", eval=False)
-folder = Path(sys.argv[1])
-run = Run.open_or_create(folder, generate(people=80, seed=3), settings)
-engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
-print("ready", flush=True)
-asyncio.run(Trainer(run, agents_named(settings), engine).train())
-print("finished", flush=True)
-"""
-
-
 @pytest.mark.slow
-def test_kill_9_at_fifty_random_moments_ends_in_the_same_bytes(tmp_path):
-    def run(folder: Path, delay: float | None) -> bool:
-        process = subprocess.Popen([sys.executable, "-c", _TRAIN, str(folder)], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        if process.stdout.readline() == "":
-            raise AssertionError("training did not start")
-        if delay is not None:
-            time.sleep(delay)
-            os.kill(process.pid, signal.SIGKILL)
-        rest = process.stdout.read()
-        process.wait()
-        return "finished" in rest
-
-    started = time.perf_counter()
-    assert run(tmp_path / "whole", None)
-    length = time.perf_counter() - started
-    chance = random.Random(0)
-    kills, folder, number = 0, tmp_path / "killed-0", 0
-    while kills < 50:
-        # Most kills fall inside training; a run that got through is compared and a new one begun.
-        if run(folder, chance.uniform(0, length / 8)):
-            assert bytes_of(folder) == bytes_of(tmp_path / "whole")
-            number += 1
-            folder = tmp_path / f"killed-{number}"
-        else:
-            kills += 1
-    assert run(folder, None)
-    assert bytes_of(folder) == bytes_of(tmp_path / "whole")
+def test_kill_9_at_fifty_moments_ends_in_the_same_bytes(tmp_path):
+    killed("train", tmp_path, 50)
 
 
 def test_the_evaluation_keeps_to_the_runs_budget_and_memory(tmp_path, start):

@@ -268,6 +268,20 @@ def test_small_stores_are_exact_large_ones_approximate_and_either_can_be_forced(
         kind_for(1)
 
 
+def test_who_searches_a_few_times_makes_no_graph_and_uses_one_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KBGYM_CACHE", str(tmp_path))
+    monkeypatch.delenv("KBGYM_INDEX", raising=False)
+    monkeypatch.setattr(choice, "THRESHOLD", 100)
+    embedder, pairs = CachedEmbedder(HashEmbedder()), list(zip(IDS, TEXTS, strict=True))
+    engine = engine_of(pairs, embedder, brief=True)
+    assert isinstance(engine.index, ExactIndex) and not list(tmp_path.iterdir())
+    assert isinstance(engine_of(pairs, embedder).index, ApproximateIndex)
+    assert isinstance(engine_of(pairs, embedder, brief=True).index, ApproximateIndex)
+    assert engine.search(TEXTS[7], 0, 1)[0][0] == "d7"
+
+
 def test_without_the_extra_a_large_store_is_searched_exactly_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "installed", lambda: False)
     monkeypatch.setattr(choice, "THRESHOLD", 100)

@@ -396,6 +396,20 @@ def test_a_trained_run_and_its_copy_give_the_same_exam(
     assert kbgym("audit", place, "--world", world)["coverage"] == kbgym("audit", trained)["coverage"]
 
 
+@pytest.mark.parametrize("search", ["words", "hybrid"])
+def test_words_find_in_a_database_what_they_find_in_a_folder(
+    cluster: postgres.Cluster, tmp_path: Path, search: str
+) -> None:
+    folder, place = tmp_path / "run", cluster.url(f"searched_{search}")
+    kbgym.train(kbgym.generate(people=40), folder, questions=2, epochs=1, embedder="hash", search=search)
+    copy_store(str(folder), place)
+    with kbgym.open(str(folder)) as here, kbgym.open(place) as there:
+        texts = [record.text for record in here.store]
+        for query in (texts[0], texts[-1], "Who is a friend?"):
+            assert here.search(query) == there.search(query) != []
+            assert here.search(query, 2) == there.search(query, 2)
+
+
 def test_a_baseline_is_written_to_a_database(
     cluster: postgres.Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

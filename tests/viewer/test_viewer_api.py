@@ -22,6 +22,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 from viewing import plain_store
 
+from kbgym.analysis.accounting import account
 from kbgym.analysis.health import health
 from kbgym.analysis.results import open_results
 from kbgym.analysis.tables import arms
@@ -34,6 +35,7 @@ from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder, save_store
 from kbgym.viewer.app import HEADERS, PAGES, guarded, make_viewer
+from kbgym.viewer.assets import assets
 from kbgym.viewer.places import Places
 
 
@@ -55,6 +57,24 @@ def get(client: TestClient, where: str):
     answer = client.get(f"/api/{where}")
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def test_no_word_of_the_page_is_about_one_kind_of_world():
+    words = re.compile(r"\b(jobs?|people|persons?|city|cities|shelf|desk)\b", re.IGNORECASE)
+    texts = {name: found.body.decode() for name, found in assets().items() if name.endswith((".js", ".html"))}
+    own = {name: text for name, text in texts.items() if not name.startswith("vendor/")}
+    assert len(own) > 10 and {name: found for name, text in own.items() if (found := words.findall(text))} == {}
+
+
+def test_the_index_audit_has_what_each_gave_the_exams(client: TestClient, run: Path):
+    found = get(client, "audit")
+    uses = {one.id: one for one in account(run, StoreFolder(run).store()).indexes}
+    assert found["exams"]["n"] == 16 and any(one["use"]["questions"] for one in found["indexes"])
+    for one in found["indexes"]:
+        assert (one["use"]["saved"], one["use"]["f1"]) == (uses[one["id"]].saved, uses[one["id"]].f1)
+    assert any("kbgym prune" in line for line in found["advice"])
+    flat = get(client, "audit?arm=flat")
+    assert flat["exams"] is None and flat["indexes"] == []
 
 
 # -- what it shows is what there is -----------------------------------------------------------------------------------
@@ -169,7 +189,8 @@ def test_compare_counts_what_training_added(client, run):
     questions = get(client, "compare-questions?left=flat&right=trained-paper")
     results = open_results(run)
     for group in questions["groups"][:-1]:
-        assert group["rho"]["value"] == arms.rho(results.pairs("trained-paper", group["set"])).value
+        pairs = results.pairs("trained-paper", group["set"])
+        assert group["rho"]["value"] == pytest.approx(arms.ratio_of(results, pairs).value)
     assert len(questions["rows"]) == sum(group["n"] for group in questions["groups"][:-1])
 
 

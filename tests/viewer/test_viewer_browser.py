@@ -50,7 +50,7 @@ def test_every_page_says_what_one_sees(page):
         assert page.text("h1") == title
         assert len(page.text(".lede")) > 40
     assert "no language model" in page.open("/").text(".agent")
-    for heading in ("Flat against trained", "The gradient", "Learning curves", "Retention by class", "Spend"):
+    for heading in ("Flat against trained", "Cost and accuracy", "Learning curves", "Retention by class", "Spend"):
         assert heading in page.text()
     page.open("/live")
     assert "24 of 24 questions" in page.text()

@@ -30,9 +30,9 @@ def unpack(block: bytes) -> tuple[dict, dict[str, np.ndarray]]:
     return header, arrays
 
 
-def shelf_of(place: Path):
+def viewed_of(place: Path):
     one = next(iter(Places([place])))
-    return one.shelf(one.seeds[0])
+    return one.viewed(one.seeds[0])
 
 
 def shown(header: dict, arrays: dict[str, np.ndarray], at: int) -> tuple[set[str], set[tuple[str, str]]]:
@@ -47,8 +47,8 @@ def test_every_step_of_the_slider_is_the_store_of_that_iteration(run, tmp_path):
     place = tmp_path / "rolled"
     shutil.copytree(run, place)
     StoreFolder(place).rollback(9, "for the test")
-    shelf = shelf_of(place)
-    drawn = Map(shelf)
+    viewed = viewed_of(place)
+    drawn = Map(viewed)
     block = drawn.packed(60)
     assert block is not None, drawn.failure
     header, arrays = unpack(block)
@@ -62,10 +62,10 @@ def test_every_step_of_the_slider_is_the_store_of_that_iteration(run, tmp_path):
 
 
 def test_a_store_without_history_is_one_picture(tmp_path):
-    shelf = shelf_of(hub_store(tmp_path / "b3", generate(60, 0)))
-    growth = Growth(shelf)
+    viewed = viewed_of(hub_store(tmp_path / "b3", generate(60, 0)))
+    growth = Growth(viewed)
     assert growth.frames == [] and all(span[2:] == (0, ALWAYS) for span in growth.link_spans)
-    assert len(growth.link_spans) == shelf.store.links
+    assert len(growth.link_spans) == viewed.store.links
 
 
 def test_the_layout_is_the_same_every_time_and_kept(tmp_path, monkeypatch):

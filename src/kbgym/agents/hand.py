@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -66,6 +66,12 @@ class HandPolicy:
 
 def is_hand(name: str) -> bool:
     return name == "hand" or name.startswith("hand:")
+
+
+def refuse_hand(names: Iterable[str]) -> None:
+    """Where exams are compared, every pass must stand alone; whoever plays by hand remembers the one before."""
+    if hand := next(filter(is_hand, names), None):
+        raise BadInput(f"{hand} remembers earlier questions, so its exams are compared with none; use `kbgym exam`.")
 
 
 def hand_agent(name: str, skill: Skill) -> HandAgent:

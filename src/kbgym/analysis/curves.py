@@ -11,8 +11,9 @@ from statistics import fmean, stdev
 import msgspec
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import CellSource, Line, Table, number
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
+from kbgym.experiment.experiment import EVAL
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ class CurvePoint(msgspec.Struct, frozen=True):
 def examined(seed: Seed, arm: str, groups: tuple[str, ...]) -> list[int]:
     """The iterations before the last of which there are exams on every group."""
     pattern = re.compile(re.escape(arm) + r"@(\d+)-" + re.escape(groups[0]) + r"\.jsonl")
-    found = (pattern.fullmatch(file.name) for file in (seed.folder / "exams").glob(f"{arm}@*-{groups[0]}.jsonl"))
+    found = (pattern.fullmatch(file.name) for file in seed.exams.glob(f"{arm}@*-{groups[0]}.jsonl"))
     steps = sorted(int(match[1]) for match in found if match)
     return [step for step in steps if all(seed.has(f"{arm}@{step}", group) for group in groups)]
 
@@ -114,3 +115,36 @@ def _slope(results: Results, arm: str, points: list[CurvePoint]) -> str:
         return ""
     grown = 100 * inside[0].coverage / questions
     return f", {grown:.2f} points a question in epoch 1 (the paper: {100 * paper.COVERAGE[0] / 100:.2f})"
+
+
+def eval_curve(results: Results, arm: str) -> Table | None:
+    """F1 on the eval split before training and after each epoch, apart for trained and for reserved templates."""
+    settings = results.seeds[0].trained[arm].settings
+    last = settings.questions * settings.epochs
+    names = [arm_at(results, arm, epoch * settings.questions, last) for epoch in range(settings.epochs + 1)]
+    if not all(seed.has(name, EVAL) for seed in results.seeds for name in names):
+        return None
+    trained = {question.template for seed in results.seeds for question in seed.world.split("train")}
+    lines, found = [], dict[str, list[float]]()
+    for epoch, name in enumerate(names):
+        rows = [row for seed in results.seeds for row in seed.rows(name, EVAL) if row.f1 is not None]
+        cells: list[Cell | None] = []
+        for side in ("in", "out"):
+            some = [row for row in rows if (row.template in trained) == (side == "in")]
+            id, files = f"eval/{arm}/epoch{epoch}/{side}", results.sources(name, EVAL, "f1, actions")
+            what = f"eval questions of {'trained' if side == 'in' else 'reserved'} templates, all seeds"
+            f1, actions = (fmean(float(getattr(row, f)) for row in some) if some else None for f in ("f1", "actions"))
+            found.setdefault(side, []).append(f1 or 0.0)
+            theirs = paper.EVAL[side][epoch] if results.beside_paper and epoch < len(paper.EVAL[side]) else None
+            cells += [
+                number(f"{id}/n", len(some), what, files, 0),
+                number(f"{id}/f1", f1, f"mean F1 of {what}", files),
+                number(f"{id}/actions", actions, f"mean actions of {what}", files, 2),
+                published(f"eval/epoch{epoch}/{side}", theirs, 2),
+            ]
+        lines.append(Line(f"after epoch {epoch}" if epoch else "before training", cells))
+    heads = [f"{head}, {side}" for side in ("in", "out") for head in ("n", "F1", "actions", "paper: F1")]
+    ways = (f"{side} of distribution {' to '.join(f'{value:.3f}' for value in found[side])}" for side in ("in", "out"))
+    title = f"The eval split, epoch by epoch: {results.label(arm)}"
+    caption = f"{results.caption(n=False)} In: trained templates; out: reserved ones.{results.paper_note}"
+    return Table(f"eval-{arm}", title, heads, lines, caption, f"F1 {', '.join(ways)}.", "store")

@@ -11,9 +11,10 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from kbgym.analysis import published as paper
 from kbgym.analysis.curves import CurvePoint, curve
 from kbgym.analysis.results import LABELS, POOLED, Results
-from kbgym.analysis.tables.arms import f1_difference, rho
+from kbgym.analysis.tables.arms import gain_of, ratio_of
 from kbgym.errors import Missing
 
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
@@ -89,9 +90,9 @@ def gradient_dots(results: Results) -> str:
     for place, group in enumerate(results.groups):
         colour, marker = GROUP_STYLE.get(group, OTHER_STYLE)
         shift = (place - (len(results.groups) - 1) / 2) * step
-        for axis, measure in zip(axes, (rho, f1_difference), strict=True):
+        for axis, measure in zip(axes, (ratio_of, gain_of), strict=True):
             for row, arm in enumerate(arms):
-                found = measure(results.pairs(arm, group))
+                found = measure(results, results.pairs(arm, group)).interval
                 label = LABELS[group] if row == 0 else None
                 ends = [[found.value - found.low], [found.high - found.value]]
                 axis.errorbar(
@@ -125,6 +126,8 @@ def learning_panels(results: Results, arm: str) -> str:
         _name_points(axis, shares, values, steps)
         axis.set_xlabel("coverage, % of the originals (numbers: iteration)")
     questions = results.seeds[0].trained[arm].settings.questions
+    if results.beside_paper:
+        _papers_points(axes, questions)
     for axis in axes[0]:
         axis.axvline(questions, color=GREY, lw=0.9, ls="--")
         axis.set_xlabel("training iteration (dashed: epoch 2 begins)")
@@ -133,6 +136,19 @@ def learning_panels(results: Results, arm: str) -> str:
         axis.set_ylabel(name)
         axis.set_title(f"({letter})", loc="left", fontsize=10)
     return _with_legend(figure, axes[0][0])
+
+
+def _papers_points(axes: Any, questions: int) -> None:
+    """What the paper's text gives of its curves, hollow: a model's levels, to compare shapes with."""
+    for group, by_epoch in paper.LEARNING.items():
+        colour, marker = GROUP_STYLE[group]
+        for axis, place in zip(axes[0], (0, 1), strict=True):
+            known = [(epoch * questions, of[place]) for epoch, of in by_epoch.items() if of[place] is not None]
+            look = {"color": colour, "marker": marker, "mfc": "none", "ls": "none", "ms": 7.0}
+            axis.plot([at for at, _ in known], [value for _, value in known], **look)
+    for axis, values, colour in zip(axes[1], (paper.ACTIONS, paper.F1), (BLUE, RED), strict=True):
+        ends = [(100 * paper.PER_POINT[arm][0], values[arm][POOLED]) for arm in ("flat", "trained-paper")]
+        axis.plot(*zip(*ends, strict=True), color=colour, marker="o", mfc="none", ls=":", ms=7.0)
 
 
 def _lines(points: Sequence[CurvePoint], group: str) -> list[tuple[list[float], list[float]]]:

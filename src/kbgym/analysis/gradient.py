@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import msgspec
 
+from kbgym.analysis.clustered import Sampled, difference, ratio
 from kbgym.analysis.published import F1, RHO
-from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
+from kbgym.analysis.stats import Interval
 from kbgym.protocol.exam import Row
 
 
@@ -43,11 +44,15 @@ def split(pairs: Sequence[tuple[Row, Row]], field: str) -> tuple[list[float], li
     return [getattr(a, field) or 0.0 for a, _ in pairs], [getattr(b, field) or 0.0 for _, b in pairs]
 
 
-def compare(arm: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Comparison:
-    """Pair the rows by question; paired bootstrap for both endpoints."""
+def compare(
+    arm: Sequence[Row], flat: Sequence[Row], keys: Mapping[str, Sequence[Hashable]] | None = None
+) -> Comparison:
+    """Pair the rows by question. `keys`: those that a question, by its text, names; without, none share any."""
     base = {row.id: row for row in flat}
     pairs = [(row, base[row.id]) for row in arm if row.f1 is not None and base[row.id].f1 is not None]
     fields = {field: split(pairs, field) for field in ("f1", "actions", "characters")}
+    named = [(keys or {}).get(row.question, ()) for row, _ in pairs]
+    actions, scores = (Sampled(*fields[field], named) for field in ("actions", "f1"))
     means = {
         f"{field}_{side}": sum(values) / len(values) if values else 0.0
         for field, both in fields.items()
@@ -55,8 +60,8 @@ def compare(arm: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Compariso
     }
     return Comparison(
         n=len(pairs),
-        rho=ratio_of_means(*fields["actions"], seed=seed),
-        f1_difference=score_difference(*fields["f1"], seed=seed),
+        rho=ratio([actions]).interval,
+        f1_difference=difference([scores], scores=True).interval,
         failed=len(arm) - len(pairs),
         **means,
     )

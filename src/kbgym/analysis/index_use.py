@@ -1,52 +1,138 @@
-"""Which written documents the questions of an exam opened, and what came of it against the flat store.
+"""Which written documents the questions of an exam opened, and how they would have gone without each of them.
 
-From transcripts alone. A question's gain or loss is shared equally among the written documents it opened, so that the
-shares of all add up to what the questions that opened any of them gained. That is a way of sharing, not a proof: only
-an exam without a document shows what it does.
+Estimated from transcripts, nobody is asked again: take one document away, and with it every step that only it led to. A
+question that first saw there what it was asked for would have gone as on the flat store; any other would have been
+spared those steps, as far as it took more than on the flat store. What a reader would have tried instead is not known:
+only an exam without the document shows that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kbgym.actions import Opened
+from kbgym.actions import Found, Opened
 from kbgym.analysis.verdict import Pair
+from kbgym.characters import safe_text
+from kbgym.protocol.exam import Row, Shot
 from kbgym.store import Store
+from kbgym.trace.events import Acted, Event
 
 
 class IndexUse(msgspec.Struct, frozen=True):
-    """One written document: the questions that opened it, and its share of actions saved and of F1 gained."""
+    """One written document: who opened it, how often, and what these exams would have lost without it, by estimate.
+
+    `saved` counts actions, `f1` right answers; below 0 they would have gained. Without it `needed` would have gone as
+    on the flat store. The losses of two documents do not add up where a question needed both.
+    """
 
     id: str
     text: str
+    opened: int
     questions: tuple[str, ...]
-    saved: float
+    needed: tuple[str, ...]
+    saved: int
     f1: float
 
     @property
     def harmful(self) -> bool:
-        """Whether those who opened it did worse: less accurate, or as accurate at more actions."""
-        return self.f1 < 0 or (self.f1 == 0 and self.saved < 0)
+        """Whether the exams would have gone better without: more accurate, or as accurate where nobody needed it.
+
+        Actions alone are no proof where a question needed it: on the flat store nothing else was in its way.
+        """
+        return self.f1 < 0 or (self.f1 == 0 and self.saved < 0 and not self.needed)
 
 
 def index_use(store: Store, pairs: Sequence[Pair]) -> list[IndexUse]:
     """Every written document of the trained store; the most useful first, by F1 and then by actions."""
     written = {record.id: record.text for record in store if record.flag == "authored"}
-    asked: dict[str, list[str]] = {id: [] for id in written}
-    saved, gained = dict.fromkeys(written, 0.0), dict.fromkeys(written, 0.0)
-    for trained, flat in pairs:
-        opened = opened_in(trained.shots, written)
-        for id in opened:
-            asked[id].append(trained.id)
-            saved[id] += (flat.actions - trained.actions) / len(opened)
-            gained[id] += ((trained.f1 or 0.0) - (flat.f1 or 0.0)) / len(opened)
-    found = [IndexUse(id, written[id], tuple(asked[id]), round(saved[id], 6), round(gained[id], 6)) for id in written]
+    asked: dict[str, list[Pair]] = {id: [] for id in written}
+    for pair in pairs:
+        for id in opened_in(pair[0].shots, written):
+            asked[id].append(pair)
+    found = [_use(id, text, asked[id]) for id, text in written.items()]
     return sorted(found, key=lambda one: (-one.f1, -one.saved, -len(one.questions), one.id))
 
 
-def opened_in(shots: Sequence[object], among: dict[str, str]) -> list[str]:
+def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
+    saved, f1, needed = 0, 0.0, []
+    for trained, flat in pairs:
+        if needs(trained, id):
+            needed.append(trained.id)
+            saved += flat.actions - trained.actions
+            f1 += (trained.f1 or 0.0) - (flat.f1 or 0.0)
+        else:
+            saved -= min(len(_only_through(trained, id)), max(0, trained.actions - flat.actions))
+    times = sum(_opens(shot, id) for trained, _ in pairs for shot in trained.shots)
+    return IndexUse(id, text, times, tuple(trained.id for trained, _ in pairs), tuple(needed), saved, round(f1, 6))
+
+
+def needs(row: Row, id: str) -> bool:
+    """Whether a pass first saw through this document, and nothing else, what its answer rests on."""
+    return bool(_sought(row, id) & _only_through(row, id))
+
+
+def _only_through(row: Row, id: str) -> set[int]:
+    """The numbers of a pass's steps that opened this document, or one that nothing else had shown."""
+    with_it: set[str] = set()
+    without: set[str] = set()
+    gone: set[int] = set()
+    for number, shot in enumerate(row.shots, 1):
+        match shot.result:
+            case Found(ids):
+                with_it.update(ids)
+                without.update(ids)
+            case Opened(opened, links):
+                with_it.update(links)
+                if opened == id or (opened in with_it and opened not in without):
+                    gone.add(number)
+                else:
+                    without.update(links)
+    return gone
+
+
+def _sought(row: Row, id: str) -> set[int]:
+    """The steps that first showed what the answer rests on; where that is not known, all that opened anything else."""
+    found = row.evidence
+    if found is not None and found.supports:
+        return set(found.seen)
+    if found is not None and found.gold:
+        return {found.gold}
+    opened = ((number, shot.result) for number, shot in enumerate(row.shots, 1))
+    return {number for number, result in opened if isinstance(result, Opened) and result.id != id}
+
+
+def _opens(shot: Shot, id: str) -> bool:
+    return isinstance(shot.result, Opened) and shot.result.id == id
+
+
+def costly(uses: Iterable[IndexUse]) -> list[IndexUse]:
+    """Those the exams would have gone better without, the worst first."""
+    return sorted((one for one in uses if one.questions and one.harmful), key=lambda one: (one.f1, one.saved, one.id))
+
+
+def opened_in(shots: Sequence[Shot], among: dict[str, str]) -> list[str]:
     """The documents of these that a pass opened, in the order of their first opening."""
-    results = (getattr(shot, "result", None) for shot in shots)
+    results = (shot.result for shot in shots)
     return list(dict.fromkeys(one.id for one in results if isinstance(one, Opened) and one.id in among))
+
+
+def openings(events: Iterable[Event]) -> dict[str, list[int]]:
+    """In which iterations a forward pass, of training or of somebody who was served, opened each document."""
+    found: dict[str, list[int]] = {}
+    for event in events:
+        if isinstance(event, Acted) and event.phase == "forward" and isinstance(event.result, Opened):
+            found.setdefault(event.result.id, []).append(event.iteration)
+    return found
+
+
+def use_line(one: IndexUse) -> str:
+    """One document that was opened, for people."""
+    done = f"{_many(abs(one.saved), 'action')} {'saved' if one.saved >= 0 else 'lost'}"
+    accuracy = f", accuracy {one.f1:+.2f} in all" if one.f1 else ""
+    return f"{one.id} {safe_text(one.text[:60])!r}: {_many(len(one.questions), 'question')}, {done}{accuracy}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

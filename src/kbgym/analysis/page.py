@@ -51,26 +51,33 @@ class Report(msgspec.Struct, frozen=True):
 # The page needs nothing but itself, and runs nothing, whatever stands in it.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 STYLE = """
-:root { color-scheme: light; --line: #d9d9d9; --soft: #f5f6f7; --ink: #1d1f21; --accent: #0072B2; }
+:root { color-scheme: light dark; --line: #d9d9d9; --soft: #f5f6f7; --ink: #1d1f21; --accent: #0072B2;
+  --paper: #fff; --faint: #555; --note: #fff6e0; }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #30363d; --soft: #1c2128; --ink: #e6edf3; --accent: #6cb6ff; --paper: #14181d; --faint: #a0a8b2;
+    --note: #2b2415; }
+  svg, img { background: #fff; border-radius: 6px; }
+}
 * { box-sizing: border-box; }
-body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); margin: 0; }
+body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); background: var(--paper);
+  margin: 0; }
 main { max-width: 1180px; margin: 0 auto; padding: 24px 20px 80px; }
 h1 { font-size: 26px; margin: 0 0 8px; }
 h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 2px solid var(--line); }
 h3 { font-size: 16px; margin: 28px 0 6px; }
-.statement { background: #fff6e0; border-left: 4px solid #E69F00; padding: 10px 14px; }
+.statement { background: var(--note); border-left: 4px solid #E69F00; padding: 10px 14px; }
 nav { font-size: 14px; columns: 3; margin: 14px 0; } nav a { display: block; }
 a { color: var(--accent); }
 .scroll { overflow-x: auto; border: 1px solid var(--line); }
 table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid #eee; }
+th, td { padding: 4px 9px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: inherit; }
 thead th, thead th:first-child { background: var(--soft); vertical-align: bottom; }
-tr { background: #fff; }
+tr { background: var(--paper); }
 tr.block td { background: var(--soft); font-weight: 600; }
-tr.paper { color: #555; font-style: italic; background: #fafafa; }
+tr.paper { color: var(--faint); font-style: italic; }
 td[title] { cursor: help; }
-.sentence { font-weight: 600; margin: 8px 0 2px; } .caption { color: #555; font-size: 13px; margin: 0 0 10px; }
+.sentence { font-weight: 600; margin: 8px 0 2px; } .caption { color: var(--faint); font-size: 13px; margin: 0 0 10px; }
 figure { margin: 0; overflow-x: auto; } figure svg, figure img { max-width: 100%; height: auto; }
 .missing { background: var(--soft); padding: 10px 14px; }
 @media (max-width: 700px) { nav { columns: 1; } }

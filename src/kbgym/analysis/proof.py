@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import msgspec
 
-from kbgym.analysis.index_use import IndexUse, index_use
+from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import Trained, tokens_of
 from kbgym.analysis.stats import break_even
 from kbgym.analysis.verdict import UNSHOWN, Finding, judge, paired_rows
-from kbgym.characters import safe_text
 from kbgym.protocol.exam import Row, summarise
 from kbgym.trace.events import Ended
 
 NAMED = 5  # indexes, in the text; the file has all
+WIDTH = 116  # of a line for people
 
 
 class BothExams(msgspec.Struct, frozen=True):
@@ -26,6 +27,13 @@ class BothExams(msgspec.Struct, frozen=True):
     set: str
     flat: Sequence[Row]
     trained: Sequence[Row]
+
+
+def joined(name: str, several: Sequence[BothExams]) -> BothExams:
+    """Several sets as one, in their order."""
+    return BothExams(
+        name, [row for one in several for row in one.flat], [row for one in several for row in one.trained]
+    )
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -64,8 +72,7 @@ class Proof(msgspec.Struct, frozen=True):
 
     @property
     def harmful(self) -> list[IndexUse]:
-        """Those whose questions did worse, worst first."""
-        return sorted((one for one in self.used if one.harmful), key=lambda one: (one.f1, one.saved, one.id))
+        return costly(self.indexes)
 
 
 def prove(run: Path, unseen: BothExams, seen: BothExams, alone: Sequence[Row] = ()) -> Proof:
@@ -138,38 +145,46 @@ def values(proof: Proof) -> dict[str, Any]:
     }
 
 
+def verdict_lines(proof: Proof) -> list[str]:
+    subject = "" if proof.verdict.word == UNSHOWN else "a trained store "
+    return wrap(f"Verdict: {subject}{proof.verdict.sentence}", WIDTH)
+
+
 def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     """For people, the verdict first; every word that is ours is explained where it stands."""
-    verdict, used = proof.verdict, proof.used
-    found = [
-        f"Verdict: a trained store {verdict.sentence}" if verdict.word != UNSHOWN else f"Verdict: {verdict.sentence}",
-        "Asked were questions training never saw, on the documents as they were and on the trained store. An action is",
-        "one search, one document opened, or the answer; accuracy runs from 0 to 1; in brackets the 95% interval.",
+    verdict, used, harmful = proof.verdict, proof.used, proof.harmful
+    said = [
+        "A trained store is the documents and what an agent wrote on top of them while it practised on other "
+        f"questions, mostly lists of where things stand (indexes). Asked were {verdict.n} questions training never saw "
+        "(n), of the documents alone and of the trained store. An action is one search, one document opened, or the "
+        "answer. Accuracy is how much of the right answer was given, from 0 to 1. In brackets: between which two "
+        "numbers the true one lies, with 95% confidence.",
         "",
         f"On questions it was trained on, which is easier: {proof.on_trained.sentence}",
     ]
+    if proof.evidence_flat is not None and proof.evidence_trained is not None:
+        before, after = proof.evidence_flat, proof.evidence_trained
+        said.append(
+            f"Of the sentences the answers rest on, {before:.0%} were seen before training and {after:.0%} after."
+        )
     if proof.nostore_f1 is not None:
-        known = f"without a store the same reader scores {proof.nostore_f1:.2f}"
-        found.append(f"This text is public: {known}. Only what lies above that is the store's.")
+        known = f"without any document the same reader's accuracy is {proof.nostore_f1:.2f}"
+        said.append(f"This text is public, and a model may know it: {known}. Only what lies above that is the store's.")
     if verdict.failed:
-        found.append(f"{verdict.failed} questions are left out because the agent failed on them, not the store.")
-    found.append(_cost(proof))
-    never = len(proof.indexes) - len(used)
-    wrote = f"Training wrote {len(proof.indexes):,} documents of its own, mostly lists of others (indexes)"
-    found.append(f"{wrote}; {len(used):,} were opened by a question of these exams, {never:,} never.")
-    harmful = proof.harmful
+        said.append(f"{verdict.failed} questions are left out because the agent failed on them, not the store.")
+    wrote = f"Training wrote {len(proof.indexes):,} documents of its own"
+    opened = f"{len(used):,} were opened by a question of these exams, {len(proof.indexes) - len(used):,} never"
+    said += [_cost(proof), f"{wrote}; {opened}."]
+    if used:
+        said.append("What these exams would have lost without it, estimated from what was seen only through it:")
+    found = [*verdict_lines(proof), *(line for one in said for line in wrap(one, WIDTH) or [""])]
     best = [one for one in used if not one.harmful][:NAMED]
-    found += [f"  gave  {_index(one)}" for one in best] + [f"  cost  {_index(one)}" for one in harmful[:NAMED]]
-    if verdict.word == "hurts" and not harmful:
+    found += [f"  gave {use_line(one)}" for one in best] + [f"  cost {use_line(one)}" for one in harmful[:NAMED]]
+    if harmful:
+        found.append(f"Take out what cost more than it gave: kbgym prune {run} --harmful --dry-run")
+    elif verdict.word == "hurts":
         found.append("No document it opened does it: what training wrote stands in the way of searches.")
     return [*found, "", *_next(proof, run, world)]
-
-
-def _index(one: IndexUse) -> str:
-    done = f"{abs(one.saved):.1f} actions {'saved' if one.saved >= 0 else 'lost'}"
-    accuracy = f", accuracy {one.f1:+.2f}" if one.f1 else ""
-    many = f"{len(one.questions)} question{'s' if len(one.questions) > 1 else ''}"
-    return f"{one.id} {safe_text(one.text[:60])!r}: {many}, {done}{accuracy}"
 
 
 def _cost(proof: Proof) -> str:
@@ -179,7 +194,7 @@ def _cost(proof: Proof) -> str:
         money = "price unknown" if cost.dollars is None else f"${cost.dollars:,.2f} with the exams"
         took += f" and {cost.training_tokens:,} tokens ({money})"
     if proof.break_even is None:
-        return f"{took}; a question saves nothing, so it is not paid back."
+        return f"{took}; a question like these saves none, so it is not paid back."
     return f"{took}; in {proof.unit} it is paid back after {math.ceil(proof.break_even):,} questions like these."
 
 
@@ -188,11 +203,10 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
         case "helps":
             first = f"Next: kbgym serve {run} --mcp --role reader"
         case "hurts":
-            first = f"Next: kbgym prune {run} --harmful --dry-run; or, keeping only edits that do no harm: "
-            first += f"kbgym prove {world} --out {run}-gated --admission 10"
+            first = f"Next: keep only edits that do no harm: kbgym prove {world} --out {run}-gated --admission 10"
         case _:
-            first = f"Next: more questions, or a training that reaches further: kbgym prove {world} --out {run}-class "
-            first += "--strategy class"
+            first = "Next: " if not proof.verdict.more_questions else "Next: ask more questions, or "
+            first += f"train further: kbgym prove {world} --out {run}-class --strategy class"
     return [first, f"Everything is in {run}: kbgym report {run}, kbgym view {run}"]
 
 

@@ -14,19 +14,19 @@ from statistics import fmean
 from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
-from kbgym.analysis.curves import curve, examined, learning
+from kbgym.analysis.curves import curve, eval_curve, examined, learning
 from kbgym.analysis.exam_tables import exam_table, report_of_exams
 from kbgym.analysis.kept_pairs import how_to_compare
 from kbgym.analysis.no_store import no_store_note
 from kbgym.analysis.page import Figure, Report, Section, sections, write
 from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
-from kbgym.analysis.tables import arms, groups, stores, training, usage
+from kbgym.analysis.tables import arms, groups, readers, stores, training, usage
 from kbgym.analysis.tables.evidence import evidence
 from kbgym.analysis.tables.indexes import index_accounts
 from kbgym.analysis.verdict import judge
 from kbgym.characters import safe_text
-from kbgym.errors import Missing
+from kbgym.errors import BadInput, Missing
 from kbgym.experiment.experiment import FILE
 from kbgym.search.embed import Embedder
 from kbgym.worlds.world import SPLITS
@@ -41,6 +41,8 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
     results = open_results(place, compared=False)
     if results.plan is not None and results.plan.kind == "ablation":
         return _report(results, _ablation(results))
+    if results.plan is not None and "flat" not in results.arms:
+        raise BadInput(f"{place} has no whole exams of the flat store for every seed yet; run the experiment first.")
     other = open_results(beside) if beside else None
     if other is not None:
         other.base = results.root
@@ -54,6 +56,7 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
             [
                 *(training.edits(results, arm) for arm in results.trainings),
                 *(part for arm in snapshots for part in (_learning(results, arm), learning(results, arm))),
+                *(eval_curve(results, arm) for arm in results.trainings),
             ],
         ),
         (
@@ -69,10 +72,18 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
             if compared
             else [],
         ),
+        ("Every reader", [readers.by_reader(results, group) for group in readers.SETS]),
         ("Evidence: what was found, whoever reads", [evidence(results) if compared else None]),
         (
             "Coverage is the currency",
-            [groups.per_point(results), stores.readings(results), groups.against_b3(results)] if compared else [],
+            [
+                groups.per_point(results),
+                groups.point_ratios(results),
+                stores.readings(results),
+                groups.against_b3(results),
+            ]
+            if compared
+            else [],
         ),
         ("E3: retention by class", [retention(results, arm) for arm in results.trainings]),
         (
@@ -191,7 +202,8 @@ def _learning(results: Results, arm: str) -> Figure:
         f"{points[-1].f1[POOLED]:.3f} with {points[-1].coverage:.1%} covered."
     )
     many = " Bands and bars: one standard deviation over seeds." if len(results.seeds) > 1 else ""
-    caption = f"{results.caption()} Frozen stores from along the training, same questions.{many}"
+    theirs = " Hollow: what the paper's text gives of its own curves." if results.beside_paper else ""
+    caption = f"{results.caption()} Frozen stores from along the training, same questions.{many}{theirs}"
     title = f"Learning: {results.label(arm)}"
     draw = partial(figures.learning_panels, results, arm)
     return _figure(f"learning-figure-{arm}", title, caption, sentence, draw)
@@ -280,7 +292,7 @@ def benchmarks(results: Results, other: Results | None) -> Table:
                     arms.mean_cell(one, f"{table}/{arm}/{group}/f1", arm, group, "f1"),
                 ] if group in one.groups else [None, None]  # fmt: skip
             lines.append(Line(f"{name}, {one.label(arm)}", cells))
-            first = arms.rho(one.pairs(arm, "trained"))
+            first = arms.ratio_of(one, one.pairs(arm, "trained"))
             said.append(f"{name}, {one.label(arm)}: rho {first.value:.3f} on the trained group.")
     for name, rho, f1 in (
         ("KBGym", paper.RHO["trained-paper"], paper.F1["trained-paper"]),

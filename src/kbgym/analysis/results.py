@@ -6,8 +6,10 @@ A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import msgspec
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import CellSource
+from kbgym.analysis.clustered import Sampled
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import LABELS
 from kbgym.analysis.health import Health, health
@@ -25,6 +28,7 @@ from kbgym.canonical import read_lines, read_value
 from kbgym.characters import safe_text
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
+from kbgym.experiment.sheets import exams_of
 from kbgym.observations import render
 from kbgym.protocol.exam import Row, read_rows
 from kbgym.protocol.exam_header import exam_files
@@ -33,7 +37,7 @@ from kbgym.protocol.run import Run, Settings
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
 from kbgym.worlds.kinds import WorldKind, kind_of
-from kbgym.worlds.world import World
+from kbgym.worlds.world import Question, World
 
 PROBED = ("trained", "both", "one", "neither")
 ORDER = (*PROBED, "unseen")
@@ -111,10 +115,17 @@ class Seed:
         self.number = number
         self.kept = kept
         self.folder = folder
+        self.exams = exams_of(folder)
         self.root = root
         begun = [one for one in trainings if (one[2] / "run.json").exists()]
         self.trained = {name: Trained(place, root, name, label) for name, label, place in begun}
         self._rows: dict[tuple[str, str], tuple[Row, ...]] = {}
+
+    def under(self, reader: str) -> Seed:
+        """The same stores, read by another reader."""
+        other = copy(self)
+        other.exams, other._rows = exams_of(self.folder, reader), {}
+        return other
 
     @cached_property
     def world(self) -> World:
@@ -124,16 +135,16 @@ class Seed:
         """A run calls its only trained store `trained`."""
         if self.kept is not None and (arm, group) in self.kept.files:
             return self.kept.files[arm, group]
-        path = self.folder / "exams" / f"{arm}-{group}.jsonl"
+        path = self.exams / f"{arm}-{group}.jsonl"
         if not path.exists() and arm in self.trained and self.trained[arm].where == str(self.folder):
-            return self.folder / "exams" / f"trained-{group}.jsonl"
+            return self.exams / f"trained-{group}.jsonl"
         return path
 
     @property
     def sets(self) -> tuple[str, ...]:
         """The question sets a run's flat and trained store were both asked, those of the gradient first."""
         arms = ("flat", *self.trained)
-        stems = [file.stem for file in exam_files(self.folder / "exams") if file.stem.startswith("flat-")]
+        stems = [file.stem for file in exam_files(self.exams) if file.stem.startswith("flat-")]
         named = {stem.removeprefix("flat-") for stem in stems if not stem.endswith(f".{NO_STORE}")}
         known = {*named, *(self.kept.sets if self.kept else ())}
         order = {name: place for place, name in enumerate(ORDER)}
@@ -200,6 +211,16 @@ class Results:
         self.missing = tuple(arm for arm in known if arm not in whole)
         self.settings = first.trained[self.trainings[0]].settings
 
+    @cached_property
+    def readers(self) -> dict[str, Results]:
+        """The same results under every reader that was asked for and has read the flat stores."""
+        plan, found = self.plan, dict[str, Results]()
+        for name in plan.readers if plan else ():
+            seeds = self.seeds if plan and name == plan.reader else [seed.under(name) for seed in self.seeds]
+            if all(seed.has("flat", group) for seed in seeds for group in self.groups):
+                found[name] = self if seeds is self.seeds else Results(self.root, plan, seeds)
+        return found
+
     def label(self, arm: str) -> str:
         for seed in self.seeds:
             if arm in seed.trained:
@@ -254,7 +275,7 @@ class Results:
         sizes = {len(seed.rows("flat", group)) for seed in chosen for group in self.groups}
         text += f" n = {' to '.join(str(one) for one in sorted({min(sizes), max(sizes)}))} a group and seed."
         if len(chosen) > 1 and self.plan is not None and self.plan.world:
-            text += " All seeds share one world and some questions, so intervals over all seeds are on the narrow side."
+            text += " All seeds share one world: intervals are over the keys that questions share, not over seeds."
         return text
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -271,6 +292,31 @@ class Results:
                 pairs += [(r, other[r.id]) for r in rows if r.f1 is not None and other[r.id].f1 is not None]
             found.append(pairs)
         return found
+
+    @cached_property
+    def _keys(self) -> dict[str, tuple[str, ...]]:
+        """The keys of every question, by its text; a question set from elsewhere may have none."""
+        found: dict[str, tuple[str, ...]] = {}
+        for seed in self.seeds:
+            groups = sorted((seed.folder / "probe").glob("*.jsonl"))
+            for one in chain(seed.world.questions, *(read_lines(file, Question) for file in groups)):
+                found[one.text] = tuple(f"{key.kind} {key.value}" for key in one.keys)
+        return found
+
+    def sampled(self, pairs: Sequence[Sequence[Pair]], value: Callable[[Row], float]) -> list[Sampled]:
+        """Pairs of every seed as what intervals are made of: a number a row, and the keys its question names."""
+        return [
+            Sampled(
+                [value(a) for a, _ in of], [value(b) for _, b in of], [self._keys.get(a.question, ()) for a, _ in of]
+            )
+            for of in pairs
+            if of
+        ]
+
+    @property
+    def apart(self) -> bool:
+        """Whether every seed has a world of its own, so that the seed is what was drawn."""
+        return self.plan is None or not self.plan.world
 
     def sources(
         self, arm: str, group: str, field: str, base: str | None = None, seeds: Sequence[Seed] | None = None

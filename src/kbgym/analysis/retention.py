@@ -98,7 +98,9 @@ def retention(results: Results, arm: str) -> Table | None:
         *(f"paper: epoch {place + 1}" for place in range(len(epochs) if results.beside_paper else 0)),
     )
     cost, sentence = _cost(results, arm, [p for _, p in passes], epochs, len(heads))
-    lines += cost
+    within, said = _within(results, arm, [(seed.number, p) for seed, p in passes], epochs, len(heads))
+    lines += [*cost, *within]
+    sentence += said
     if moved:
         best = max(moved)
         rest = [name for change, name in moved if abs(change) < 1e-9]
@@ -124,7 +126,7 @@ def _theirs(
 
 
 def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], width: int) -> tuple[list[Line], str]:
-    """Steps, exhausted passes, and both again where the question was finished in both epochs."""
+    """Steps and exhausted passes in each epoch."""
     files = [CellSource(seed.trained[arm].trace, "act and end events of forward passes") for seed in results.seeds]
     by_epoch = [[one for one in passes if one.epoch == epoch] for epoch in epochs]
     # A question of one seed is another question than that of the next, so seeds are kept apart by their order.
@@ -150,6 +152,31 @@ def _cost(results: Results, arm: str, passes: list[Pass], epochs: list[int], wid
         f"Forward F1 on the same questions goes from {first[0]:.3f} to {first[1]:.3f} and steps from {steps[0]:.1f} to "
         f"{steps[1]:.1f} between the epochs."
     )
+
+
+def _within(
+    results: Results, arm: str, passes: list[tuple[int, Pass]], epochs: list[int], width: int
+) -> tuple[list[Line], str]:
+    """F1 and steps of the questions that were finished within budget in both epochs: no question just ended sooner."""
+    if len(epochs) < 2:
+        return [], ""
+    by_epoch = [{(seed, p.question): p for seed, p in passes if p.epoch == epoch} for epoch in epochs]
+    both = [key for key in by_epoch[0] if all(key in one and not one[key].exhausted for one in by_epoch)]
+    if not both:
+        return [], ""
+    files = [CellSource(seed.trained[arm].trace, "grade, act and end events") for seed in results.seeds]
+    lines, said = [], []
+    for name, theirs in (("f1", paper.RETENTION_WITHIN[1]), ("steps", paper.RETENTION_WITHIN[2])):
+        id, formula = f"retention/{arm}/within/{name}", f"mean {name} of questions within budget in both epochs"
+        values = [fmean(getattr(one[key], name) for key in both) for one in by_epoch]
+        digits = 3 if name == "f1" else 2
+        cells: list[Cell | None] = [number(f"{id}/n", len(both), "questions within budget in both epochs", files, 0)]
+        cells += [number(f"{id}/epoch{e}", v, formula, files, digits) for e, v in zip(epochs, values, strict=True)]
+        beside = _theirs(results, f"within/{name}", theirs, len(epochs), digits)
+        cells += [None] * (width - len(cells) - len(beside))
+        lines.append(Line(f"within budget in both: {'F1' if name == 'f1' else name}", [*cells, *beside]))
+        said.append(f"{'F1' if name == 'f1' else name} from {values[0]:.{digits}f} to {values[1]:.{digits}f}")
+    return lines, f" On the {len(both)} finished within budget in both, {' and '.join(said)}."
 
 
 def _class_order(name: str) -> tuple[int, str]:

@@ -1,8 +1,8 @@
-"""Paired intervals for the numbers of an exam: rho, differences of F1, plain means; tests for several groups.
+"""Paired intervals for the numbers of one exam whose questions are taken for independent; tests for several groups.
 
 Everything is a function of numbers, one per question, the two arms in the same order. It knows nothing of exams,
-stores or groups. Every interval is a 95% bootstrap interval over questions, the same draw of questions feeding both
-arms, deterministic by seed.
+stores or groups, nor of keys that questions share: for those, and for several seeds, see `clustered.py`. Every interval
+is a 95% bootstrap interval over questions, the same draw of questions feeding both arms, deterministic by seed.
 
 Which bootstrap was decided by measurement: 1,000 simulated exams at each of n = 34, 68 and 136, action counts skewed
 over 3..15 with a spike at 15, F1 mostly 0 or 1. Share of intervals that held the true value, lowest to highest:
@@ -67,21 +67,6 @@ def ratio_of_means(treated: Values, base: Values, resamples: int = RESAMPLES, se
     return interval(value, divide(*resampled_means(pair, resamples, seed)), pair.shape[1])
 
 
-def mean_difference(treated: Values, base: Values, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """Mean of `treated` minus mean of `base`. For scores between 0 and 1 take `score_difference`."""
-    pair = paired(treated, base)
-    return mean(pair[0] - pair[1], resamples, seed)
-
-
-def mean(values: Values, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The mean. For scores between 0 and 1 take `mean_score`."""
-    row = checked(values)
-    value = float(row.mean())
-    if row.size == 1:
-        return Interval(value, -math.inf, math.inf)
-    return interval(value, resampled_means(row[None], resamples, seed)[0], row.size)
-
-
 def score_difference(treated: Values, base: Values, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """Mean difference of scores between 0 and 1, honest when the arms nearly always agree.
 
@@ -97,11 +82,6 @@ def score_difference(treated: Values, base: Values, resamples: int = RESAMPLES, 
 def mean_score(values: Values, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """Mean of scores between 0 and 1; one made-up right answer and one wrong answer join the draw."""
     return _padded(_scores(checked(values)), (0.0, 1.0), resamples, seed)
-
-
-def non_inferior(difference: Interval, margin: float = 0.03) -> bool:
-    """Whether a loss of `margin` or more can be ruled out: the interval of treated minus base lies above -margin."""
-    return difference.low > -margin
 
 
 def excludes(interval: Interval, value: float) -> bool:
@@ -181,12 +161,12 @@ def resampled_means(rows: Floats, resamples: int, seed: int | np.random.Generato
     return means
 
 
-def interval(value: float, resampled: Floats, size: int, groups: int = 1) -> Interval:
-    """The expanded percentile interval of `size` questions drawn within `groups` groups.
+def interval(value: float, resampled: Floats, size: int) -> Interval:
+    """The expanded percentile interval of `size` questions.
 
     Ends are resamples themselves, rounded outwards: no interpolation, so an infinite resample stays what it is.
     """
-    freedom = size - groups
+    freedom = size - 1
     tail = NormalDist().cdf(-math.sqrt(size / freedom) * t_quantile(freedom)) if freedom else 0.0
     low = float(np.quantile(resampled, tail, method="lower"))
     high = float(np.quantile(resampled, 1 - tail, method="higher"))

@@ -13,7 +13,7 @@ from statistics import median
 import msgspec
 
 from kbgym import actions
-from kbgym.actions import Error, Linked, LinkMany
+from kbgym.actions import Error, Linked, LinkMany, Merged
 from kbgym.analysis.coverage import coverage
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
@@ -34,10 +34,22 @@ class Point(msgspec.Struct, frozen=True):
     coverage: float
 
 
+class Degrees(msgspec.Struct, frozen=True):
+    """Out-degree of the authored documents: how many have how many links."""
+
+    histogram: dict[int, int]
+    mean: float
+    median: float
+    largest: int
+    empty: int
+
+
 class Epoch(msgspec.Struct, frozen=True):
     """What the backward passes of an epoch did. `actions` are all they spent, errors, searches and reads included.
 
-    `judged`: candidates the duplicate guard was asked to judge; `checks`: pairs it judged; `merges` is among `edits`.
+    `judged`: candidates the duplicate guard was asked to judge; `checks`: pairs it judged. A merge among `edits` is one
+    the guard found: to add the very words of a document that is there does nothing, and counts as nothing. `degrees`
+    are those of the store at the epoch's end.
     """
 
     epoch: int
@@ -47,20 +59,11 @@ class Epoch(msgspec.Struct, frozen=True):
     errors: int
     judged: int
     checks: int
+    degrees: Degrees
 
     @property
     def edits_a_pass(self) -> float:
         return sum(self.edits.values()) / self.passes if self.passes else 0.0
-
-
-class Degrees(msgspec.Struct, frozen=True):
-    """Out-degree of the authored documents: how many have how many links."""
-
-    histogram: dict[int, int]
-    mean: float
-    median: float
-    largest: int
-    empty: int
 
 
 class Trajectory(msgspec.Struct, frozen=True):
@@ -76,6 +79,7 @@ def trajectory(folder: Place) -> Trajectory:
     points: list[Point] = []
     counts: dict[int, Counter[str]] = {}
     epoch, seen = 0, ""
+    ends: dict[int, Degrees] = {}
     if not folder.events:
         points.append(_point(folder.initial, 0, 0))
 
@@ -85,6 +89,8 @@ def trajectory(folder: Place) -> Trajectory:
             case Genesis():
                 points.append(_point(store, 0, 0))
             case Began(_, phase):
+                if event.epoch != epoch:
+                    ends[epoch] = _degrees(store)
                 epoch = event.epoch
                 if phase == "backward":
                     counts.setdefault(epoch, Counter())["passes"] += 1
@@ -99,8 +105,9 @@ def trajectory(folder: Place) -> Trajectory:
                 seen = fingerprint
 
     store = folder.store(watch=watch)
-    epochs = tuple(_epoch(number, count) for number, count in sorted(counts.items()))
-    return Trajectory(tuple(points), epochs, degrees(len(r.links) for r in store if r.flag == "authored"))
+    ends[epoch] = last = _degrees(store)
+    epochs = tuple(_epoch(number, count, ends[number]) for number, count in sorted(counts.items()))
+    return Trajectory(tuple(points), epochs, last)
 
 
 def _point(store: Store, iteration: int, epoch: int) -> Point:
@@ -115,15 +122,24 @@ def _count(count: Counter[str], event: Acted) -> None:
         count["checks"] += len(event.verdict.checks)
     if isinstance(event.action, LinkMany) and isinstance(event.result, Linked):
         count["link_many"] += 1
-    elif edit := actions.EDITS.get(type(event.result)):
+    elif (edit := actions.EDITS.get(type(event.result))) and not _is_repeated(event):
         count[edit] += 1
     count["errors"] += isinstance(event.result, Error)
 
 
-def _epoch(number: int, count: Counter[str]) -> Epoch:
+def _is_repeated(event: Acted) -> bool:
+    """An add of words that are there: no document was made and none folded in, and the guard was not asked."""
+    return isinstance(event.result, Merged) and event.result.gone is None and event.verdict is None
+
+
+def _degrees(store: Store) -> Degrees:
+    return degrees(len(record.links) for record in store if record.flag == "authored")
+
+
+def _epoch(number: int, count: Counter[str], at_the_end: Degrees) -> Epoch:
     edits = {name: count[name] for name in EDITS}
     plain = {name: count[name] for name in ("passes", "actions", "errors", "judged", "checks")}
-    return Epoch(epoch=number, edits=edits, **plain)
+    return Epoch(epoch=number, edits=edits, degrees=at_the_end, **plain)
 
 
 def degrees(links: Iterable[int]) -> Degrees:

@@ -57,7 +57,7 @@ class Finding(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         if self.rho is None or self.accuracy is None:
             return "no difference shown: there is no question both stores were asked."
-        saved, right = _actions(self.rho), f"{self.f1_flat:.2f} to {self.f1_trained:.2f}, n = {self.n}"
+        saved, right = actions_in_words(self.rho), f"{self.f1_flat:.2f} to {self.f1_trained:.2f}, n = {self.n}"
         if self.word == "helps":
             if self.accuracy.low > 0:
                 return f"helps: more right answers ({right}), {saved}."
@@ -72,7 +72,7 @@ class Finding(msgspec.Struct, frozen=True):
         if self.more_questions is None:
             return f"{begin}."
         if not self.more_questions:
-            return f"{begin}; with as many questions a gain of {GAIN:.0%} shows in four exams of five."
+            return f"{begin}; a gain of {GAIN:.0%} would have shown in four exams of five."
         more = f"{self.more_questions:,} more question{'s' if self.more_questions > 1 else ''}"
         return f"{begin}; with {more} a gain of {GAIN:.0%} would show."
 
@@ -131,7 +131,7 @@ def more_questions(trained: Sequence[float], flat: Sequence[float], gain: float 
     return max(0, math.ceil((z * spread / effect) ** 2) - len(differences))
 
 
-def _actions(rho: Interval) -> str:
+def actions_in_words(rho: Interval) -> str:
     """The ratio as a change in words: 38% fewer actions [21, 52], 5% fewer actions [9% more to 15% fewer]."""
     change, word = abs(1 - rho.value), "fewer" if rho.value <= 1 else "more"
     ends = sorted((1 - rho.low, 1 - rho.high), key=abs)
@@ -139,7 +139,7 @@ def _actions(rho: Interval) -> str:
         within = f"{_percent(rho.high - 1)}% more to {_percent(1 - rho.low)}% fewer"
     else:
         within = ", ".join(_percent(abs(end)) for end in ends)
-    return f"{change:.0%} {word} actions [{within}]"
+    return f"{f'{change:.0%} {word}' if round(100 * change) else 'as many'} actions [{within}]"
 
 
 def _percent(value: float) -> str:

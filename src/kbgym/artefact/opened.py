@@ -92,6 +92,7 @@ class Artefact:
             initial_file(self.folder)  # refuses what is no store
         self._world, self._changes = world, changes
         self._engine: environment.SearchEngine | None = None
+        self._brief = False  # somebody looks a few things up: no graph is made for that
         self._by_hand = False
 
     def __repr__(self) -> str:
@@ -248,7 +249,7 @@ class Artefact:
             settings = self.settings
             spread = spread_over(self.place.originals().values(), settings.per_source) if settings.per_source else None
             vectors = embedder_named(settings.embedder)
-            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread)
+            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread, self._brief)
         return self._engine
 
     def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
@@ -258,6 +259,7 @@ class Artefact:
             from kbgym.trace.postgres.vectors import stored_engine
 
             self._engine = stored_engine(self.place, embedder_named(how.embedder), tick, how.search)
+        self._brief = True
         engine, store = self.embedded(tick), self.store
         ids = Environment(store, engine, ranking=self.settings.ranking).page(query, page)
         scores, limit = dict[str, float](), page * PAGE_SIZE
@@ -326,8 +328,14 @@ class Artefact:
 
         What a command prints is kept beside `out`.
         """
-        about = description_for_prompt(self.world) if self.world is not None else ""
-        return agent_of(name, "reader", models, about=about, indexes=self.store.links > 0, kept=kept_beside(out))
+        return agent_of(name, "reader", models, kept=kept_beside(out), **self.told)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a reader here is told besides its skill."""
+        indexes = self.store.links > 0
+        about = description_for_prompt(self.world, keys=indexes) if self.world is not None else ""
+        return {"about": about, "indexes": indexes}
 
     @property
     def is_public(self) -> bool:

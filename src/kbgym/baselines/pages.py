@@ -4,7 +4,8 @@ A page's first sentence stands for the page, so no document is added that could 
 to the page's other sentences in reading order, to the pages they name, and to the few pages that name it; every other
 sentence links to the pages it names itself. To name a page is to write its title, or to link to it in the file. Pages
 that name none and are named by none stay as they are: that something has links tells a reader that it leads on. A field
-that at least `SHARED` pages have gets a document of its own ("Start Date of all pages") that links to each.
+that at least `SHARED` pages have gets a document of its own ("Start Date, how many and which", as the general
+curator words it) that links to each.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from kbgym.agents.general.keys import TextKey, index_text
 from kbgym.baselines.arm import Built, flat_store, link_all
 from kbgym.baselines.titles import PageTitles, body_of
 from kbgym.worlds.pages import SourcePage, source_pages
@@ -49,7 +51,7 @@ def build(documents: Sequence[Document]) -> Built:
     link_all(store, links)
     fields = _fields(pages)
     for label, ids in fields.items():
-        store.link(store.add(f"{label} of all pages"), ids)
+        store.link(store.add(index_text(TextKey("field", label))), ids)
     notes = {
         "pages": len(pages),
         "pages_named": len(naming),

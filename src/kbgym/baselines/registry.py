@@ -92,8 +92,9 @@ def engine_for_arm(
     tick: Tick | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
+    brief: bool = False,
 ) -> Engine:
     """What an arm's store is searched with, every document of it loaded."""
     texts = ((record.id, record.text) for record in store)
     cached = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
-    return engine_of(texts, cached, tick, arm_named(name).engine or search, spread)
+    return engine_of(texts, cached, tick, arm_named(name).engine or search, spread, brief)

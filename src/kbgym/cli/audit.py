@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import click
 
+from kbgym.analysis.accounting import Accounting, account, accounts, advised
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.health import Health, Suspect, advice, health
+from kbgym.analysis.index_use import openings, use_line
 from kbgym.artefact import open
 from kbgym.cli.common import Printed, verb
 from kbgym.cli.main import VERBS
@@ -44,9 +47,17 @@ def command(place: str, world: Path | None) -> Printed:
             if (stranger := next(strangers, None)) is not None:
                 folder = world or opened.folder
                 raise BadInput(f"{folder} is not the world of {opened.name}: it has no document {stranger!r}.")
-        found = health(opened.store, opened.world, tuple(began))
-    proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advice(found, opened.name)]
-    return as_values(found, proposals), "\n".join(_screen(found, opened.name, began, proposals))
+        found, used = health(opened.store, opened.world, tuple(began)), openings(opened.events)
+        accounted = None
+        if opened.run is not None:
+            with contextlib.suppress(BadInput):  # it holds no exams of this store beside the flat one's
+                accounted = account(opened.run.folder, opened.store)
+    advices = [*advice(found, opened.name), *(advised(accounted, opened.name) if accounted else ())]
+    proposals = [_line(one.sentence, one.command if one.verb in VERBS else "") for one in advices]
+    screen = _screen(found, opened.name, began, proposals, _use(accounted) if accounted else [])
+    asked = {"sets": accounted.sets, "n": accounted.n} if accounted else None
+    result = {**as_values(found, proposals), "exams": asked, "indexes": accounts(found.audit, used, accounted)}
+    return result, "\n".join(screen)
 
 
 def _originals(place: Place) -> dict[str, str]:
@@ -79,7 +90,18 @@ def as_values(found: Health, proposals: list[str]) -> dict[str, Any]:
     }
 
 
-def _screen(found: Health, place: str, began: dict[str, str], proposals: list[str]) -> list[str]:
+def _use(accounted: Accounting) -> list[str]:
+    """The documents that gave most and those that cost, by estimate; `--json` names them all, and their questions."""
+    opened = [one for one in accounted.indexes if one.questions]
+    lines = [
+        f"opened by {accounted.n} exam questions ({', '.join(accounted.sets)}): {len(opened):,} of "
+        f"{len(accounted.indexes):,} written documents; estimated from transcripts, against the flat store:"
+    ]
+    lines += [f"  gave {use_line(one)}" for one in [one for one in opened if not one.harmful][:SHOWN]]
+    return lines + [f"  cost {use_line(one)}" for one in accounted.harmful[:SHOWN]]
+
+
+def _screen(found: Health, place: str, began: dict[str, str], proposals: list[str], use: list[str]) -> list[str]:
     counts, audit = found.ledger, found.audit
     lines = [
         f"{place}: {counts.documents:,} documents ({counts.authored:,} authored, {counts.edited:,} edited), "
@@ -98,6 +120,7 @@ def _screen(found: Health, place: str, began: dict[str, str], proposals: list[st
     lines += ["", *_quality(audit)]
     lines += _links("wrong links" if audit.resolved else "suspected links", found.suspects)
     lines += _incomplete(found.incomplete, began)
+    lines += use
     return [*lines, "", "What to do next:", *(f"- {line}" for line in proposals or ["Nothing: all is in order."])]
 
 

@@ -15,7 +15,7 @@ from kbgym.artefact.parts import CASSETTE
 from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, forward_budget, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
-from kbgym.cli.spending import Spending, spending_options, used_by_commands, with_spend
+from kbgym.cli.spending import Spending, spending_options, used_by_commands
 from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES, examine_on
@@ -83,9 +83,9 @@ def command(
         say(why)  # once nothing can be wrong any more with what was given
         spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
-            counted = with_spend(tick, models)
+            passes = PASSES * spending.concurrency  # the models' client holds requests to the limit asked for
+            counted = spending.counted(tick, models, "exam", passes)
             if reader is not None:
-                passes = PASSES * spending.concurrency  # the models' client holds requests to the limit asked for
                 exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted, header=header)
             else:
                 with where.opened() as workers:

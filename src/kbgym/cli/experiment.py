@@ -12,7 +12,9 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.agents.trust import allowed
+from kbgym.agents.hand import refuse_hand
+from kbgym.agents.registry import make_agent
+from kbgym.agents.trust import NEUTRAL_READERS, allowed
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.coverage import coverage
 from kbgym.artefact.parts import embedder_named
@@ -39,6 +41,8 @@ from kbgym.experiment.experiment import (
     trainings,
 )
 from kbgym.experiment.parts import run_parts
+from kbgym.experiment.sheets import exams_of
+from kbgym.llm.connect import is_model
 from kbgym.observations import Observations
 from kbgym.protocol.exam_header import exam_files
 from kbgym.protocol.no_store import ARM as NO_STORE
@@ -51,8 +55,7 @@ from kbgym.worlds.world import World
 
 PUBLIC = ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor")
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
-
-
+READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
 USUAL = 100  # questions a group, for the forecast where all there are will be asked
 PROBED = ("trained", "both", "one", "neither")
 
@@ -75,6 +78,7 @@ def command() -> None:
 @click.option("--n", "size", default="34", show_default=True, help="Exam questions a group, or `all`.")
 @click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
 @click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
+@click.option("--readers", default="", help="Readers to examine every arm with, by comma, or `all`: see below.")
 @click.option("--agent", help="Who reads and curates.  [default: general for public, else by the world]")
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
 @click.option("--hard", is_flag=True, help="Generate hard worlds: larger classes, readers have eight actions.")
@@ -100,9 +104,13 @@ def run_command(
     For every seed: a world, a training for each strategy, the gradient's question groups, and exams of every arm on
     every group. On a given --world the seed decides the order of the questions and which unseen ones are drawn.
 
+    With --readers every arm is examined by each of them, on the groups and on test_in and test_out; training happens
+    once. `all` are reference, general and neutral:trusting, neutral:sceptical, neutral:first, neutral:overlap.
+
     \b
     Examples:
       kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
+      kbgym experiment run paper --out exp/paper --seeds 0-9 --jobs 2 --readers all
       kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
       kbgym experiment run ablation --vary budget --out exp/budget
       kbgym experiment run ablation --vary admission --values 0,5,20 --out exp/admission
@@ -120,8 +128,13 @@ def run_command(
     if kind == "public" and world is None:
         raise BadInput("experiment run public needs a world of real text: name it with --world.")
     seeds = seeds_in(flags["seeds"])
+    readers = READERS if flags["readers"] == "all" else _list(flags["readers"])
+    for name in readers:
+        if not is_model(name):
+            make_agent(name, "reader")
     worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
     agent = flags["agent"] or ("general" if kind == "public" else agent_for(world) if world else "reference")
+    refuse_hand((agent, *readers))
     chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
     if kind in FIRST and worlds:
         chosen["questions"] = min(chosen["questions"], *(len(one.split("train")) for one in worlds.values()))
@@ -141,10 +154,12 @@ def run_command(
         hard=flags["hard"],
         vary=vary if kind == "ablation" else "",
         touched=base.questions if kind == "ablation" and vary == "questions" else 0,
+        readers=readers,
     )
-    before = read_plan(out).trainings if (out / FILE).exists() else ()
-    names = (name for one in before for name in (one.settings.reader, one.settings.curator, one.settings.judge))
-    allowed(str(out), names, [agent], flags["trust"])
+    before = read_plan(out) if (out / FILE).exists() else None
+    trained = (one.settings for one in before.trainings) if before else ()
+    names = [name for one in trained for name in (one.reader, one.curator, one.judge)]
+    allowed(str(out), [*names, *(before.readers if before else ())], [agent, *readers], flags["trust"])
     whole = open_experiment(out, plan)
     if world:
         for seed in whole.seeds:
@@ -157,7 +172,7 @@ def run_command(
         "experiment": str(out),
         "seeds": list(whole.seeds),
         "arms": [*whole.arms, *(training.name for training in whole.trainings)],
-        "exams": sum(len(exam_files(seed_folder(out, seed) / "exams")) for seed in whole.seeds),
+        "exams": _finished(out, whole),
         "seconds": round(seconds, 1),
     }
     text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {seconds:.0f} s."
@@ -189,8 +204,20 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
             stores += [f"{training.name}@{at}" for at in snapshots(settings)]
             if not (folder / training.name / "snapshots" / f"{last}.jsonl").is_file():
                 plans += training_plan(settings, last, evaluated * (settings.epochs + 1) if settings.eval else 0)
-        files = (folder / "exams" / f"{store}-{group}.jsonl" for store in stores for group in PROBED)
-        plans.append((plan.reader, {"exam": n * sum(not file.exists() for file in files)}))
+        tests = len(world.split("test_in") + world.split("test_out")) if world else Sizes().test_in + Sizes().test_out
+        for reader in ("", *plan.others):
+            kept = exams_of(folder, reader)
+            named = [name for name in stores if not reader or "@" not in name]
+            missing = n * sum(not (kept / f"{store}-{group}.jsonl").exists() for store in named for group in PROBED)
+            if plan.readers:
+                final = (name for name in named if "@" not in name)
+                missing += tests * sum(not (kept / f"{store}-test_in.jsonl").exists() for store in final)
+                if not reader:  # the eval split, before training and after each epoch
+                    trained = [(one.name, one.settings) for one in plan.trainings]
+                    early = (f"{name}@{how.questions * end}" for name, how in trained for end in range(1, how.epochs))
+                    ends = ["flat", *early, *(name for name, _ in trained)]
+                    missing += evaluated * sum(not (kept / f"{store}-eval.jsonl").exists() for store in ends)
+            plans.append((reader or plan.reader, {"exam": missing}))
     if not is_here and any(name.startswith("llm:") for name, _ in plans):
         raise BadInput("a model is asked from one process: leave --jobs and --engine out, and say --concurrency.")
     spending.confirm_all(plans)
@@ -198,11 +225,13 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
 
 def _run(out: Path, plan: Plan, jobs: int, where: Where, spending: Spending) -> None:
     """Seeds one after the other, or in processes of their own, or parts of them elsewhere; the bar counts exams."""
-    stores = len(plan.arms) + sum(1 + len(snapshots(training.settings)) for training in plan.trainings)
-    total = len(plan.seeds) * 4 * stores
+    stores = len(plan.arms) + len(plan.trainings)
+    earlier = sum(len(snapshots(training.settings)) for training in plan.trainings)
+    sets = len(PROBED) + (2 if plan.readers else 0)
+    total = len(plan.seeds) * (len(PROBED) * earlier + sets * stores * (1 + len(plan.others)))
 
     def finished() -> int:
-        return min(total, sum(len(exam_files(seed_folder(out, seed) / "exams")) for seed in plan.seeds))
+        return min(total, _finished(out, plan))
 
     with progress("exams") as tick:
         if not where.is_here:
@@ -222,6 +251,12 @@ def _run(out: Path, plan: Plan, jobs: int, where: Where, spending: Spending) -> 
                 for future in done:
                     future.result()
                 tick(finished(), total, f"{len(waiting)} seeds to go")
+
+
+def _finished(out: Path, plan: Plan) -> int:
+    """How many exams there are, whoever read."""
+    folders = (exams_of(seed_folder(out, seed), reader) for seed in plan.seeds for reader in ("", *plan.others))
+    return sum(len(exam_files(folder)) for folder in folders)
 
 
 def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:

@@ -11,7 +11,7 @@ import msgspec
 
 from kbgym.actions import Answer, Found, Opened, Read, Search
 from kbgym.analysis.accounting import pairs_of
-from kbgym.analysis.index_use import opened_in
+from kbgym.analysis.index_use import needs, opened_in
 from kbgym.analysis.verdict import Pair
 from kbgym.artefact import Artefact, open
 from kbgym.cli.common import Printed, verb
@@ -84,7 +84,9 @@ def _explained(opened: Artefact, name: str, pair: Pair) -> Printed:
     trained, flat = pair
     store, before = opened.store, opened.place.store(0)
     written = {record.id: record.text for record in store if record.flag == "authored"}
-    used = [_written(opened, id, written[id]) for id in opened_in(trained.shots, written)]
+    used = [
+        {**_written(opened, id, written[id]), "needed": needs(trained, id)} for id in opened_in(trained.shots, written)
+    ]
     gained, saved = _gain(pair)
     lines = [
         f"{trained.id} ({name}): {trained.question}",
@@ -97,6 +99,8 @@ def _explained(opened: Artefact, name: str, pair: Pair) -> Printed:
         lines.append("It opened nothing that training wrote: what differs is what its searches found.")
     for one in used:
         lines.append(f"  opened {one['id']} {one['text'][:60]!r}, written by {_author(one['by'])}")
+        if one["needed"]:
+            lines.append("    this made the difference: what the answer rests on was first seen through it alone")
     result = {
         "question": trained.id,
         "text": trained.question,

@@ -92,16 +92,13 @@ def command(
     spending = Spending(flags)
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")
-    if structure and update:
-        raise BadInput("--structure is for a new world; after an --update, `kbgym baseline pages` builds it anew.")
     old = load_old(out) if update else None
-    links = links or structure
+    structure = structure or (old is not None and bool(old.facts.get("structure")))
+    links, relink = links or structure, with_page_links if structure else None
     options = ReadingOptions(language, links, code, on_error, follow=follow, site=site, about=about.strip())
 
     def written(made: Made) -> Made:
         world = with_search(made.world, search or (old.facts.get("search") if old else None))
-        if structure:
-            world = msgspec.structs.replace(world, documents=with_page_links(world.documents))
         if old is None:
             world.save(out)
         else:
@@ -110,7 +107,7 @@ def command(
 
     if rewrite is None:
         with progress("reading", quiet or as_json) as tick:
-            made = make(paths, questions, options, seed, old, tick)
+            made = make(paths, questions, options, seed, old, tick, structure=relink)
             tick(1, 1, f"writing {len(made.world.documents):,} documents")
             made = written(made)
     else:
@@ -123,7 +120,7 @@ def command(
             assert models is not None
             rewriter = Rewriter(models, rewrite, spending.concurrency, confirm, with_spend(tick, models))
             options = msgspec.structs.replace(options, rewriter=rewriter.name)
-            made = make(paths, questions, options, seed, old, rewrite=rewriter)
+            made = make(paths, questions, options, seed, old, rewrite=rewriter, structure=relink)
         made = written(made)
     followed = reimport(store, made.world) if store else None
     emit(result_of(made, followed), as_json, quiet, "\n".join(text_of(out, made, store, followed)))

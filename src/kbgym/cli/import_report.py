@@ -107,13 +107,13 @@ def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None
     if made.questions.leaks:
         lines.append(f"  {len(made.questions.leaks)} of them stand in two splits: training would see the exam.")
     if made.changed is not None:
-        lines += _changes(made)
+        lines += change_lines(made)
     if followed is not None:
-        lines += _followed(store, followed)
+        lines += followed_lines(store, followed)
     return lines
 
 
-def _changes(made: Made) -> list[str]:
+def change_lines(made: Made) -> list[str]:
     changed = made.changed
     if not changed:
         return ["No document changed."]
@@ -132,7 +132,7 @@ def _changes(made: Made) -> list[str]:
     return lines + _some(doubts)
 
 
-def _followed(store: Path | None, followed: Reimport) -> list[str]:
+def followed_lines(store: Path | None, followed: Reimport) -> list[str]:
     if not (followed.added or followed.edited or followed.removed or followed.restored or followed.affected):
         return [f"{store} is up to date (iteration {followed.iteration})."]
     lines = [

@@ -45,6 +45,7 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "prune": ("prune", "Take out indexes that a run's exams never opened or that did harm; can be rolled back."),
     "rollback": ("history:rollback_command", "Return a store to an earlier iteration, keeping the history."),
+    "watch": ("watch", "Keep a store in step with the files it was made from."),
     "store": ("store", "Search, read, count or export a store."),
     "view": ("view", "Look at runs, experiments and stores on a page of this machine."),
     "serve": ("serve", "Serve a store to agents over MCP or HTTP, and keep it learning."),

@@ -72,10 +72,8 @@ def exam_command(
 
         opened, header, file = await asyncio.to_thread(opening)
         from kbgym.agents.prompting import skill_of
-        from kbgym.worlds.kinds import description_for_prompt
 
-        about = description_for_prompt(opened.world) if opened.world is not None else ""
-        reader = conversation.agent(skill_of("reader", about=about, indexes=opened.store.links > 0))
+        reader = conversation.agent(skill_of("reader", **opened.told))
         exam = await opened.examine_async(reader, opened.questions(set_name), file, header=header, alone=False)
         opened.close()
         found = exam.summary

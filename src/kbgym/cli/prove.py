@@ -1,4 +1,7 @@
-"""`kbgym prove`: does a trained store help? Flat exam, training, trained exam, verdict; run again to go on."""
+"""`kbgym prove`: does a trained store help? Flat exam, training, trained exam, verdict; run again to go on.
+
+The steps are `kbgym demo`'s too.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from typing import Any
 
 import click
 
+from kbgym.agents.hand import refuse_hand
 from kbgym.agents.trust import allowed
-from kbgym.analysis.proof import BothExams, lines, prove, values
+from kbgym.analysis.proof import BothExams, Proof, joined, lines, prove, values
 from kbgym.artefact import Artefact, Exam, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
 from kbgym.cli.common import Printed, progress, settings_given, verb
-from kbgym.cli.spending import Spending, spending_options, training_plan, with_spend
+from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput
 from kbgym.experiment.chunks import PASSES
@@ -57,21 +61,15 @@ def command(
     world = World.load(world_folder)
     chosen = settings_given(config, flags)
     settings = _settings(out, world, chosen)
+    refuse_hand(players(settings))
     sets = _sets(world, settings, set_name, most)
     if (out / "run.json").exists():
         allowed(str(out), players(settings), [flags[role] for role in ("agent", "reader", "curator", "judge")], trust)
         refuse_links(out)
         sweep(out)
-    steps = _Steps(begin(out, world, settings, chosen)[0], sets, spending)
+    steps = ProofSteps(begin(out, world, settings, chosen)[0], sets, spending)
     steps.confirm()
-    flat = steps.examine(f"{out}@0", alone=set_name)
-    steps.train()
-    trained = steps.examine(str(out))
-    unseen, seen = (BothExams(name, flat[name].rows, trained[name].rows) for name in sets)
-    proof = prove(out, unseen, seen, flat[set_name].without)
-    result = {"run": str(out), "agent": settings.reader, "set": set_name, **values(proof)}
-    with write_whole(out / FILE) as scratch:
-        scratch.write_text(pretty(result), encoding="utf-8")
+    proof, result = steps.proved()
     return result, lines(proof, out, world_folder)
 
 
@@ -97,11 +95,16 @@ def _sets(world: World, settings: Settings, unseen: str, most: int | None) -> Se
     return {unseen: asked, TRAINED: tuple(learnt)[: len(asked)]}
 
 
-class _Steps:
-    """Exams and training of one run; each does only what is not there yet."""
+class ProofSteps:
+    """Exams and training of one run; each does only what is not there yet.
+
+    The set `trained` stands apart; all the others are questions training never saw, and decide together.
+    """
 
     def __init__(self, run: Run, sets: Sets, spending: Spending) -> None:
         self._run, self._sets, self._spending = run, sets, spending
+        self._unseen = [name for name in sets if name != TRAINED]
+        self.exams: dict[str, BothExams] = {}
 
     def confirm(self) -> None:
         """One forecast and one question for everything that is still to be played."""
@@ -111,9 +114,24 @@ class _Steps:
         exams += len(self._run.world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         self._spending.confirm_all(training_plan(settings, left, exams))
 
-    def examine(self, place: str, alone: str = "") -> dict[str, Exam]:
-        """All sets on one store, kept in the run; the set `alone` also without a store, where the text is public."""
-        reader, found = self._run.settings.reader, dict[str, Exam]()
+    def proved(self) -> tuple[Proof, dict[str, Any]]:
+        """Everything that is not there yet, then the verdict, which is kept in the run."""
+        folder = self._run.folder
+        flat = self._examine(f"{folder}@0")
+        self._train()
+        trained = self._examine(str(folder))
+        self.exams = {name: BothExams(name, flat[name].rows, trained[name].rows) for name in self._sets}
+        unseen = joined("+".join(self._unseen), [self.exams[name] for name in self._unseen])
+        alone = [row for name in self._unseen for row in flat[name].without]
+        proof = prove(folder, unseen, self.exams[TRAINED], alone)
+        result = {"run": str(folder), "agent": self._run.settings.reader, "set": unseen.set, **values(proof)}
+        with write_whole(folder / FILE) as scratch:
+            scratch.write_text(pretty(result), encoding="utf-8")
+        return proof, result
+
+    def _examine(self, place: str) -> dict[str, Exam]:
+        """All sets on one store, kept in the run; what decides also without a store, once, where the text is public."""
+        reader, found, passes = self._run.settings.reader, dict[str, Exam](), PASSES * self._spending.concurrency
         with Artefact(place) as opened:
             for name, questions in self._sets.items():
                 file = self._file(opened, name)
@@ -126,14 +144,14 @@ class _Steps:
                             questions,
                             out=file,
                             models=models,
-                            concurrency=PASSES * self._spending.concurrency,
-                            tick=with_spend(tick, models),
+                            concurrency=passes,
+                            tick=self._spending.counted(tick, models, "exam", passes),
                             header=opened.exam_header(reader, questions, name),
-                            alone=name == alone,
+                            alone=opened.at == 0 and name != TRAINED,
                         )
         return found
 
-    def train(self) -> None:
+    def _train(self) -> None:
         run, settings = self._run, self._run.settings
         if not self._lessons_left() and run.has_snapshot(self._position()[1]):
             return
@@ -141,7 +159,7 @@ class _Steps:
             with progress("embedding") as tick:
                 trainer = trainer_for(run, agents_named(settings, models, world=run.world), tick=tick)
             with progress("training") as tick:
-                teach(trainer, with_spend(tick, models))
+                teach(trainer, self._spending.counted(tick, models, "lesson", settings.batch_size))
 
     @property
     def _asked(self) -> int:
@@ -151,9 +169,9 @@ class _Steps:
         """Questions without a row; where the text is public, those asked without a store too."""
         with Artefact(place) as opened:
             files = {name: self._file(opened, name) for name in self._sets}
-            first, alone = next(iter(self._sets.items())), opened.at == 0 and opened.is_public
-        asked = self._asked + (len(first[1]) if alone else 0)
-        kept = [*files.values(), *([no_store_file(files[first[0]])] if alone else [])]
+            alone = self._unseen if opened.at == 0 and opened.is_public else []
+        asked = self._asked + sum(len(self._sets[name]) for name in alone)
+        kept = [*files.values(), *(no_store_file(files[name]) for name in alone)]
         return asked - sum(len(read_rows(file)) for file in kept)
 
     def _file(self, opened: Artefact, name: str) -> Path:

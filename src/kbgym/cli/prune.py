@@ -59,13 +59,14 @@ def command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Printed:
     if iteration is None:
         return result, [f"{asked}, {of} would go." if chosen else f"{asked}, there is nothing to take out.", *lines]
     undo = f"Undo: kbgym rollback {place} --to {iteration - 1}"
-    return result, [f"{asked}, {of} are gone (iteration {iteration}).", *lines, undo]
+    again = f"That was an estimate; ask again: kbgym exam {place} --set {accounted.sets[0]}"
+    return result, [f"{asked}, {of} are gone (iteration {iteration}).", *lines, again, undo]
 
 
 def _why(one: IndexUse) -> str:
     if not one.questions:
         return "never opened"
-    return f"opened by {len(one.questions)}, {-one.saved:.1f} actions lost, accuracy {one.f1:+.2f}"
+    return f"opened by {len(one.questions)}, {-one.saved} actions lost, accuracy {one.f1:+.2f}, by estimate"
 
 
 def _remove(place: Path, chosen: list[IndexUse]) -> int:

@@ -17,6 +17,7 @@ from kbgym.agents.command.lines import USAGE_FROM, is_command
 from kbgym.canonical import encode
 from kbgym.characters import safe_text
 from kbgym.cli.common import Tick, flags
+from kbgym.cli.forecasting import UNDER_WAY, LearntForecast, Unit
 from kbgym.errors import BadInput
 from kbgym.llm.values import Reply, Request, Usage
 
@@ -47,14 +48,15 @@ class Spending:
     """The flags as values."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        """Take this module's flags out of all the flags of a verb."""
-        names = ("base_url", "max_cost", "max_tokens", "temperature", "effort", "concurrency")
-        self._options = {name: given.pop(name) for name in names}
-        self.concurrency: int = self._options["concurrency"]
-        self._yes: bool = given.pop("yes")
-        if path := given.pop("usage_from"):
+        """Take this module's flags out of all the flags of a verb; a verb that has none can spend nothing."""
+        names = ("base_url", "max_cost", "max_tokens", "temperature", "effort")
+        self._options = {name: given.pop(name, None) for name in names}
+        self._options["concurrency"] = self.concurrency = given.pop("concurrency", 1)
+        self._yes: bool = given.pop("yes", False)
+        if path := given.pop("usage_from", None):
             os.environ[USAGE_FROM] = path  # as everything else that holds for commands is said
         self._budget: Budget | None = None
+        self._forecast = LearntForecast()
 
     @contextmanager
     def models(self, names: Iterable[str], cassette: Path | None) -> Iterator[Models | None]:
@@ -83,8 +85,10 @@ class Spending:
             if name.startswith("llm:") and any(some.values()):
                 passes.setdefault(name, Counter()).update(some)
         if passes:
-            from kbgym.llm.prices import forecast
+            from kbgym.llm.prices import TYPICAL, forecast
 
+            for some in passes.values():
+                self._forecast.plan(some, TYPICAL)
             costs = {name: forecast(self._prices(name), dict(of)) for name, of in passes.items()}
             self._go_on([f"{name}: {cost}{f', {each}' if each else ''}" for name, cost in costs.items()])
 
@@ -100,6 +104,31 @@ class Spending:
         basis = f"{CHARACTERS} characters a token, no corrections"
         said = f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
         self._go_on([f"{name}: {said}"])
+
+    def counted(self, tick: Tick, models: Models | None, unit: Unit, at_once: int = 1) -> Tick:
+        """The same tick with what was spent so far, and what everything confirmed is expected to come to by now.
+
+        One call a step of a verb; a unit is what the tick counts, so many of them may be under way at once.
+        """
+        if models is None:
+            return tick
+        begun, step, first = models.budget.spent.tokens, object(), -1
+
+        def counting(done: int, total: int, note: str) -> None:
+            nonlocal first
+            first = done - 1 if first < 0 else first
+            spent = models.budget.spent
+            units = done - first + UNDER_WAY * min(at_once, total - done)
+            self._forecast.played(step, unit, units, spent.tokens - begun)
+            rest = self._forecast.rest()
+            note = f"{note}  {_spent(spent.tokens, spent.cost)}"
+            if rest and spent.tokens:
+                whole = spent.tokens + round(rest)
+                dearer = None if spent.cost is None else spent.cost * whole / spent.tokens
+                note += f" of about {_spent(whole, dearer)}"
+            tick(done, total, note)
+
+        return counting
 
     def _prices(self, name: str) -> Prices:
         from kbgym.llm.prices import Prices
@@ -153,7 +182,10 @@ def with_spend(tick: Tick, models: Models | None) -> Tick:
 
     def spending(done: int, total: int, note: str) -> None:
         spent = models.budget.spent
-        money = f"${spent.cost:.2f}" if spent.cost is not None else "price unknown"
-        tick(done, total, f"{note}  {spent.tokens:,} tokens  {money}")
+        tick(done, total, f"{note}  {_spent(spent.tokens, spent.cost)}")
 
     return spending
+
+
+def _spent(tokens: int, cost: float | None) -> str:
+    return f"{tokens:,} tokens  {'price unknown' if cost is None else f'${cost:.2f}'}"

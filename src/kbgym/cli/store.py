@@ -127,7 +127,7 @@ def _measured(index: dict[str, Any]) -> str:
     if index["kind"] == "exact":
         return ""
     if "bytes" not in index:
-        return "  its files are not there yet: the first search makes them"
+        return "  its files are not there yet: the first training, exam or server makes them"
     return f"  recall@5 {index['recall@5']:.3f}, recall@60 {index['recall@60']:.3f}, {index['bytes'] / 1e6:,.0f} MB"
 
 

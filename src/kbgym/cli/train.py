@@ -13,7 +13,7 @@ from kbgym.analysis.coverage import coverage
 from kbgym.artefact import beginning, open, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import Printed, progress, settings_given, verb
-from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands, with_spend
+from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands
 from kbgym.cli.training import begin, players, training_options
 from kbgym.store import ledger
 from kbgym.trace.events import Ended
@@ -58,7 +58,7 @@ def command(
         evaluations = len(world.split("eval")) * (settings.epochs + 1) if settings.eval and left else 0
         spending.confirm_all(training_plan(settings, left, evaluations))
         with progress("training") as tick:
-            teach(trainer, with_spend(tick, models))
+            teach(trainer, spending.counted(tick, models, "lesson", settings.batch_size))
     counted, share = ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
     result = {

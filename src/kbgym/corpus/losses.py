@@ -24,6 +24,7 @@ REASONS = {
     "language of a code block": "markup without words",
     "heading": "there is no text under it",
     "column": "the column is empty in every row",
+    "table of contents": "the headings of the page once more",
     "directive": "an instruction to whoever prints the file",
     "hidden character": "nobody sees it, and an agent might obey it",
     "other": "markup, or something no reader understood",

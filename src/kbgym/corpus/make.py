@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Description, Document, World
 
 KIND = "corpus"
+Structure = Callable[[Sequence[Document]], tuple[Document, ...]]  # the same documents with more links
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -43,8 +44,9 @@ def make(
     old: World | None = None,
     tick: Tick | None = None,
     rewrite: Rewrite | None = None,
+    structure: Structure | None = None,
 ) -> Made:
-    """Read everything and check it; an old world gives its ids to sentences it already has."""
+    """Read everything and check it; an old world gives its ids to sentences it already has. `structure` adds links."""
     if old is not None and old.facts.get("rewrite") and rewrite is None:
         raise BadInput(
             f"the sentences of this world were rewritten by {old.facts['rewrite']}; say --rewrite again, or all of "
@@ -61,6 +63,8 @@ def make(
         dead = {final[id].id: count for id, count in corpus.dead.items()}
         documents, followed = keep_links(old.documents, kept.documents, dead)
         corpus.dead_links -= followed
+    if structure is not None:
+        documents = structure(documents)
     own = {document.id: corpus.own[before.id] for before, document in zip(corpus.documents, documents, strict=True)}
     asked, lost = MadeQuestions(), 0
     if questions is not None:
@@ -75,6 +79,8 @@ def make(
         facts["rewrite"] = options.rewriter
     if options.site:
         facts["site"] = options.site
+    if structure is not None:
+        facts["structure"] = True
     if (description := _described(old, options.about)) is not None:
         facts["description"] = msgspec.to_builtins(description)
     world = World(documents, asked.questions, facts)

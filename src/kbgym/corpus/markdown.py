@@ -237,7 +237,10 @@ class _Reader:
         if token.info:
             self.page.lost.append(("language of a code block", token.info))
         if content.strip():
-            self._add("code", _plain(content, 0), span=self._span(token), whole=True, under=self._introduction())
+            last, under = self.page.blocks[-1] if self.page.blocks else None, self._introduction()
+            if under is None and last is not None and last.kind == "code" and last.sections == self.headings.use():
+                under = last.under  # a program, then what it prints
+            self._add("code", _plain(content, 0), span=self._span(token), whole=True, under=under)
         self.last = None
 
     def _table(self, tokens: list[Token], place: int) -> int:

@@ -145,6 +145,8 @@ class _Writer:
                 return [f"![{_escaped(str(node.get('alt', '')))}]({node.get('uri', '')})", ""]
             case "target" | "substitution_definition" | "pending" | "system_message" | "meta":
                 self.lost.append(("directive", f"{node.get('refuri', '')} {node.astext()}".strip()))
+            case "topic" if "contents" in node.get("classes", ()):
+                self.lost.append(("table of contents", node.astext()))
             case "line_block":
                 return [
                     *(f"{_one_line(self.inline(line))}  " for line in node.findall() if type(line).__name__ == "line"),

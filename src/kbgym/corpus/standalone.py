@@ -88,7 +88,7 @@ class _Speaker:
                 self.before = []
             section = block.sections
             self._block(block)
-            if block.kind in ("item", "row") and block.under is not None:  # what follows goes on from before the list
+            if block.kind in ("item", "row", "code") and block.under is not None:  # what follows goes on from before it
                 self.before = [self.last_of.get(id(block.under), "")]
         return self.found, self.cut
 

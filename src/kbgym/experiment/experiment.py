@@ -6,6 +6,7 @@
     EXP/seed-0/probe/            the question groups, and what was checked about them
     EXP/seed-0/arms/ARM.json     what an unsupervised arm came out as
     EXP/seed-0/exams/ARM-GROUP.jsonl, ARM@ITERATION-GROUP.jsonl
+    EXP/seed-0/readers/READER/exams/ARM-GROUP.jsonl, by readers that did not train
     EXP/seed-0/timing.jsonl      clocks
 
 Everything that is there is kept: run again, it does what is missing. It does not know how an arm is built (it is handed
@@ -30,6 +31,7 @@ from kbgym.artefact.parts import CASSETTE, agent_of, agents_named, embedder_name
 from kbgym.canonical import check_name, fitting, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput, Damaged
+from kbgym.experiment.sheets import AskedSet, exams_of, tested
 from kbgym.llm.connect import Models, is_model
 from kbgym.protocol.exam import examine
 from kbgym.protocol.lessons import schedule
@@ -49,6 +51,7 @@ Kind = Literal["paper", "ablation", "public", "pretrain"]
 FIRST: dict[str, tuple[str, ...]] = {"public": ("", "pages"), "pretrain": ("", "pages", "hipporag")}  # to begin with
 FILE = "experiment.json"
 LESSONS = "lessons"  # the exam on every training question: retention where only the store differs
+EVAL = "eval"  # the split for the curve by epoch
 SNAPSHOTS = 5  # stores of the first epoch that are examined
 # What an ablation can vary, with the values it takes unless told others.
 VALUES: dict[str, tuple[int | str, ...]] = {
@@ -77,6 +80,9 @@ class Plan(msgspec.Struct, frozen=True):
 
     `touched` is how many training questions decide which keys count as touched, 0 for those of the largest training. No
     training, however large, has seen a question of the other groups.
+
+    With `readers`, every arm is examined by each of them, and on the test splits too, and the stores between epochs on
+    the eval split; training happens once.
     """
 
     kind: Kind
@@ -89,6 +95,12 @@ class Plan(msgspec.Struct, frozen=True):
     vary: str = ""
     touched: int = 0
     hard: bool = False
+    readers: tuple[str, ...] = ()
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Readers beside the one that trained."""
+        return tuple(reader for reader in self.readers if reader != self.reader)
 
     @property
     def largest(self) -> int:
@@ -173,6 +185,7 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
             plan,
             trainings=tuple({**known, **{one.name: one for one in plan.trainings}}.values()),
             arms=tuple(dict.fromkeys((*before.arms, *plan.arms))),
+            readers=tuple(dict.fromkeys((*before.readers, *plan.readers))),
             seeds=tuple(sorted({*before.seeds, *plan.seeds})),
         )
     elif folder.exists() and any(folder.iterdir()):
@@ -229,8 +242,9 @@ class SeedRun:
         self.prepare = prepare
         self.tick = tick
         self.embedder = embedder_named(plan.embedder)
-        if not is_model(plan.reader):
-            make_agent(plan.reader, "reader")  # refuses whom it does not know, before anything is written
+        for reader in (plan.reader, *plan.others):
+            if not is_model(reader):
+                make_agent(reader, "reader")  # refuses whom it does not know, before anything is written
         self.world = self._world()
         self.search = search_named(search_of(self.world))
 
@@ -299,9 +313,9 @@ class SeedRun:
         return [question for _, question in schedule(self.world, settings)]
 
     def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
-        asked = self._with_lessons(groups) if arm == "flat" else groups
+        sheets = self._sheets(arm, groups, lessons=arm == "flat", ends=arm == "flat")
         note = self.folder / "arms" / f"{arm}.json"
-        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not self._missing(arm, asked)):
+        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not sheets):
             return
         self.tick(f"{arm}: building")
         started = time.perf_counter()
@@ -313,7 +327,7 @@ class SeedRun:
             return
         self._timed(f"build {arm}", time.perf_counter() - started)
         settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
-        self._examine(arm, prepared.store, prepared.engine, asked, settings)
+        self._examine(arm, prepared.store, prepared.engine, sheets, settings)
         note.write_text(pretty(prepared.about), encoding="utf-8")
 
     def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
@@ -322,49 +336,51 @@ class SeedRun:
         last = training.settings.questions * training.settings.epochs
         for at in (*snapshots(training.settings), last):
             arm = training.name if at == last else f"{training.name}@{at}"
-            asked = self._with_lessons(groups) if at == last and self.plan.kind == "paper" else groups
-            if self._missing(arm, asked):
+            is_last, ends = at == last, at % training.settings.questions == 0
+            if sheets := self._sheets(arm, groups, lessons=is_last, ends=ends, final=is_last):
                 store = place.store(at)
                 engine = engine_for(store, self.embedder, search=self.search)
-                self._examine(arm, store, engine, asked, training.settings)
+                self._examine(arm, store, engine, sheets, training.settings)
 
-    def _with_lessons(self, groups: Mapping[str, Sequence[Question]]) -> Mapping[str, Sequence[Question]]:
-        if self.plan.kind != "paper":
-            return groups
+    def _sheets(
+        self, arm: str, groups: Mapping[str, Sequence[Question]], lessons: bool, ends: bool, final: bool = True
+    ) -> list[AskedSet]:
+        """The exams of an arm that are not whole yet; `ends`: its store is one from which an epoch begins or ends."""
+        sets = {**groups, **(tested(self.world, self.plan.readers) if final else {})}
+        mine = dict(sets)
+        if self.plan.kind == "paper":
+            mine |= {LESSONS: self._lessons()} if lessons else {}
+            mine |= {EVAL: self.world.split(EVAL)} if ends and self.plan.readers and self.world.split(EVAL) else {}
+        asked = [("", mine), *((reader, sets) for reader in (self.plan.others if final else ()))]
+        found = (
+            AskedSet(reader, exams_of(self.folder, reader) / f"{arm}-{name}.jsonl", name, questions)
+            for reader, of_reader in asked
+            for name, questions in of_reader.items()
+        )
+        return [one for one in found if not one.is_whole]
+
+    def _lessons(self) -> Sequence[Question]:
         settings = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)
-        lessons = sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
-        return {**groups, LESSONS: lessons}
-
-    def _missing(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> list[str]:
-        """Groups without a whole file of rows; a file in progress has fewer lines than questions."""
-        return [
-            name
-            for name, questions in groups.items()
-            if not (file := self._file(arm, name)).exists() or file.read_bytes().count(b"\n") < len(questions)
-        ]
+        return sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
 
     def _examine(
-        self,
-        arm: str,
-        store: Store,
-        engine: SearchEngine,
-        groups: Mapping[str, Sequence[Question]],
-        settings: Settings,
+        self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[AskedSet], settings: Settings
     ) -> None:
         """Under the budget and the memory that training had; arms of no training under those of the first."""
-        (self.folder / "exams").mkdir(exist_ok=True)
-        for name in self._missing(arm, groups):
-            self.tick(f"{arm}: exam {name}")
-            started = time.perf_counter()
-            file = self._file(arm, name)
-            with self.connect([self.plan.reader], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
-                about, indexes = description_for_prompt(self.world), store.links > 0
-                reader = agent_of(self.plan.reader, "reader", models, about=about, indexes=indexes)
-                run_sync(examine(store, engine, groups[name], reader, file, settings))
-            self._timed(f"exam {arm} {name}", time.perf_counter() - started)
-
-    def _file(self, arm: str, group: str) -> Path:
-        return self.folder / "exams" / f"{arm}-{group}.jsonl"
+        indexes = store.links > 0
+        about = description_for_prompt(self.world, keys=indexes)
+        for sheet in sheets:
+            by = sheet.reader or self.plan.reader
+            self.tick(f"{arm}: exam {sheet.name}" + (f" by {by}" if sheet.reader else ""))
+            started, file = time.perf_counter(), sheet.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            how = settings
+            if sheet.reader:  # what a reader is shown goes with the reader, as everywhere
+                how = msgspec.structs.replace(settings, observations="rich" if by == "general" else "paper")
+            with self.connect([by], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
+                reader = agent_of(by, "reader", models, about=about, indexes=indexes)
+                run_sync(examine(store, engine, sheet.questions, reader, file, how))
+            self._timed(f"exam {arm} {sheet.name} {sheet.reader}".rstrip(), time.perf_counter() - started)
 
     def _timed(self, what: str, seconds: float) -> None:
         with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:

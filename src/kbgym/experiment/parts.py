@@ -72,7 +72,8 @@ def run_part(ground: Ground, part: Part) -> Part:
 
 def _patterns(name: str) -> tuple[str, ...]:
     """Where the files of an arm or a training lie, below a seed's folder."""
-    return (f"{name}/**/*", f"arms/{name}.json", f"exams/{name}-*.jsonl", f"exams/{name}@*.jsonl")
+    exams = (f"exams/{name}-*.jsonl", f"exams/{name}@*.jsonl", f"readers/*/exams/{name}-*.jsonl")
+    return (f"{name}/**/*", f"arms/{name}.json", *exams)
 
 
 def _read(place: Path, patterns: Iterable[str]) -> dict[str, bytes]:

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from kbgym.actions import Action
+from kbgym.canonical import sweep
 from kbgym.environment import SearchEngine, Step
 from kbgym.episode import Transcript, play
 from kbgym.errors import BadInput
@@ -136,7 +137,8 @@ class Trainer:
         return sum(self.progress.is_over(lesson) for lesson in self.lessons)
 
     def _mend_snapshots(self) -> None:
-        """Write the snapshots of finished epochs that a crash between commit and snapshot left out."""
+        """Write the snapshots of finished epochs that a crash left out, and remove what one left half written."""
+        sweep(self.run.folder / "snapshots")
         folder = StoreFolder(self.run.folder)
         for commit in (event for event in folder.events if isinstance(event, Committed)):
             if self._ends_epoch(commit.position) and not self.run.has_snapshot(commit.iteration):

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbgym.errors import BadInput
+from kbgym.search.embed import Tick
 from kbgym.search.index import Hit, page_of
 from kbgym.search.terms import terms
 
@@ -32,6 +33,7 @@ K1, B = 0.9, 0.4
 NO_ROWS: Numbers = np.empty(0, dtype=np.int32)
 _MANY = 4096  # rows below which nothing is worth a short cut
 _GROUP = 64  # rows of which only the best counts when the few best of many are sought
+_TOLD = 4096  # texts between two words to whoever waits
 _SURE = 1 + 1e-9  # more than sums can be off for being added in another order
 
 
@@ -81,8 +83,8 @@ class BM25Index:
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
-    def load(self, items: Iterable[tuple[str, str]]) -> None:
-        """Put many texts; into a new index all of them are sorted at once."""
+    def load(self, items: Iterable[tuple[str, str]], tick: Tick | None = None) -> None:
+        """Put many texts; into a new index all of them are sorted at once. `tick` is told how far it has come."""
         if self._ids:
             for id, text in items:
                 self.put(id, text)
@@ -91,7 +93,9 @@ class BM25Index:
         self._ids, self._texts = list(texts), list(texts.values())
         self._rows = {id: row for row, id in enumerate(self._ids)}
         numbers, flat = self._numbers, array("i")
-        for text in self._texts:
+        for row, text in enumerate(self._texts):
+            if tick is not None and row % _TOLD == 0:
+                tick(row, len(self._texts), "words")
             found = terms(text)
             self._lengths.append(len(found))
             flat.extend([numbers.setdefault(term, len(numbers)) for term in found])

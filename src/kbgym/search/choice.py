@@ -45,17 +45,23 @@ def kind_for(count: int) -> Kind:
     return "exact"
 
 
-def index_of(items: Iterable[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None = None) -> KeptIndex:
-    """An index that holds every text, of the kind that suits their number."""
+def index_of(
+    items: Iterable[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None = None, brief: bool = False
+) -> KeptIndex:
+    """An index that holds every text, of the kind that suits their number.
+
+    `brief` is for who searches a few times: a graph that is not there yet takes as long as some thousand exact passes.
+    """
     pairs = list(items)
     ids, texts = [id for id, _ in pairs], [text for _, text in pairs]
-    if kind_for(len(pairs)) == "exact":
-        index = ExactIndex(embedder.dimensions)
-        index.put_many(ids, embedder.embed(texts, tick), own=True)
-        return index
-    from kbgym.search.large import open_index
+    if kind_for(len(pairs)) == "approximate":
+        from kbgym.search.large import open_index, peek
 
-    return open_index(ids, texts, embedder, tick)
+        if not brief or os.environ.get(VARIABLE) or peek(texts, embedder.name) is not None:
+            return open_index(ids, texts, embedder, tick)
+    index = ExactIndex(embedder.dimensions)
+    index.put_many(ids, embedder.embed(texts, tick), own=True)
+    return index
 
 
 def engine_of(
@@ -64,10 +70,11 @@ def engine_of(
     tick: Tick | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
+    brief: bool = False,
 ) -> Engine:
-    """An engine that holds every text, on the index that suits their number."""
+    """An engine that holds every text, on the index that suits their number and how often it is searched."""
     pairs = list(items)
-    return engine_on(_vectors(pairs, embedder, tick, search), pairs, embedder, search, spread)
+    return engine_on(_vectors(pairs, embedder, tick, search, brief), pairs, embedder, search, spread, tick)
 
 
 def engine_on(
@@ -76,11 +83,12 @@ def engine_on(
     embedder: CachedEmbedder,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
+    tick: Tick | None = None,
 ) -> Engine:
     """An engine on an index that holds the vectors of every text already."""
     engine = Engine(embedder, index, search, spread)
     if engine.words is not None:
-        engine.words.load(items)
+        engine.words.load(items, tick)
     return engine
 
 
@@ -95,14 +103,14 @@ def live_engine(
     pairs = list(items)
     words = BM25Index()
     if search != "vectors":
-        words.load(pairs)
+        words.load(pairs, tick)
     return LiveEngine(_vectors(pairs, embedding.embedder, tick, search), embedding, search, words, spread)
 
 
 def _vectors(
-    pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None, search: SearchKind
+    pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None, search: SearchKind, brief: bool = False
 ) -> KeptIndex:
-    return index_of(() if search_named(search) == "words" else pairs, embedder, tick)
+    return index_of(() if search_named(search) == "words" else pairs, embedder, tick, brief)
 
 
 def search_named(name: object) -> SearchKind:

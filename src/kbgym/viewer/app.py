@@ -27,7 +27,7 @@ from kbgym.viewer import compare, overview, questions, stores
 from kbgym.viewer.assets import assets
 from kbgym.viewer.live import Live
 from kbgym.viewer.maps import Map
-from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.places import Places, ViewedPlace
 
 PAGES = ("", "store", "map", "questions", "compare", "live")
@@ -61,10 +61,10 @@ class Viewer:
             "gradient": lambda request: overview.gradient(self._place(request)),
             "learning": lambda request: overview.learning(*self._seeded(request)),
             "table": lambda request: overview.table_values(self._table(request)),
-            "summary": lambda request: stores.summary(self._shelf(request)),
-            "search": lambda request: stores.search(self._shelf(request), _text(request, "q")),
-            "document": lambda request: stores.document(self._shelf(request), _text(request, "id")),
-            "audit": lambda request: stores.audit(self._place(request), self._shelf(request)),
+            "summary": lambda request: stores.summary(self._viewed(request)),
+            "search": lambda request: stores.search(self._viewed(request), _text(request, "q")),
+            "document": lambda request: stores.document(self._viewed(request), _text(request, "id")),
+            "audit": lambda request: stores.audit(self._place(request), self._viewed(request)),
             "questions": lambda request: questions.listing(*self._seeded(request)),
             "lessons": lambda request: questions.lessons(*self._seeded(request), request.query_params.get("arm")),
             "question": self.question,
@@ -91,10 +91,10 @@ class Viewer:
         place = self._place(request)
         return place, place.seed(request.query_params.get("seed"))
 
-    def _shelf(self, request: Request) -> Shelf:
+    def _viewed(self, request: Request) -> ViewedStore:
         place, seed = self._seeded(request)
         at = _number(request, "at") if request.query_params.get("at") else None
-        return place.shelf(seed, request.query_params.get("arm"), at)
+        return place.viewed(seed, request.query_params.get("arm"), at)
 
     def _sides(self, request: Request) -> tuple[compare.Side, compare.Side]:
         """`left` and `right` are arms; the right one may be of another run and seed (`run2`, `seed2`)."""
@@ -131,9 +131,9 @@ class Viewer:
         return Response(as_csv(table), media_type="text/csv; charset=utf-8", headers=named)
 
     def map(self, request: Request) -> Response:
-        shelf = self._shelf(request)
+        viewed = self._viewed(request)
         place, seed = self._seeded(request)
-        drawn = place.keep(("map", seed, shelf.name, shelf.at), lambda: Map(shelf))
+        drawn = place.keep(("map", seed, viewed.name, viewed.at), lambda: Map(viewed))
         packed = drawn.packed(LAYOUT_WAIT)
         if packed is not None:
             return Response(packed, media_type="application/octet-stream")

@@ -17,7 +17,7 @@ from kbgym.protocol.exam import Row
 from kbgym.store import Store, ledger
 from kbgym.trace.history import Difference, diff
 from kbgym.viewer import picked
-from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.places import ViewedPlace
 
 MOST = 10_000  # of each kind of difference listed; the counts are whole
@@ -33,8 +33,8 @@ class Side:
         self.arm = arm or next(iter(place.arms(seed)))
 
     @property
-    def shelf(self) -> Shelf:
-        return self.place.shelf(self.seed, self.arm)
+    def viewed(self) -> ViewedStore:
+        return self.place.viewed(self.seed, self.arm)
 
     def rows(self) -> dict[str, dict[str, Row]]:
         """By question set, then by question."""
@@ -50,7 +50,7 @@ class Side:
 
 def stores(left: Side, right: Side) -> dict[str, Any]:
     """Numbers of both stores, and what must be done to the left one to get the right one."""
-    one, other = left.shelf, right.shelf
+    one, other = left.viewed, right.viewed
     found: Difference = left.place.keep(
         ("diff", left.seed, left.arm, right.place.name, right.seed, right.arm, other.store.fingerprint),
         lambda: diff(one.store, other.store),
@@ -90,8 +90,8 @@ def _relinked(found: Difference, one: Store, other: Store) -> list[dict[str, Any
     return sorted(rows, key=lambda row: (-(row["added"] + row["removed"]), row["id"]))
 
 
-def _line(shelf: Shelf, id: str) -> dict[str, Any]:
-    return {"id": id, "text": shelf.text(id), "kind": shelf.kind_of(id), "links": len(shelf.store[id].links)}
+def _line(viewed: ViewedStore, id: str) -> dict[str, Any]:
+    return {"id": id, "text": viewed.text(id), "kind": viewed.kind_of(id), "links": len(viewed.store[id].links)}
 
 
 def exams(left: Side, right: Side) -> dict[str, Any]:

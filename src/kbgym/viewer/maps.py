@@ -17,7 +17,7 @@ from kbgym.store import Record, Store
 from kbgym.trace.events import Committed, Event, Graded
 from kbgym.trace.history import log
 from kbgym.viewer.layout import places
-from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.opened_store import ViewedStore
 
 ALWAYS = 2**31 - 1
 MOST_FRAMES = 2_000
@@ -27,7 +27,7 @@ KINDS = {"source": 0, "edited": 1, "index": 2, "stub": 3, "gone": 4}
 class Growth:
     """Documents and links with their first and last iteration, in the order they appeared."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, viewed: ViewedStore) -> None:
         self.texts: dict[str, str] = {}
         self.authored: set[str] = set()
         self.nodes: dict[str, int] = {}
@@ -37,13 +37,13 @@ class Growth:
         self._open_links: dict[tuple[str, str], int] = {}
         self._records: dict[str, Record] = {}
         self._seen = ""
-        if not shelf.events:
-            self._take(shelf.store, 0)
+        if not viewed.events:
+            self._take(viewed.store, 0)
         else:
-            commits = [event.iteration for event in shelf.events if isinstance(event, Committed)]
+            commits = [event.iteration for event in viewed.events if isinstance(event, Committed)]
             every = max(1, -(-len(commits) // MOST_FRAMES))
             wanted = {*commits[::every], *commits[-1:]}
-            self._take(shelf.place.initial, 0)
+            self._take(viewed.place.initial, 0)
 
             def watch(event: Event, store: Store) -> None:
                 if isinstance(event, Committed) and event.iteration in wanted:
@@ -52,7 +52,7 @@ class Growth:
                         self._seen = event.store
                     self.frames.append([event.iteration, event.documents, event.links])
 
-            shelf.place.store(shelf.at, watch)
+            viewed.place.store(viewed.at, watch)
         for id, born in self.nodes.items():
             self.node_spans.append((id, born, ALWAYS))
         for (source, target), born in self._open_links.items():
@@ -89,9 +89,9 @@ class Growth:
 class Map:
     """A store's map: growth at once, places from the cache or from a thread that works them out."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
-        self.growth = Growth(shelf)
+    def __init__(self, viewed: ViewedStore) -> None:
+        self._viewed = viewed
+        self.growth = Growth(viewed)
         self.failure = ""
         self._places: Any = None
         self._packed = b""
@@ -100,7 +100,7 @@ class Map:
 
     def _lay_out(self) -> None:
         try:
-            self._places = places(list(self.growth.texts.values()), embedder_named(self._shelf.settings.embedder))
+            self._places = places(list(self.growth.texts.values()), embedder_named(self._viewed.settings.embedder))
         except Exception as error:  # a thread has nobody to raise to; the page says what it was
             self.failure = str(error) or type(error).__name__
 
@@ -110,11 +110,11 @@ class Map:
         if self._places is None:
             return None
         if not self._packed:
-            self._packed = pack(self._shelf, self.growth, self._places)
+            self._packed = pack(self._viewed, self.growth, self._places)
         return self._packed
 
 
-def pack(shelf: Shelf, growth: Growth, spots: Any) -> bytes:
+def pack(viewed: ViewedStore, growth: Growth, spots: Any) -> bytes:
     """A length, a JSON header padded to four bytes, then the arrays in the order the header names them."""
     ids = list(growth.texts)
     at = {id: place for place, id in enumerate(ids)}
@@ -133,9 +133,9 @@ def pack(shelf: Shelf, growth: Growth, spots: Any) -> bytes:
         "linked": np.fromiter((link[2] for link in links), dtype=np.int32, count=len(links)),
         "unlinked": np.fromiter((link[3] for link in links), dtype=np.int32, count=len(links)),
     }
-    suspects = [place for place, link in enumerate(links) if link[:2] in shelf.suspects and link[3] == ALWAYS]
-    grades = {event.iteration: event for event in shelf.events if isinstance(event, Graded)}
-    asked = {entry.commit: entry.text for entry in log(shelf.events)} if shelf.events else {}
+    suspects = [place for place, link in enumerate(links) if link[:2] in viewed.suspects and link[3] == ALWAYS]
+    grades = {event.iteration: event for event in viewed.events if isinstance(event, Graded)}
+    asked = {entry.commit: entry.text for entry in log(viewed.events)} if viewed.events else {}
     frames = [
         [*frame, asked.get(frame[0], ""), grades[frame[0]].f1 if frame[0] in grades else None]
         for frame in growth.frames
@@ -143,7 +143,7 @@ def pack(shelf: Shelf, growth: Growth, spots: Any) -> bytes:
     header = {
         "ids": ids,
         "texts": list(growth.texts.values()),
-        "kinds": [KINDS[_kind(shelf, growth, id)] for id in ids],
+        "kinds": [KINDS[_kind(viewed, growth, id)] for id in ids],
         "frames": frames,
         "suspects": suspects,
         "arrays": [[name, str(array.dtype), len(array)] for name, array in arrays.items()],
@@ -153,7 +153,7 @@ def pack(shelf: Shelf, growth: Growth, spots: Any) -> bytes:
     return b"".join([np.uint32(len(coded)).tobytes(), coded, *(array.tobytes() for array in arrays.values())])
 
 
-def _kind(shelf: Shelf, growth: Growth, id: str) -> str:
+def _kind(viewed: ViewedStore, growth: Growth, id: str) -> str:
     """What a document is now; a document that is gone is what it was."""
-    kind = shelf.kind_of(id)
+    kind = viewed.kind_of(id)
     return ("index" if id in growth.authored else "source") if kind == "gone" else kind

@@ -9,19 +9,18 @@ from __future__ import annotations
 from functools import cached_property
 
 from kbgym import environment
-from kbgym.actions import Opened
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import Health, health
+from kbgym.analysis.index_use import openings
 from kbgym.artefact import Artefact
 from kbgym.artefact.parts import embedder_named
 from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.engine import Engine
-from kbgym.trace.events import Acted
 from kbgym.trace.history import Blame, blame
 from kbgym.worlds.world import Document
 
 
-class Shelf(Artefact):
+class ViewedStore(Artefact):
     """`name` is what requests call it (`trained-paper`, `flat`), `label` what a person reads."""
 
     label = ""
@@ -72,8 +71,4 @@ class Shelf(Artefact):
     @cached_property
     def readings(self) -> dict[str, list[int]]:
         """In which iterations' forward passes each document was opened."""
-        found: dict[str, list[int]] = {}
-        for event in self.events:
-            if isinstance(event, Acted) and event.phase == "forward" and isinstance(event.result, Opened):
-                found.setdefault(event.result.id, []).append(event.iteration)
-        return found
+        return openings(self.events)

@@ -26,7 +26,7 @@ from kbgym.protocol.exam import Row
 from kbgym.protocol.exam_header import exam_files, read_header
 from kbgym.protocol.run import Settings
 from kbgym.trace.folder import arm_of
-from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.opened_store import ViewedStore
 from kbgym.worlds.world import World
 
 T = TypeVar("T")
@@ -165,7 +165,7 @@ class ViewedPlace:
 
     # -- stores -------------------------------------------------------------------------------------------------------
 
-    def shelf(self, seed: int, arm: str | None = None, at: int | None = None) -> Shelf:
+    def viewed(self, seed: int, arm: str | None = None, at: int | None = None) -> ViewedStore:
         """A store by arm (`trained-paper`, `trained-paper@40`, `flat`), at an iteration if one is given."""
         arms = self.arms(seed)
         name, inside = split(arm or next(iter(arms)))
@@ -174,27 +174,27 @@ class ViewedPlace:
         at = inside if at is None else at
         if at is not None and name not in self.trained(seed) and self.kind != "store":
             at = None
-        return self.keep(("shelf", seed, name, at), partial(self._open, seed, name, at))
+        return self.keep(("viewed", seed, name, at), partial(self._open, seed, name, at))
 
-    def _open(self, seed: int, arm: str, at: int | None) -> Shelf:
+    def _open(self, seed: int, arm: str, at: int | None) -> ViewedStore:
         trained, world = self.trained(seed).get(arm), self.world(seed)
         folder = self.base(seed) if trained is None else trained.where
         named = self.settings.embedder if self.settings else None
-        shelf = Shelf(folder if at is None else f"{folder}@{at}", world, embedder=named)
+        viewed = ViewedStore(folder if at is None else f"{folder}@{at}", world, embedder=named)
         if trained is not None:
-            vars(shelf)["place"] = trained.place  # its trace is read once, for whatever iteration
+            vars(viewed)["place"] = trained.place  # its trace is read once, for whatever iteration
             if at is None:
-                vars(shelf)["store"] = trained.store
+                vars(viewed)["store"] = trained.store
         elif self.kind != "store":
             if arm in ("flat", "bm25"):
-                store = shelf.place.store(0)
+                store = viewed.place.store(0)
             elif world is None:
                 raise BadInput(f"{self.name} has no world to build {arm} from.")
             else:
-                store = build_arm(arm, world, lambda: embedder_named(shelf.settings.embedder), seed).store
-            shelf = shelf.with_store(store, arm)
-        shelf.name, shelf.label = arm, self.label(seed, arm if at is None else f"{arm}@{at}")
-        return shelf
+                store = build_arm(arm, world, lambda: embedder_named(viewed.settings.embedder), seed).store
+            viewed = viewed.with_store(store, arm)
+        viewed.name, viewed.label = arm, self.label(seed, arm if at is None else f"{arm}@{at}")
+        return viewed
 
     # -- exams --------------------------------------------------------------------------------------------------------
 

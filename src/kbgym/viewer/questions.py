@@ -18,7 +18,7 @@ from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.history import log
 from kbgym.viewer import picked
-from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step
 from kbgym.viewer.places import ViewedPlace, split
 from kbgym.worlds.world import Question
@@ -53,13 +53,13 @@ def _question(row: Row, name: str) -> dict[str, Any]:
 
 def lessons(place: ViewedPlace, seed: int, arm: str | None) -> dict[str, Any]:
     """Every iteration of a training: the question, its forward pass, what the backward pass edited."""
-    shelf = place.shelf(seed, arm)
+    viewed = place.viewed(seed, arm)
     known = questions_of(place, seed)
     steps = Counter(
-        event.iteration for event in shelf.events if isinstance(event, Acted) and event.phase in ("forward", "serve")
+        event.iteration for event in viewed.events if isinstance(event, Acted) and event.phase in ("forward", "serve")
     )
     found = []
-    for entry in log(shelf.events):
+    for entry in log(viewed.events):
         asked = known.get(entry.question)
         found.append(
             {
@@ -72,7 +72,7 @@ def lessons(place: ViewedPlace, seed: int, arm: str | None) -> dict[str, Any]:
                 "edits": sum(entry.edits.values()),
             }
         )
-    return {"arm": shelf.name, "label": shelf.label, "rows": found}
+    return {"arm": viewed.name, "label": viewed.label, "rows": found}
 
 
 def questions_of(place: ViewedPlace, seed: int) -> dict[str, Question]:
@@ -106,9 +106,9 @@ def exam(place: ViewedPlace, seed: int, name: str, id: str, arms: list[str]) -> 
         if row is None:
             continue
         first = first or row
-        shelf = place.shelf(seed, arm)
-        steps = [step(at, shot.action, shot.result, shelf.text) for at, shot in enumerate(row.shots, 1)]
-        _mark(shelf, steps, asked)
+        viewed = place.viewed(seed, arm)
+        steps = [step(at, shot.action, shot.result, viewed.text) for at, shot in enumerate(row.shots, 1)]
+        _mark(viewed, steps, asked)
         paired.append([(shot.action, one) for shot, one in zip(row.shots, steps, strict=True)])
         sides.append({**_side(row), "arm": arm, "label": place.label(seed, arm), "steps": steps})
     if first is None:
@@ -121,8 +121,8 @@ def exam(place: ViewedPlace, seed: int, name: str, id: str, arms: list[str]) -> 
         for event in trained.events
         if isinstance(event, Began) and event.phase == "forward" and event.question == id
     ]
-    shelf = place.shelf(seed, wanted[0])
-    support = [{"id": one, "text": shelf.text(one)} for one in (asked.support if asked else ())]
+    viewed = place.viewed(seed, wanted[0])
+    support = [{"id": one, "text": viewed.text(one)} for one in (asked.support if asked else ())]
     return {**_question(first, name), "sides": sides, "support": support, "taught": taught}
 
 
@@ -132,14 +132,14 @@ def _side(row: Row) -> dict[str, Any]:
     return {**plain, "usage": usage}
 
 
-def _mark(shelf: Shelf, steps: list[dict[str, Any]], asked: Question | None) -> None:
+def _mark(viewed: ViewedStore, steps: list[dict[str, Any]], asked: Question | None) -> None:
     if asked is None or not asked.support:
         return
     support = frozenset(asked.support)
 
     def carried(id: str) -> frozenset[str]:
         """Which of the facts a document carries; a merge keeps them."""
-        return support.intersection(shelf.store[id].origins) if id in shelf.store else frozenset()
+        return support.intersection(viewed.store[id].origins) if id in viewed.store else frozenset()
 
     mark_evidence(steps, carried, len(support))
 
@@ -149,14 +149,14 @@ def _mark(shelf: Shelf, steps: list[dict[str, Any]], asked: Question | None) -> 
 
 def lesson(place: ViewedPlace, seed: int, arm: str | None, iteration: int) -> dict[str, Any]:
     """Forward and backward of one iteration, each step with the texts of that moment, each edit with its effect."""
-    shelf = place.shelf(seed, arm)
-    if not shelf.events:
-        raise BadInput(f"{shelf.label} was not trained.")
-    wanted = [event for event in shelf.events if getattr(event, "iteration", -1) == iteration]
+    viewed = place.viewed(seed, arm)
+    if not viewed.events:
+        raise BadInput(f"{viewed.label} was not trained.")
+    wanted = [event for event in viewed.events if getattr(event, "iteration", -1) == iteration]
     if not any(isinstance(event, Began) for event in wanted):
         raise BadInput(f"there is no pass in iteration {iteration}.")
     sides: dict[str, dict[str, Any]] = {}
-    found: dict[str, Any] = {"iteration": iteration, "arm": shelf.name, "label": shelf.label, "golds": [], "f1": None}
+    found: dict[str, Any] = {"iteration": iteration, "arm": viewed.name, "label": viewed.label, "golds": [], "f1": None}
 
     def watch(event: Event, store: Store) -> None:
         if getattr(event, "iteration", -1) != iteration:
@@ -169,19 +169,19 @@ def lesson(place: ViewedPlace, seed: int, arm: str | None, iteration: int) -> di
                 texts = {record: store[record].text for record in _ids(result) if record in store}
                 one = step(number, action, result, lambda id: texts.get(id, "(removed by this action)"))
                 if (about := edited_id(result)) is not None:
-                    one["effect"] = _effect(shelf, place, seed, about, iteration)
+                    one["effect"] = _effect(viewed, place, seed, about, iteration)
                 sides.setdefault(phase, {"phase": phase, "agent": "", "steps": [], "outcome": ""})["steps"].append(one)
             case Ended(_, phase, outcome, failure):
                 sides[phase] |= {"outcome": outcome, "failure": failure}
             case Graded():
                 found.update(golds=event.golds, f1=event.f1, em=event.em, answer=event.answer)
 
-    commits = (event.iteration for event in shelf.events if isinstance(event, Committed))
-    shelf.place.store(next(one for one in commits if one >= iteration), watch)
+    commits = (event.iteration for event in viewed.events if isinstance(event, Committed))
+    viewed.place.store(next(one for one in commits if one >= iteration), watch)
     asked = questions_of(place, seed).get(found.get("id", ""))
     for side in sides.values():
         if side["phase"] == "forward":
-            _mark(shelf, side["steps"], asked)
+            _mark(viewed, side["steps"], asked)
     return {**found, "class": asked.class_ if asked else "", "sides": list(sides.values())}
 
 
@@ -191,14 +191,14 @@ def _ids(result: Any) -> list[str]:
     return single + [id for field in ("ids", "links", "linked") for id in getattr(result, field, ())]
 
 
-def _effect(shelf: Shelf, place: ViewedPlace, seed: int, id: str, iteration: int) -> dict[str, Any]:
+def _effect(viewed: ViewedStore, place: ViewedPlace, seed: int, id: str, iteration: int) -> dict[str, Any]:
     """Whether an edited document is still there, and how often it was opened afterwards."""
     return {
         "id": id,
-        "kind": shelf.kind_of(id),
-        "links": len(shelf.store[id].links) if id in shelf.store else 0,
-        "later": sum(one > iteration for one in shelf.readings.get(id, ())),
-        "exams": openings(place, seed, shelf.name)[id],
+        "kind": viewed.kind_of(id),
+        "links": len(viewed.store[id].links) if id in viewed.store else 0,
+        "later": sum(one > iteration for one in viewed.readings.get(id, ())),
+        "exams": openings(place, seed, viewed.name)[id],
     }
 
 

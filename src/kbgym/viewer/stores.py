@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
 
+from kbgym.analysis.accounting import account, accounts, advised
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import advice
 from kbgym.errors import BadInput
@@ -13,7 +15,7 @@ from kbgym.store import ledger
 from kbgym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.trace.history import Author
 from kbgym.viewer import picked
-from kbgym.viewer.opened_store import Shelf
+from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.places import ViewedPlace
 
 MOST_LISTED = 500  # links in or out shown at once; the count is always whole
@@ -21,55 +23,55 @@ MOST_SUSPECTS = 10_000
 PAGES = 4  # of an agent's results shown for a query
 
 
-def brief(shelf: Shelf, id: str) -> dict[str, Any]:
+def brief(viewed: ViewedStore, id: str) -> dict[str, Any]:
     """A document as a line: id, text, what it is."""
-    found: dict[str, Any] = {"id": id, "text": shelf.text(id), "kind": shelf.kind_of(id)}
-    if id in shelf.store and (links := len(shelf.store[id].links)):
+    found: dict[str, Any] = {"id": id, "text": viewed.text(id), "kind": viewed.kind_of(id)}
+    if id in viewed.store and (links := len(viewed.store[id].links)):
         found["links"] = links
     return found
 
 
-def search(shelf: Shelf, query: str) -> dict[str, Any]:
+def search(viewed: ViewedStore, query: str) -> dict[str, Any]:
     """The first pages an agent would see, in its order; an id finds its document first."""
     text = " ".join(query.split())[:MOST_TEXT]
     if not text:
         return {"query": "", "page": PAGE_SIZE, "hits": []}
-    pages = [hit for page in range(1, PAGES + 1) for hit in shelf.search(text, page)]
-    hits = [{**brief(shelf, hit.id), "score": hit.score} for hit in pages]
-    named = brief(shelf, text) if text in shelf.store else None
+    pages = [hit for page in range(1, PAGES + 1) for hit in viewed.search(text, page)]
+    hits = [{**brief(viewed, hit.id), "score": hit.score} for hit in pages]
+    named = brief(viewed, text) if text in viewed.store else None
     return {"query": text, "page": PAGE_SIZE, "hits": hits, "named": named}
 
 
-def summary(shelf: Shelf) -> dict[str, Any]:
+def summary(viewed: ViewedStore) -> dict[str, Any]:
     """The ledger and the coverage, and a few documents to begin with: the largest indexes."""
-    counts, share = msgspec.to_builtins(ledger(shelf.store)), msgspec.to_builtins(shelf.health.coverage)
-    biggest = [brief(shelf, index.id) for index in shelf.health.biggest]
-    start = biggest or [brief(shelf, record.id) for record, _ in zip(shelf.store, range(5), strict=False)]
-    return {"label": shelf.label, "ledger": counts, "coverage": share, "start": start, "history": bool(shelf.events)}
+    counts, share = msgspec.to_builtins(ledger(viewed.store)), msgspec.to_builtins(viewed.health.coverage)
+    biggest = [brief(viewed, index.id) for index in viewed.health.biggest]
+    start = biggest or [brief(viewed, record.id) for record, _ in zip(viewed.store, range(5), strict=False)]
+    return {"label": viewed.label, "ledger": counts, "coverage": share, "start": start, "history": bool(viewed.events)}
 
 
-def document(shelf: Shelf, id: str) -> dict[str, Any]:
+def document(viewed: ViewedStore, id: str) -> dict[str, Any]:
     """Everything about a document: links both ways, provenance, source, who wrote what; a deleted one's past too."""
-    blame = shelf.blame(id) if id in shelf.store or shelf.events else None
-    if id not in shelf.store and blame is None:
+    blame = viewed.blame(id) if id in viewed.store or viewed.events else None
+    if id not in viewed.store and blame is None:
         raise BadInput(f"there is no document {id[:60]!r} in this store.")
-    record = shelf.store[id] if id in shelf.store else None  # noqa: SIM401 - get refuses what is not there
+    record = viewed.store[id] if id in viewed.store else None  # noqa: SIM401 - get refuses what is not there
     made = {link.target: link.by for link in blame.links} if blame else {}
     outgoing = record.links if record else ()
-    incoming = shelf.store.inbound(id)
+    incoming = viewed.store.inbound(id)
     found: dict[str, Any] = {
-        **brief(shelf, id),
+        **brief(viewed, id),
         "alive": record is not None,
         "flag": record.flag if record else "",
-        "origins": [_origin(shelf, origin) for origin in (record.origins if record else ())],
-        "out": [_link(shelf, id, target, target, made.get(target)) for target in outgoing[:MOST_LISTED]],
+        "origins": [_origin(viewed, origin) for origin in (record.origins if record else ())],
+        "out": [_link(viewed, id, target, target, made.get(target)) for target in outgoing[:MOST_LISTED]],
         "out_total": len(outgoing),
-        "in": [_link(shelf, source, id, source, None) for source in incoming[:MOST_LISTED]],
+        "in": [_link(viewed, source, id, source, None) for source in incoming[:MOST_LISTED]],
         "in_total": len(incoming),
-        "history": [_change(shelf, change) for change in blame.changes] if blame else [],
+        "history": [_change(viewed, change) for change in blame.changes] if blame else [],
         "initial": blame.initial if blame else None,
-        "opened": len(shelf.readings.get(id, ())),
-        "audit": _index(shelf, shelf.indexes[id]) if id in shelf.indexes else None,
+        "opened": len(viewed.readings.get(id, ())),
+        "audit": _index(viewed, viewed.indexes[id]) if id in viewed.indexes else None,
     }
     if record is None and blame is not None:
         last = next((change.text for change in reversed(blame.changes) if change.text), None)
@@ -77,33 +79,33 @@ def document(shelf: Shelf, id: str) -> dict[str, Any]:
     return found
 
 
-def _origin(shelf: Shelf, origin: str) -> dict[str, Any]:
-    known = shelf.originals.get(origin)
+def _origin(viewed: ViewedStore, origin: str) -> dict[str, Any]:
+    known = viewed.originals.get(origin)
     source = msgspec.to_builtins(known.source) if known and known.source else None
     return {"id": origin, "text": known.text if known else None, "kind": known.kind if known else "", "source": source}
 
 
-def _link(shelf: Shelf, source: str, target: str, shown: str, by: Author | None) -> dict[str, Any]:
-    line = brief(shelf, shown)
-    if (source, target) in shelf.suspects:
-        line["suspect"] = "wrong" if shelf.health.audit.resolved else "suspected"
+def _link(viewed: ViewedStore, source: str, target: str, shown: str, by: Author | None) -> dict[str, Any]:
+    line = brief(viewed, shown)
+    if (source, target) in viewed.suspects:
+        line["suspect"] = "wrong" if viewed.health.audit.resolved else "suspected"
     if by is not None:
         line["by"] = msgspec.to_builtins(by)
     return line
 
 
-def _change(shelf: Shelf, change: Any) -> dict[str, Any]:
+def _change(viewed: ViewedStore, change: Any) -> dict[str, Any]:
     return {
         **picked(change, "kind", "text", "other"),
         "by": msgspec.to_builtins(change.by),
-        "added": [brief(shelf, id) for id in change.added[:40]],
+        "added": [brief(viewed, id) for id in change.added[:40]],
         "added_total": len(change.added),
         "removed": list(change.removed[:40]),
         "removed_total": len(change.removed),
     }
 
 
-def _index(shelf: Shelf, index: Index) -> dict[str, Any]:
+def _index(viewed: ViewedStore, index: Index) -> dict[str, Any]:
     scores = picked(index, "members", "precision", "recall")
     scores |= {"wrong": len(index.wrong), "missing": len(index.missing)}
     return {
@@ -111,20 +113,32 @@ def _index(shelf: Shelf, index: Index) -> dict[str, Any]:
         "key": index.key.value if index.key else None,
         **(scores if index.scored else dict.fromkeys(scores)),
         "missing_names": list(index.missing[:20]),
-        "in": len(shelf.store.inbound(index.id)),
-        "opened": len(shelf.readings.get(index.id, ())),
+        "in": len(viewed.store.inbound(index.id)),
+        "opened": len(viewed.readings.get(index.id, ())),
     }
 
 
-def audit(place: ViewedPlace, shelf: Shelf) -> dict[str, Any]:
-    """The index audit whole: every authored document a row, every bad link a row, what is worth doing."""
-    health = shelf.health
+def audit(place: ViewedPlace, viewed: ViewedStore) -> dict[str, Any]:
+    """The index audit whole: every authored document a row, every bad link a row, what is worth doing.
+
+    What each gave or cost the exams is there where the run holds exams of this very store beside the flat one's.
+    """
+    health, accounted = viewed.health, None
+    if place.kind == "run" and viewed.name in place.trained(place.seeds[0]):
+        with contextlib.suppress(BadInput):
+            accounted = account(place.folder, viewed.store)
+    uses = accounts(health.audit, viewed.readings, accounted)
+    further = advised(accounted, str(place.folder)) if accounted else []
     return {
         "resolved": health.audit.resolved,
-        "indexes": [_index(shelf, index) for index in health.audit.indexes],
+        "exams": picked(accounted, "sets", "n") if accounted else None,
+        "indexes": [
+            {**_index(viewed, index), "use": use} for index, use in zip(health.audit.indexes, uses, strict=True)
+        ],
         "kinds": [msgspec.to_builtins(row) for row in health.audit.table],
         "suspects": [msgspec.to_builtins(suspect) for suspect in health.suspects[:MOST_SUSPECTS]],
         "suspects_total": len(health.suspects),
-        "advice": [one.sentence for one in advice(health, place.name)],
-        "history": bool(shelf.events),
+        "advice": [one.sentence for one in advice(health, place.name)]
+        + [f"{one.sentence}: kbgym {one.command}" for one in further],
+        "history": bool(viewed.events),
     }

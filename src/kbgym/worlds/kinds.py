@@ -119,12 +119,15 @@ def description_of(world: World) -> Description:
     return Description(said.about or made.about, said.forms or made.forms, said.keys or made.keys) if said else made
 
 
-def description_for_prompt(world: World) -> str:
-    """The same in plain text: a paragraph, the forms of sentences with an example each, the kinds of keys."""
+def description_for_prompt(world: World, keys: bool = True) -> str:
+    """The same in plain text: a paragraph, the forms of sentences with an example each, the kinds of keys.
+
+    `keys` help who builds or may find indexes, and nobody else.
+    """
     said = description_of(world)
     lines = [said.about]
     if said.forms:
         lines += ["", "Forms its sentences have:", *(f"- {one.form} Example: {one.example}" for one in said.forms)]
-    if said.keys:
+    if keys and said.keys:
         lines += ["", "Keys that many documents share:", *(f"- {key}" for key in said.keys)]
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 from kbgym.worlds.world import Document, Key
 
-GROUPS = ("city", "job or hobby", "birth date", "person", "one-hop relation", "two-hop relation")
+GROUPS = ("city", "job or hobby", "birth date", "person", "one-hop relation", "two-hop relation", "joined attributes")
 ATTRIBUTES = ("city", "job", "hobby")
 
 # What a relation is called when the gender of its far end is known.
@@ -67,6 +67,8 @@ def group_of(key: Key) -> str:
         return "job or hobby"
     if key.kind in ("person", "birth"):
         return "person" if key.kind == "person" else "birth date"
+    if key.kind.partition(".")[0] in ATTRIBUTES:  # cities of people whose job is tanner
+        return "joined attributes"
     return "two-hop relation" if "." in key.kind else "one-hop relation"
 
 

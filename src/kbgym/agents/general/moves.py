@@ -10,14 +10,19 @@ from collections.abc import Iterator
 import msgspec
 
 from kbgym.actions import Action, Read, Search
+from kbgym.agents.general.keys import field_of
 from kbgym.agents.general.seen import ReaderMemory, SeenDocument
 from kbgym.agents.general.text import telling_names, word_set
 from kbgym.tools import PAGE_SIZE
 
 ENOUGH = 0.12  # a move that promises less is not made
+LONG = 8  # actions after which a move also promises less, the more of the question the likeliest documents hold
+LEFT = 1.7  # what that share is taken from
 NEXT_PAGE, _PAGES_FALL = 0.45, 4.0  # what the question's second page promises, and the page that promises half
 _TOP = 3
 OPEN = 0.8  # of the belief in the page of a document that has links
+FIELD = 0.5  # of that in a field's, whose only link is its value's page
+OTHER = 0.25  # of that in a heading that says what the question says, of something else
 AGAIN = 0.1  # what is left of that for every document of the page that was opened before
 NAME = 0.45  # of the belief in the document that a name stands in
 TITLE = 0.3
@@ -25,6 +30,7 @@ _BLIND = 0.9  # how likely a heading has links where nobody says what has
 _MOST_NAMES = 6
 _MOST_DOCUMENTS = 10
 _MOST_HEADING = 12
+_ALIKE = 3  # words a heading shares with a question that asks for the same of something else
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -41,9 +47,12 @@ class Move(msgspec.Struct, frozen=True):
 def best_move(memory: ReaderMemory) -> Move | None:
     """What promises most, if that is enough; what likely documents link to goes before other searches."""
     chosen = max(moves(memory), key=lambda move: move.worth * (1.0 if move.opens else memory.doubt), default=None)
-    if chosen is None or chosen.worth * (1.0 if chosen.opens else memory.missing) < ENOUGH:
+    if chosen is None:
         return None
-    return chosen
+    promised = chosen.worth * (1.0 if chosen.opens else memory.missing)
+    if memory.actions >= LONG:
+        promised *= min(1.0, LEFT - memory.held)
+    return chosen if promised >= ENOUGH else None
 
 
 def moves(memory: ReaderMemory) -> Iterator[Move]:
@@ -64,7 +73,7 @@ def _pages(memory: ReaderMemory) -> Iterator[Move]:
     top = {one.title for one in found if one.rank <= _TOP and not memory.was_opened(one.title)}
     again = sum(one.title in top for one in found if one.rank > max(_TOP, (page - 1) * PAGE_SIZE)) if page > 1 else 0
     falling = NEXT_PAGE / (1.0 + (page / _PAGES_FALL) ** 2) * (1.0 + 0.5 * min(again, 2))
-    yield Move(Search(memory.question, page + 1), max(falling, ENOUGH))
+    yield Move(Search(memory.question, page + 1), falling)
 
 
 def _openings(memory: ReaderMemory) -> Iterator[Move]:
@@ -72,7 +81,8 @@ def _openings(memory: ReaderMemory) -> Iterator[Move]:
         if one.opened or not (likely := _has_links(memory, one)):
             continue
         opened = memory.was_opened(one.title)
-        yield Move(Read(one.id), likely * OPEN * AGAIN**opened * memory.page_belief(one))
+        of = FIELD if one.links == 1 and field_of(one.text) else OTHER if _is_of_another(memory, one) else OPEN
+        yield Move(Read(one.id), likely * of * AGAIN**opened * memory.page_belief(one))
 
 
 def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
@@ -80,8 +90,17 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
         return 1.0 if one.links else 0.0
     if memory.marked:
         return 0.0
-    heading = len(one.text.split()) <= _MOST_HEADING and ": " not in one.text and one.text[-1:] not in ".!?"
-    return _BLIND if heading else 0.0
+    return _BLIND if _is_heading(one) and len(one.text.split()) <= _MOST_HEADING else 0.0
+
+
+def _is_heading(one: SeenDocument) -> bool:
+    return not one.title and one.text[-1:] not in ".!?"
+
+
+def _is_of_another(memory: ReaderMemory, one: SeenDocument) -> bool:
+    """Whether a heading is worded like the question and has a word more: "cities of bakers" where tailors are asked."""
+    shared = one.words & memory.wanted.keys()
+    return _is_heading(one) and len(shared) >= _ALIKE and shared != one.words
 
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:

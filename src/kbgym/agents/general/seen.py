@@ -23,6 +23,7 @@ _NAME_WORD = 2.0  # how much more a name, a number or an identifier of the quest
 _BEST, _FALLS = 0.7, 3.0  # belief in what the question finds first, and the rank at which half of it is left
 _FOUND = 0.35  # belief in the first document that a name finds
 _LINKED = 0.5  # of the belief in a document, shared out to the pages it links to
+_LIKELIEST = 3  # documents that are looked at together
 _WORDS = 0.3  # belief in a document that holds all of the question, whatever led to it
 
 
@@ -56,6 +57,7 @@ class ReaderMemory:
         self.by_title: dict[str, list[SeenDocument]] = {}
         self.doubt = 1.0  # how likely none of what was opened is what was asked for
         self._read: set[str] = set()  # words of what was opened and of what it links to
+        self.actions = 0
         self.marked = False  # whether observations say how many links a document has
 
     def relevance(self, words: Set[str]) -> float:
@@ -67,7 +69,13 @@ class ReaderMemory:
         """How likely something is still to be found: less, the more of the question stands in what was opened."""
         return 1.0 - (1.0 - self.doubt) * self.relevance(self._read)
 
+    @property
+    def held(self) -> float:
+        """The share of the question that the likeliest documents hold together."""
+        return self.relevance(frozenset().union(*(one.words for one in self.ranked()[:_LIKELIEST])))
+
     def take(self, turn: Turn) -> None:
+        self.actions += 1
         shown = documents(turn.observation)
         marks = sizes(turn.observation)
         self.marked = self.marked or bool(marks)

@@ -7,18 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from statistics import fmean
+from statistics import fmean, stdev
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, Line, Table, estimate, number, published
+from kbgym.analysis.clustered import Estimate, difference, ratio
 from kbgym.analysis.gradient import split
 from kbgym.analysis.results import LABELS, POOLED, Pair, Results, Seed
-from kbgym.analysis.seeds import Statistic, pooled_over_seeds
-from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
+from kbgym.analysis.stats import holm
+from kbgym.protocol.exam import Row
 
 RHO = "mean actions on the arm over mean actions on the flat store, same questions; "
-BOOTSTRAP = "95% interval by paired bootstrap over questions (10,000 resamples, both arms redrawn together"
-SPREAD: dict[str, tuple[str, Statistic]] = {"rho": ("actions", "ratio"), "difference": ("f1", "difference")}
+LEVEL = 0.05
+Value = Callable[[Row], float]
+SPREAD = {"rho": "actions", "difference": "f1"}
+
+
+def float_of(field: str) -> Value:
+    return lambda row: float(getattr(row, field) or 0.0)
+
+
+ACTIONS, F1 = float_of("actions"), float_of("f1")
 
 
 def columns(results: Results) -> tuple[str, ...]:
@@ -38,14 +47,20 @@ def main_arms(results: Results) -> list[str]:
     return [arm for arm in results.arms if arm in results.trainings or arm == "hipporag"]
 
 
-def rho(pairs: Sequence[Sequence[Pair]], field: str = "actions") -> Interval:
-    """One seed: the paired bootstrap. Several: questions redrawn inside their seeds."""
-    of_seeds = [split(seed, field) for seed in pairs if seed]
-    return ratio_of_means(*of_seeds[0]) if len(of_seeds) == 1 else pooled_over_seeds(of_seeds, "ratio").pooled
+def ratio_of(results: Results, pairs: Sequence[Sequence[Pair]], value: Value = ACTIONS) -> Estimate:
+    return ratio(results.sampled(pairs, value), results.apart)
 
 
-def f1_difference(pairs: Sequence[Sequence[Pair]]) -> Interval:
-    return score_difference(*split(flatten(pairs), "f1"))
+def gain_of(results: Results, pairs: Sequence[Sequence[Pair]], value: Value = F1) -> Estimate:
+    """The difference of scores."""
+    return difference(results.sampled(pairs, value), results.apart, scores=True)
+
+
+def how(results: Results, seeds: Sequence[Seed] | None = None) -> str:
+    """How an interval was made, for a formula."""
+    if results.apart and len(results.seeds if seeds is None else seeds) > 1:
+        return "95% interval by Student's t, the seed as the unit"
+    return "95% interval by Student's t over questions, those that share a key taken together"
 
 
 def _id(table: str, arm: str, group: str, seeds: Sequence[Seed] | None) -> str:
@@ -53,9 +68,8 @@ def _id(table: str, arm: str, group: str, seeds: Sequence[Seed] | None) -> str:
 
 
 def rho_cell(results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None) -> Cell:
-    many = len(results.seeds if seeds is None else seeds) > 1
-    formula = f"{RHO}{BOOTSTRAP}{', inside each seed' if many else ''})"
-    found = rho(results.pairs(arm, group, seeds=seeds))
+    formula = f"{RHO}{how(results, seeds)}"
+    found = ratio_of(results, results.pairs(arm, group, seeds=seeds)).interval
     sources = results.sources(arm, group, "actions", "flat", seeds)
     return estimate(f"{_id(table, arm, group, seeds)}/rho", found, formula, sources, mark=1.0)
 
@@ -64,10 +78,10 @@ def difference_cell(
     results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None, base: str = "flat"
 ) -> Cell:
     formula = (
-        f"mean F1 on the arm minus mean F1 on {results.label(base)}, same questions; {BOOTSTRAP}, two made-up "
-        "questions half a point either way joined to the draw)"
+        f"mean F1 on the arm minus mean F1 on {results.label(base)}, same questions; {how(results, seeds)}, two "
+        "made-up questions half a point either way joined to the spread"
     )
-    found = f1_difference(results.pairs(arm, group, base, seeds))
+    found = gain_of(results, results.pairs(arm, group, base, seeds)).interval
     sources = results.sources(arm, group, "f1", base, seeds)
     return estimate(f"{_id(table, arm, group, seeds)}/difference", found, formula, sources, mark=0.0)
 
@@ -109,7 +123,8 @@ def gradient(results: Results) -> Table:
         *_paper_lines(results, paper.ACTIONS, "actions", 2),
         *means("characters read a question", "characters", 0),
     ]
-    caption = f"{results.caption()} * marks an interval that excludes 1 (rho) or 0 (difference).{results.paper_note}"
+    stars = "* marks an interval that excludes 1 (rho) or 0 (difference), each by itself: one in twenty does by chance."
+    caption = f"{results.caption()} {stars}{results.paper_note}"
     title = "The key-coverage gradient" if results.gradient else "Flat against trained"
     return Table("gradient", title, headings(results), lines, caption, _monotone(results), "store")
 
@@ -119,13 +134,14 @@ def _monotone(results: Results) -> str:
     for arm in results.trainings:
         if arm not in results.arms:
             continue
-        found = {LABELS[group]: rho(results.pairs(arm, group)) for group in results.groups}
+        found = {LABELS[group]: ratio_of(results, results.pairs(arm, group)) for group in results.groups}
         listed = ", ".join(f"{one.value:.3f} ({label})" for label, one in found.items())
         points = [one.value for one in found.values()]
         rises = f" and {'rises' if points == sorted(points) else 'does not rise'} from group to group"
         listed += rises if results.gradient else ""
-        sure = ", ".join(label for label, one in found.items() if one.high < 1) or "no group"
-        parts.append(f"{results.label(arm)}: rho is {listed}; it is below 1 with 95% confidence for {sure}.")
+        adjusted = zip(found.items(), holm([one.p for one in found.values()]), strict=True)
+        sure = ", ".join(label for (label, one), p in adjusted if one.value < 1 and p <= LEVEL) or "no group"
+        parts.append(f"{results.label(arm)}: rho is {listed}; below 1 at 5%, Holm over its groups: {sure}.")
     return " ".join(parts)
 
 
@@ -155,35 +171,37 @@ def by_seed(results: Results) -> Table:
     parts = []
     for arm in results.trainings:
         pairs = results.pairs(arm, group)
-        below = sum(rho([seed]).high < 1 for seed in pairs)
-        lower = sum(f1_difference([seed]).value < 0 for seed in pairs)
+        below = sum(ratio_of(results, [seed]).value < 1 for seed in pairs)
+        lower = sum(gain_of(results, [seed]).value < 0 for seed in pairs)
         parts.append(
-            f"{results.label(arm)} on the {LABELS[group]} group: rho's interval lies below 1 on {below} of "
-            f"{len(pairs)} seeds, and F1 is lower than flat's on {lower}."
+            f"{results.label(arm)} on the {LABELS[group]} group: rho is below 1 on {below} of {len(pairs)} seeds, and "
+            f"F1 is lower than flat's on {lower}."
         )
-    caption = f"{results.caption()} Mean and sd are over seeds; the mean's interval is Student's t, for further seeds."
+    caption = f"{results.caption()} A seed's interval is over its questions, those that share a key taken together."
     return Table("seeds", "Seed by seed", headings(results), lines, caption, " ".join(parts), "seed")
 
 
 def _spread(results: Results, arm: str, what: str) -> list[Line]:
-    field, statistic = SPREAD[what]
-    across, sds = [], []
+    """All seeds together, and how far one strays from the next."""
+    field, cell = SPREAD[what], rho_cell if what == "rho" else difference_cell
+    sds = []
     for group in columns(results):
         of_seeds = [split(pairs, field) for pairs in results.pairs(arm, group)]
-        over = pooled_over_seeds(of_seeds, statistic, resamples=100)
+        means = [(fmean(mine), fmean(flat)) for mine, flat in of_seeds]
+        sd = stdev(mine / flat if what == "rho" else mine - flat for mine, flat in means)
         files = results.sources(arm, group, field, "flat")
-        id = f"seeds/{arm}/{group}/{what}"
-        formula = "mean of the per-seed estimates, Student's t interval over seeds"
-        across.append(estimate(f"{id}/mean", over.across, formula, files))
-        sds.append(number(f"{id}/sd", over.sd, "standard deviation of the per-seed estimates", files))
-    return [Line("mean [t interval]", across), Line("sd over seeds", sds)]
+        formula = "standard deviation of the per-seed estimates"
+        sds.append(number(f"seeds/{arm}/{group}/{what}/sd", sd, formula, files))
+    together = [cell(results, "seeds", arm, group) for group in columns(results)]
+    return [Line("all seeds", together), Line("sd over seeds", sds)]
 
 
 def below_one(results: Results) -> str:
-    """Which arms are surely cheaper than flat, for under a picture."""
-    parts = []
-    for arm in results.arms:
-        if arm not in ("flat", "nostore"):
-            sure = [LABELS[group] for group in results.groups if rho(results.pairs(arm, group)).high < 1]
-            parts.append(f"{results.label(arm)}: {', '.join(sure) or 'none'}")
-    return f"Groups on which an arm surely needs fewer actions than flat: {'; '.join(parts)}."
+    """Which arms need fewer actions than flat, for under a picture: Holm over all arms and groups."""
+    arms = [arm for arm in results.arms if arm not in ("flat", "nostore")]
+    found = [(arm, group, ratio_of(results, results.pairs(arm, group))) for arm in arms for group in results.groups]
+    adjusted = zip(found, holm([one.p for *_, one in found]), strict=True)
+    shown = [(arm, LABELS[group]) for (arm, group, one), p in adjusted if one.value < 1 and p <= LEVEL]
+    parts = [f"{results.label(arm)}: {', '.join(g for a, g in shown if a == arm) or 'none'}" for arm in arms]
+    adjusted_how = f"at 5%, Holm over all {len(found)} comparisons"
+    return f"Groups on which an arm needs fewer actions than flat ({adjusted_how}): {'; '.join(parts)}."

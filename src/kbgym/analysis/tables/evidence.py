@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from kbgym.analysis.cells import Cell, Line, Table, estimate, number
+from kbgym.analysis.clustered import Estimate
 from kbgym.analysis.results import LABELS, Pair, Results
-from kbgym.analysis.seeds import pooled_over_seeds
-from kbgym.analysis.stats import Interval, ratio_of_means
-from kbgym.analysis.tables.arms import BOOTSTRAP, flatten
+from kbgym.analysis.stats import holm
+from kbgym.analysis.tables.arms import LEVEL, flatten, gain_of, how, ratio_of
 from kbgym.protocol.exam import Row
 
 WITHIN = (1, 2, 4, 8)
@@ -35,13 +35,19 @@ def evidence(results: Results) -> Table | None:
             lines.append(Line(LABELS.get(group, group)))
         for arm in shown:
             pairs = _supported(results, arm, group)
-            ratio = _ratio(pairs, until)
+            ratio = ratio_of(results, pairs, until)
             ratios[arm, group] = ratio
             lines.append(Line(results.label(arm), _cells(results, arm, group, pairs, until, ratio)))
     if not lines:
         return None
-    better = [f"{results.label(arm)} ({LABELS.get(g, g)})" for (arm, g), ratio in ratios.items() if ratio.high < 1]
-    sentence = f"Everything is seen in fewer actions than on the flat store by: {', '.join(better) or 'no arm'}."
+    adjusted = zip(ratios.items(), holm([ratio.p for ratio in ratios.values()]), strict=True)
+    better = [
+        f"{results.label(arm)} ({LABELS.get(g, g)})" for ((arm, g), one), p in adjusted if one.value < 1 and p <= LEVEL
+    ]
+    sentence = (
+        f"Everything is seen in fewer actions than on the flat store (at 5%, Holm over all {len(ratios)}) by: "
+        f"{', '.join(better) or 'no arm'}."
+    )
     columns = ("n", *(f"all within {k}" for k in WITHIN), "actions until all", "over flat", "within 8, minus flat")
     return Table("evidence", "How soon all evidence was seen", columns, lines, results.caption(), sentence, "arm")
 
@@ -53,18 +59,13 @@ def _supported(results: Results, arm: str, group: str) -> list[list[Pair]]:
     ]
 
 
-def _ratio(pairs: Sequence[Sequence[Pair]], until: Callable[[Row], float]) -> Interval:
-    values = [([until(a) for a, _ in seed], [until(b) for _, b in seed]) for seed in pairs if seed]
-    return ratio_of_means(*values[0]) if len(values) == 1 else pooled_over_seeds(values, "ratio").pooled
-
-
 def _cells(
     results: Results,
     arm: str,
     group: str,
     pairs: Sequence[Sequence[Pair]],
     until: Callable[[Row], float],
-    ratio: Interval,
+    ratio: Estimate,
 ) -> list[Cell]:
     rows, id = flatten(pairs), f"evidence/{arm}/{group}"
     own, both = results.sources(arm, group, "evidence"), results.sources(arm, group, "evidence", "flat")
@@ -74,11 +75,10 @@ def _cells(
         cells.append(number(f"{id}/within-{k}", share, f"share with every support shown within {k} actions", own))
     actions = fmean(until(row) for row, _ in rows)
     cells.append(number(f"{id}/actions", actions, f"mean actions until every support was shown; {_NEVER}", own, 2))
-    formula = f"those actions over the same on the flat store, same questions; {BOOTSTRAP})"
-    cells.append(estimate(f"{id}/ratio", ratio, formula, both, mark=1.0))
-    values = [([_within(a, 8) for a, _ in seed], [_within(b, 8) for _, b in seed]) for seed in pairs if seed]
-    gained = pooled_over_seeds(values, "difference").pooled
-    formula = f"share within 8 actions minus the same on the flat store; {BOOTSTRAP})"
+    formula = f"those actions over the same on the flat store, same questions; {how(results)}"
+    cells.append(estimate(f"{id}/ratio", ratio.interval, formula, both, mark=1.0))
+    gained = gain_of(results, pairs, lambda row: _within(row, 8)).interval
+    formula = f"share within 8 actions minus the same on the flat store; {how(results)}"
     cells.append(estimate(f"{id}/gained", gained, formula, both, mark=0.0))
     return cells
 

@@ -26,8 +26,8 @@ def index_accounts(results: Results) -> Table | None:
         id = f"index-use/{one.id}"
         cells: list[Cell | None] = [
             number(f"{id}/questions", len(one.questions), "questions that opened it", files, 0),
-            number(f"{id}/saved", one.saved, "its share of the actions those questions saved", files, 2),
-            number(f"{id}/f1", one.f1, "its share of the F1 those questions gained", files, 2),
+            number(f"{id}/saved", one.saved, "actions its questions would have lost without it, by estimate", files, 0),
+            number(f"{id}/f1", one.f1, "F1 its questions would have lost without it, by estimate", files, 2),
         ]
         lines.append(Line(f"{one.id} {safe_text(one.text[:60])}", cells))
     never = len(found) - len(used)
@@ -35,6 +35,9 @@ def index_accounts(results: Results) -> Table | None:
         f"Of {len(found):,} documents that training wrote, {len(used):,} were opened by a question of these exams and "
         f"{never:,} never; {len(costly):,} cost those questions more than they gave."
     )
-    caption = f"{results.caption()} A question's gain is shared among the written documents it opened."
+    caption = (
+        f"{results.caption()} Estimated from transcripts: without the document, a question that saw only there what it "
+        "was asked for is taken to go as on the flat store; any other to be spared steps it had more than there."
+    )
     heads = ("opened by", "actions saved", "F1 gained")
     return Table("index-use", "What each index gave or cost", heads, lines, caption, sentence, "document")

@@ -149,6 +149,8 @@ def index_quality(results: Results, arm: str) -> Table | None:
                 published(f"index-quality/{group}/{name}", value, digits, percent)
                 for (name, _, digits, percent), value in zip(QUALITIES, theirs, strict=True)
             ]
+        elif results.beside_paper:
+            cells += [None] * len(QUALITIES)  # a kind of key the paper does not tell of
         lines.append(Line(group, cells))
     heads: tuple[str, ...] = ("n", "links", "precision", "recall")
     if results.beside_paper:
@@ -195,7 +197,7 @@ MEASURES: list[tuple[str, Callable[[Trained], float], str]] = [
     ("duplicates", lambda t: t.health.duplicates, "documents that repeat another's text or key"),
     ("lost originals", lambda t: t.health.ledger.lost_origins, "originals no document carries"),
     ("orphans", lambda t: t.health.ledger.orphans, "authored documents without any link"),
-    ("merges", lambda t: t.health.ledger.merged, "merges by the duplicate guard"),
+    ("merges", lambda t: sum(one.edits["merge"] for one in t.trajectory.epochs), "merges by the duplicate guard"),
     ("median out-degree", lambda t: t.trajectory.degrees.median, "median links of an authored document"),
     ("mean out-degree", lambda t: t.trajectory.degrees.mean, "mean links of an authored document"),
     ("largest out-degree", lambda t: t.trajectory.degrees.largest, "most links of an authored document"),

@@ -16,6 +16,8 @@ from kbgym.analysis.tables.stores import over_seeds, traces
 from kbgym.analysis.trajectory import EDITS, Epoch
 from kbgym.protocol.exam import Row
 
+LINKS, EMPTY = "mean links of an authored document at the epoch's end", "authored documents without a link then"
+
 
 def edits(results: Results, arm: str) -> Table | None:
     """What the backward passes did, epoch by epoch, means over seeds; what was learnt outside of epochs is not here."""
@@ -39,6 +41,8 @@ def edits(results: Results, arm: str) -> Table | None:
         ("actions a pass", spent, "actions over backward passes", paper.ACTIONS_A_PASS, 2, False),
         ("documents added a pass", growth, "net documents added over passes", paper.GROWTH, 2, False),
         ("coverage at the end", share, "direct coverage at the epoch's end", paper.COVERAGE, 3, True),
+        ("links of an index at the end", mean(lambda one: one.degrees.mean), LINKS, paper.MEAN_DEGREE, 2, False),
+        ("indexes without a link at the end", mean(lambda one: one.degrees.empty), EMPTY, paper.EMPTY, 1, False),
         *((f"{n} calls", mean(partial(_calls, n)), f"successful {n} actions", (), 1, False) for n in EDITS),
         ("candidates judged", mean(lambda one: one.judged), judged, (), 1, False),
         ("errors", mean(lambda one: one.errors), "actions answered with an error", (), 1, False),
@@ -117,15 +121,15 @@ def breaking_even(results: Results) -> Table:
             training = over_seeds(results, arm, partial(_spent, unit))
             what = f"{unit} of all training passes, mean over seeds"
             files = traces(results, arm, "act events")
-            cells: list[Cell | None] = [number(f"break-even/{arm}/{unit}/training", training, what, files, 0)]
-            for group in groups:
-                cell = _break_even(results, arm, unit, group, training)
-                cells.append(cell)
-                if unit == "actions" and group == results.groups[0]:
+            spent = number(f"break-even/{arm}/{unit}/training", training, what, files, 0)
+            for base in (one for one in ("flat", "hipporag") if one in results.arms):
+                cells: list[Cell] = [_break_even(results, arm, unit, group, training, base) for group in groups]
+                if unit == "actions":
+                    label, cell = (LABELS[groups[0]], cells[0]) if base == "flat" else (groups[-1], cells[-1])
                     after = f"after {cell.text} questions" if cell.value is not None else "never, on questions"
                     paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
-                    said.append(f"{paid} of the {LABELS[group]} group.")
-            lines.append(Line(f"{results.label(arm)}, {unit}", cells))
+                    said.append(f"{paid} ({label}) against {results.label(base)}.")
+                lines.append(Line(f"{results.label(arm)}, {unit}, against {results.label(base)}", [spent, *cells]))
     if results.beside_paper:
         theirs: list[Cell | None] = [
             published("break-even/tokens/training", paper.BREAK_EVEN["training"], 0),
@@ -138,13 +142,14 @@ def breaking_even(results: Results) -> Table:
     return Table("break-even", title, heads, lines, caption, " ".join(said), "store and unit")
 
 
-def _break_even(results: Results, arm: str, unit: str, group: str, training: float) -> Cell:
-    pairs = flatten(results.pairs(arm, group))
+def _break_even(results: Results, arm: str, unit: str, group: str, training: float, base: str) -> Cell:
+    """Building the base cost no question and no pass, so that all of the training is to be paid back."""
+    pairs = flatten(results.pairs(arm, group, base))
     flat, mine = fmean(_cost(b, unit) for _, b in pairs), fmean(_cost(a, unit) for a, _ in pairs)
     found = break_even(training, flat, mine)
-    id = f"break-even/{arm}/{unit}/{group}"
+    id = f"break-even/{arm}/{unit}/{group}" + ("" if base == "flat" else f"/{base}")
     formula = f"training {unit} over {unit} saved a question ({flat:.2f} - {mine:.2f})"
-    files = results.sources(arm, group, "usage" if unit == "tokens" else unit, "flat")
+    files = results.sources(arm, group, "usage" if unit == "tokens" else unit, base)
     return number(id, found, formula, files, 0) if found else Cell(id, "never", None, formula, tuple(files))
 
 

@@ -44,7 +44,7 @@ def stored_engine(
         if behind:
             index.put_many([id for id, _ in behind], engine.embedder.embed([text for _, text in behind], tick))
         if engine.words is not None:
-            engine.words.load(connection.execute("SELECT id, text FROM documents").fetchall())
+            engine.words.load(connection.execute("SELECT id, text FROM documents").fetchall(), tick)
     return engine
 
 

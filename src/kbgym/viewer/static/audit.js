@@ -16,6 +16,47 @@ export function audit(which, tab, params) {
 
 const openDocument = (which, id) => go("store", { ...which, doc: id });
 
+const scores = [
+  {
+    key: "precision",
+    label: "Right",
+    number: true,
+    title: "share of its links that belong under its key",
+    show: (row) => percent(row.precision, 0),
+  },
+  {
+    key: "recall",
+    label: "Complete",
+    number: true,
+    title: "share of its key's members it leads to, by the world's facts",
+    show: (row) => h("span", { title: row.use.complete }, percent(row.recall, 0)),
+  },
+  { key: "wrong", label: "Wrong", number: true, show: (row) => count(row.wrong) },
+  { key: "missing", label: "Missing", number: true, show: (row) => count(row.missing) },
+];
+
+// What each gave or cost the questions of the run's exams, by estimate.
+const used = (key, label, title, show) => ({
+  key,
+  label,
+  title,
+  number: true,
+  show: (row) => show(row.use[key]),
+  value: (row) => row.use[key],
+});
+const exams = [
+  {
+    key: "asked",
+    label: "Exam questions",
+    number: true,
+    title: "how many exam questions opened it",
+    show: (row) => h("span", { title: row.use.questions.join(", ") }, count(row.use.questions.length)),
+    value: (row) => row.use.questions.length,
+  },
+  used("saved", "Actions saved", "actions the exams would have lost without it, by estimate from transcripts", count),
+  used("f1", "F1 gained", "right answers the exams would have lost without it, by estimate", (value) => fixed(value, 2)),
+];
+
 function indexes(found, which, params) {
   const kinds = [...new Set(found.indexes.map((one) => one.shape))];
   const chosen = params.shape ?? "";
@@ -37,37 +78,32 @@ function indexes(found, which, params) {
         title: "genuine: links, and names a key; stub: no links; materialised: states an answer",
         show: (row) => tag(row.shape === "genuine" ? "index" : row.shape === "stub" ? "stub" : "bad", row.shape),
       },
-      { key: "group", label: "Kind of key", show: (row) => row.group || "–" },
+      ...(found.resolved ? [{ key: "group", label: "Kind of key", show: (row) => row.group || "–" }] : []),
       { key: "degree", label: "Links", number: true, show: (row) => count(row.degree) },
-      {
-        key: "precision",
-        label: "Right",
-        number: true,
-        title: "share of its links that belong under its key",
-        show: (row) => percent(row.precision, 0),
-      },
-      {
-        key: "recall",
-        label: "Complete",
-        number: true,
-        title: "share of the key's members it leads to",
-        show: (row) => percent(row.recall, 0),
-      },
-      { key: "wrong", label: "Wrong", number: true, show: (row) => count(row.wrong) },
-      { key: "missing", label: "Missing", number: true, show: (row) => count(row.missing) },
+      ...(found.resolved ? scores : []),
+      ...(found.exams ? exams : []),
       ...(found.history
         ? [
             {
               key: "opened",
-              label: "Opened",
+              label: "Opened in training",
               number: true,
               title: "forward passes of training that read it",
               show: (row) => count(row.opened),
             },
+            {
+              key: "last_used",
+              label: "Last",
+              number: true,
+              title: "the last iteration in which a forward pass opened it",
+              show: (row) => count(row.use.last_used),
+              value: (row) => row.use.last_used,
+            },
           ]
         : []),
     ],
-    rowClass: (row) => (row.wrong || row.shape === "stub" || row.shape === "materialised" ? "flagged" : null),
+    rowClass: (row) =>
+      row.wrong || row.use.harmful || row.shape === "stub" || row.shape === "materialised" ? "flagged" : null,
   });
   const filter = h(
     "label",
@@ -124,7 +160,7 @@ function indexes(found, which, params) {
       : h(
           "p",
           { class: "hint" },
-          "This world has no facts to score links against; what follows is suspected, not known.",
+          "This world has no facts to score links against: whether an index is complete is not known, and a wrong link is only suspected.",
         ),
     found.advice.length
       ? h(
@@ -139,6 +175,14 @@ function indexes(found, which, params) {
         )
       : null,
     h("div", { class: "controls" }, filter),
+    found.exams
+      ? h(
+          "p",
+          { class: "hint" },
+          `What each gave or cost ${count(found.exams.n)} exam questions (${found.exams.sets.join(", ")}) is estimated from their ` +
+            "transcripts: without it, a question that saw only there what its answer rests on is taken to go as on the flat store.",
+        )
+      : null,
     table,
   ];
 }

@@ -58,7 +58,7 @@ export async function show(main, params, places) {
     ),
     section(
       "On the exam",
-      "Questions both stores were asked; ρ below 1 means the right one needs fewer actions. Bold: the interval leaves out “no difference”.",
+      "Questions both stores were asked. ρ is the right store's actions over the left one's: below 1 it needs fewer. Bold: the interval leaves out “no difference”.",
       part(get("compare-questions", asked), comparedExams),
     ),
     section(

@@ -14,8 +14,18 @@ const GROUPS = {
   both: "new questions; training touched both things they ask about",
   one: "new questions; training touched one of the two",
   neither: "new questions about things training never touched",
+  test_in: "questions training never saw",
   pooled: "all groups together",
 };
+
+const words = () =>
+  h(
+    "p",
+    { class: "hint" },
+    "A trained store is the documents and what an agent wrote on top of them, mostly lists of where things stand " +
+      "(indexes); the flat one is the documents alone. An action is one search, one document opened, or the answer. " +
+      "Accuracy (F1) is how much of the right answer was given, from 0 to 1; n counts questions; in brackets the 95% interval.",
+  );
 
 export async function show(main, params) {
   const { run } = params;
@@ -40,7 +50,7 @@ export async function show(main, params) {
           about.reference ? " No number on this page is a language model's, except the rows marked “paper”." : "",
         )
       : null,
-    gradient ? part(gradient, (found) => h("p", { class: "headline" }, found.headline)) : null,
+    gradient ? part(gradient, (found) => [h("p", { class: "headline" }, found.headline), words()]) : null,
     h(
       "dl",
       { class: "facts" },
@@ -68,7 +78,7 @@ const nothingYet = (about) =>
     : h(
         "p",
         { class: "hint" },
-        "No exam compares the trained store with the flat one yet; `kbgym demo` and `kbgym experiment run` make them. ",
+        `No exam compares the trained store with the flat one yet; kbgym prove makes them: kbgym prove ${about.folder}/world --out ${about.folder}. `,
         view("live", { run: about.name }, {}, "Follow the run"),
         ".",
       );
@@ -203,8 +213,8 @@ function bar(value, most, kind) {
 
 function gradientFigures(gradient) {
   return section(
-    "The gradient",
-    "The less of a question training touched, the less there is to gain. Left of 1 is cheaper than the flat store; right of 0 is more accurate.",
+    "Cost and accuracy, group by group",
+    "Left of 1 is cheaper than the flat store; right of 0 is more accurate. ρ is the trained store's actions over the flat one's.",
     part(gradient, (found) => {
       const groups = found.groups.filter((one) => one.group !== "pooled");
       const rows = (measure) =>
@@ -259,7 +269,7 @@ const further = (run, about) =>
     {},
     h("h2", {}, "Everything else"),
     [
-      ["gradient", "Every number of the gradient"],
+      ["gradient", "Every number, group by group"],
       ["arms", "Every arm: size, cost, result"],
       ["seeds", "Seed by seed"],
       ["audit", "What the store holds"],

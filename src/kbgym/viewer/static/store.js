@@ -57,7 +57,7 @@ function searching(main, which, params) {
     type: "search",
     id: "q",
     value: params.q ?? "",
-    placeholder: "People whose job is …",
+    placeholder: "Words, as an agent would search, or an id",
     autocomplete: "off",
     spellcheck: "false",
     "aria-label": "Search the store",

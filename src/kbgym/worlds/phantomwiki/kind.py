@@ -40,11 +40,19 @@ class WikiKind:
         return 0
 
     def describe(self, world: World) -> Description:
-        first: dict[str, str] = {}
+        found: dict[str, str] = {}
         for document in world.documents:
             form = f"The {ATTRIBUTES.get(document.kind, document.kind)} of NAME is VALUE."
             if document.kind in STATED:
                 one = len(document.about) == 2
                 form = "The RELATION of NAME is NAME." if one else "The RELATIONS of NAME are NAME, NAME."
-            first.setdefault(form, document.text)
-        return Description(_ABOUT, tuple(SentenceForm(form, first[form]) for form in sorted(first)), _KEYS)
+            found.setdefault(form, _example(form))
+        return Description(_ABOUT, tuple(SentenceForm(form, found[form]) for form in sorted(found)), _KEYS)
+
+
+def _example(form: str) -> str:
+    """A sentence of this form that no world holds: one that did would tell a fact nobody has looked for."""
+    sentence = form.replace("RELATIONS", "sisters").replace("RELATION", "sister").replace("VALUE", "an example")
+    for name in ("Una Sample", "Ida Sample", "Eva Sample"):
+        sentence = sentence.replace("NAME", name, 1)
+    return sentence

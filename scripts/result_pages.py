@@ -1,0 +1,189 @@
+"""Writes docs/results.md and docs/paper.md from the folders of experiments: no number in them is typed.
+
+    kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --out exp/paper
+    kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --hard --out exp/hard
+    kbgym report exp/paper; kbgym report exp/hard
+    python scripts/result_pages.py exp/paper exp/hard --took "24 and 21 minutes on two cores"
+    python scripts/result_pages.py --check
+
+Every number is a cell of a report. Those that were used are kept in docs/results.json; --check writes both pages from
+that file once more and tells whether they are what lies there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from paper_claims import CLAIMS
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+KEPT = DOCS / "results.json"
+SETS = {"pooled": "the four question groups together", "test_in": "test_in", "test_out": "test_out"}
+MEASURES = {"f1": "F1", "actions": "actions a question", "characters": "characters read a question"}
+AGAINST = {"actions_over_b3": "actions over B3's", "characters_over_b3": "characters over B3's"}
+
+
+class Cells:
+    """The cells of one experiment, by id; it remembers which were asked for."""
+
+    def __init__(self, kept: dict[str, Any]) -> None:
+        self.about: dict[str, Any] = kept["about"]
+        self._cells: dict[str, Any] = kept["cells"]
+        self._used: dict[str, Any] = {}
+
+    def __call__(self, id: str) -> str:
+        """What the report shows; a dash where the experiment has no such number."""
+        return str(self._field(id, "text") or "–")
+
+    def value(self, id: str, field: str = "value") -> float | None:
+        found = self._field(id, field)
+        return float(found) if isinstance(found, int | float) else None
+
+    def _field(self, id: str, field: str) -> object:
+        found = self._cells.get(id, {}).get(field)
+        if found is not None:
+            self._used.setdefault(id, {})[field] = found
+        return found
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        return {"about": self.about, "cells": dict(sorted(self._used.items()))}
+
+
+def opened(folder: Path) -> dict[str, Any]:
+    """What a report says, and what the experiment was."""
+    from kbgym.analysis.results import open_results
+
+    report = folder / "report" / "cells.json"
+    if not report.exists():
+        sys.exit(f"{folder} has no report yet: run `kbgym report {folder}` first.")
+    results = open_results(folder)
+    plan = results.plan
+    about = {
+        "arms": {arm: results.label(arm) for arm in results.arms},
+        "trainings": list(results.trainings),
+        "readers": list(results.readers),
+        "caption": results.caption(),
+        "seeds": [seed.number for seed in results.seeds],
+        "hard": plan is not None and plan.hard,
+        "clock": round(sum(sum(seed.seconds.values()) for seed in results.seeds)),
+    }
+    return {"about": about, "cells": json.loads(report.read_bytes())}
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def results_page(cells: Cells) -> list[str]:
+    """One experiment: the gradient, then every arm under every reader, then against B3, then what training costs."""
+    about = cells.about
+    arms, readers, trained = about["arms"], about["readers"], about["trainings"]
+    groups = {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither", "pooled": "pooled"}
+    parts = [f"## {'The hard world' if about['hard'] else 'The standard world'}", about["caption"]]
+
+    def block(title: str, names: dict[str, str], cell: Callable[[str, str], str], rows: dict[str, str]) -> None:
+        found = [[label, *(cell(row, name) for name in names)] for row, label in rows.items()]
+        parts.extend((f"### {title}", table(["", *names.values()], found)))
+
+    compared = {arm: label for arm, label in arms.items() if arm not in ("flat", "nostore")}
+    block("rho, by group", groups, lambda arm, group: cells(f"gradient/{arm}/{group}/rho"), compared)
+    block("F1, by group", groups, lambda arm, group: cells(f"gradient/{arm}/{group}/f1"), arms)
+    minus = "F1 minus the flat store's, by group"
+    block(minus, groups, lambda arm, group: cells(f"gradient/{arm}/{group}/difference"), compared)
+    not_lower = "Shown not to be lower than flat by 0.03 F1 (one-sided p, Holm by row)"
+    block(not_lower, groups, lambda arm, group: cells(f"noninferiority/{arm}/{group}/p"), compared)
+    named = {reader: reader for reader in readers}
+    for group, title in SETS.items():
+        for field, name in MEASURES.items():
+            block(f"{name}, {title}", named, lambda arm, r: cells(f"readers/{group}/{r}/{arm}/{field}"), arms)  # noqa: B023
+        for arm in trained:
+            rows = {**AGAINST, f"{group}/difference": "F1 minus B3's"}
+            title_of = f"{arms[arm]} against B3, {title}"
+            block(title_of, named, lambda field, r: cells(f"readers/{group}/{r}/{arm}/{field}"), rows)  # noqa: B023
+    units = {"training": "training spent", "trained": "trained on", "pooled": "pooled"}
+    units["pooled/hipporag"] = "pooled, against B3"
+    rows = {f"{arm}/{unit}": f"{arms[arm]}, {unit}" for arm in trained for unit in ("actions", "characters")}
+    block("Questions until training is paid for", units, lambda row, what: cells(f"break-even/{row}/{what}"), rows)
+    return parts
+
+
+def pages(experiments: list[Cells], command: str, took: str) -> dict[str, str]:
+    how = f"Written by `scripts/result_pages.py`{f'; {took}' if took else ''}."
+    said = f"{how} Intervals are 95%, the seed as the unit where several ran."
+    results = [
+        "# Results",
+        said,
+        f"```console\n{command}\n```",
+        "Who reads: `reference` knows the benchmark's sentences and how our curators word an index; `neutral:*` know "
+        "the sentences and not the wording; `general` knows neither. The reference agents, which are rules, trained.",
+    ]
+    for cells in experiments:
+        results += results_page(cells)
+    first = experiments[0]
+    rows = []
+    for claim in CLAIMS:
+        verdict, why = claim.judge(first)
+        rows.append([claim.where, claim.says, claim.ours(first), f"`{claim.see}`" if claim.see else "", verdict, why])
+    heads = ["where", "the paper", "here", "see", "agrees", "why not"]
+    words = [row[4] for row in rows]
+    counted = ", ".join(f"{words.count(word)} {word}" for word in ("yes", "partly", "no", "not tried"))
+    lines = ["| " + " | ".join(heads) + " |", "| --- | --- | --- | --- | --- | --- |"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    paper = [
+        "# The paper, claim by claim",
+        f"{first.about['caption']} {said}",
+        "The paper's reader and curator are gpt-5-mini, one seed; ours are rules that know the benchmark's sentences. "
+        "Shapes can agree, levels hardly. `kbgym report exp/paper --explain ID` prints the rows behind a number in the "
+        f"column *see*; `*` there stands for a group. Of {len(rows)} entries: {counted}.",
+        "\n".join(lines),
+    ]
+    return {"results.md": "\n\n".join(results) + "\n", "paper.md": "\n\n".join(paper) + "\n"}
+
+
+def _seeds(seeds: list[int]) -> str:
+    whole = len(seeds) > 1 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    return f"{seeds[0]}-{seeds[-1]}" if whole else ",".join(map(str, seeds))
+
+
+def _lines(kept: dict[str, Any]) -> str:
+    """A cell a line, so that a change can be read."""
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":")).replace("},", "},\n") + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path, help="Experiments with reports, the standard world first.")
+    parser.add_argument("--took", default="", help="What the runs took, in words.")
+    parser.add_argument("--out", type=Path, default=DOCS)
+    parser.add_argument("--check", action="store_true", help="Are the pages what docs/results.json makes them?")
+    chosen = parser.parse_args()
+    if chosen.check:
+        kept = json.loads((chosen.out / KEPT.name).read_bytes())
+        written = pages([Cells(one) for one in kept["experiments"]], kept["command"], kept["took"])
+        wrong = [name for name, text in written.items() if (chosen.out / name).read_text(encoding="utf-8") != text]
+        sys.exit(f"{', '.join(wrong)} is not what results.json makes: run scripts/result_pages.py" if wrong else 0)
+    if not chosen.folders:
+        parser.error("name the experiments, or --check")
+    experiments = [Cells(opened(folder)) for folder in chosen.folders]
+    command = "\n".join(
+        f"kbgym experiment run paper {'--hard ' if one.about['hard'] else ''}--seeds {_seeds(one.about['seeds'])} "
+        f"--readers {','.join(one.about['readers'])} --jobs 2 --out {folder.parent.name}/{folder.name}"
+        for folder, one in zip(chosen.folders, experiments, strict=True)
+    )
+    written = pages(experiments, command, chosen.took)
+    kept = {"command": command, "took": chosen.took, "experiments": [one.kept for one in experiments]}
+    (chosen.out / KEPT.name).write_text(_lines(kept), encoding="utf-8")
+    for name, text in written.items():
+        (chosen.out / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Every arm under every reader: what holds with all of them says something about the store, not about one reader."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kbgym.analysis.cells import Cell, Line, Table, estimate
+from kbgym.analysis.results import LABELS, POOLED, Results
+from kbgym.analysis.tables.arms import difference_cell, float_of, how, mean_cell, ratio_of
+
+BASE = "hipporag"
+SETS = {POOLED: "the question groups together", "test_in": "test_in", "test_out": "test_out"}
+HEADS = ("F1", "actions", "characters", "F1 minus B3's", "actions over B3's", "characters over B3's")
+
+
+def by_reader(results: Results, group: str) -> Table | None:
+    """A block a reader, a line an arm, on one set of questions; None where several readers were not asked."""
+    lines: list[Line] = []
+    found: dict[str, list[tuple[str, list[Cell | None]]]] = {arm: [] for arm in results.trainings}
+    for reader, read in results.readers.items():
+        shown = [arm for arm in read.arms if group == POOLED or _is_asked(read, arm, group)]
+        if len(shown) < 2:
+            continue
+        lines.append(Line(reader))
+        for arm in shown:
+            cells = _cells(read, f"readers/{group}/{reader}", arm, group, BASE in shown)
+            lines.append(Line(read.label(arm), cells))
+            if arm in found:
+                found[arm].append((reader, cells))
+    if not lines:
+        return None
+    sentence = " ".join(_sentence(results.label(arm), of_arm) for arm, of_arm in found.items() if of_arm)
+    caption = f"Training by {results.agent}, once. {results.caption().partition('; ')[2].capitalize()}"
+    title = f"Every arm under every reader: {SETS.get(group, LABELS[group])}"
+    return Table(f"readers-{group}", title, HEADS, lines, caption, sentence, "reader and store")
+
+
+def _is_asked(read: Results, arm: str, group: str) -> bool:
+    return all(seed.has(one, group) for seed in read.seeds for one in (arm, "flat"))
+
+
+def _cells(read: Results, table: str, arm: str, group: str, against: bool) -> list[Cell | None]:
+    mean = partial(mean_cell, read, arm=arm, group=group)
+    cells: list[Cell | None] = [
+        mean(f"{table}/{arm}/{field}", field=field, digits=digits)
+        for field, digits in (("f1", 3), ("actions", 2), ("characters", 0))
+    ]
+    if arm == BASE or not against:
+        return [*cells, None, None, None]
+    cells.append(difference_cell(read, table, arm, group, base=BASE))
+    for field in ("actions", "characters"):
+        ratio = ratio_of(read, read.pairs(arm, group, BASE), float_of(field)).interval
+        formula = f"mean {field} on the arm over mean {field} on B3, same questions and reader; {how(read)}"
+        files = read.sources(arm, group, field, BASE)
+        cells.append(estimate(f"{table}/{arm}/{field}_over_b3", ratio, formula, files, mark=1.0))
+    return cells
+
+
+def _sentence(label: str, of_readers: list[tuple[str, list[Cell | None]]]) -> str:
+    """Under how many readers a trained store beats B3, interval and all."""
+    below = {"actions": 0, "characters": 0}
+    lower = 0
+    for _, (*_, difference, actions, characters) in of_readers:
+        for name, cell in (("actions", actions), ("characters", characters)):
+            below[name] += cell is not None and cell.high is not None and cell.high < 1
+        lower += difference is not None and difference.high is not None and difference.high < 0
+    many = len(of_readers)
+    return (
+        f"{label} against B3: the interval of actions lies below 1 under {below['actions']} of {many} readers, that of "
+        f"characters under {below['characters']}; F1 is lower, interval and all, under {lower}."
+    )

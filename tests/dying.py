@@ -1,0 +1,130 @@
+"""Work that is killed again and again, each time it is about to change a file, and still ends in the same bytes.
+
+    python tests/dying.py train FOLDER KILLS
+    python tests/dying.py prove FOLDER KILLS WORLD
+
+The moments are counted, not timed, so that a busy machine changes nothing; a block that is being written to the trace
+stays half. One process loads everything and forks the ones that die, since loading takes longer than the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from experiments import contents
+
+from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.cli import prove as _loaded  # noqa: F401 - before the first fork
+from kbgym.cli.main import run as verb
+from kbgym.protocol.exam import Sheet
+from kbgym.protocol.run import Run, Settings
+from kbgym.protocol.train import Trainer
+from kbgym.trace.folder import StoreFolder
+from kbgym.worlds.people import generate
+
+Work = Callable[[Path], None]
+APART = "verdict.json"  # says where it lies
+
+
+def train(folder: Path) -> None:
+    settings = Settings(questions=20, epochs=2, embedder="hash", eval=False)
+    run = Run.open_or_create(folder, generate(people=80, seed=3), settings)
+    engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
+    asyncio.run(Trainer(run, agents_named(settings), engine).train())
+
+
+def prove(folder: Path) -> None:
+    flags = ["--embedder", "hash", "--questions", "12", "--epochs", "1", "--n", "10", "--quiet"]
+    try:
+        verb(["prove", sys.argv[4], "--out", str(folder), *flags])
+    except SystemExit as ended:
+        if ended.code:
+            raise
+
+
+def watch(moment: int) -> list[int]:
+    """Kill this process at its moment; what is given back counts them."""
+    seen = [0]
+
+    def reached(before: Callable[[], object] = lambda: None) -> None:
+        seen[0] += 1
+        if seen[0] == moment:
+            before()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def heard(event: str, given: tuple[object, ...]) -> None:
+        flags = given[2] if event == "open" else 0
+        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
+        if writes or event in ("os.rename", "os.remove", "os.mkdir", "os.truncate"):
+            reached()
+
+    write, fsync, add = os.write, os.fsync, Sheet.add
+    os.write = lambda file, data: (reached(lambda: write(file, data[: len(data) // 2])), write(file, data))[1]
+    os.fsync = lambda file: (reached(), fsync(file))[1]
+    Sheet.add = lambda self, row: (reached(), add(self, row))[1]
+    sys.addaudithook(heard)
+    return seen
+
+
+def dies(work: Work, folder: Path, moment: int) -> bool:
+    """Whether it was killed; the number of its moments is left beside the folder where it was not."""
+    child = os.fork()
+    if child == 0:
+        try:
+            seen = watch(moment)
+            work(folder)
+            folder.with_name("moments").write_text(str(seen[0]))
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status not in (0, -signal.SIGKILL):
+        sys.exit(f"moment {moment}: it ended with {status}")
+    return status != 0
+
+
+def differing(folder: Path, whole: Path) -> list[str]:
+    ours, theirs = contents(folder), contents(whole)
+    names = sorted((ours.keys() | theirs.keys()) - {APART})
+    return [name for name in names if ours.get(name) != theirs.get(name)]
+
+
+def main(work: Work, place: Path, kills: int) -> None:
+    whole, cut, chance, moments = place / "whole", place / "cut", Random(0), []
+    dies(work, whole, 0)
+    length = int((place / "moments").read_text())
+    while kills:
+        moments.append(chance.randrange(1, length // 3))
+        if dies(work, cut, moments[-1]):
+            kills -= 1
+        elif different := differing(cut, whole):
+            sys.exit(f"{different} after {moments}")
+        else:
+            shutil.rmtree(cut)
+    for folder in ("snapshots", "exams"):
+        if (cut / folder).is_dir():
+            (cut / folder / ".4194305-scratch.jsonl").write_text("{")  # as by one that was killed while it wrote
+    dies(work, cut, 0)
+    if different := differing(cut, whole):
+        sys.exit(f"{different} after {moments}")
+
+
+def killed(what: str, place: Path, kills: int, *more: object) -> None:
+    """For a test: all of it in a process of its own, and what went wrong."""
+    arguments = [sys.executable, __file__, what, place, kills, *more]
+    done = subprocess.run([str(one) for one in arguments], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+if __name__ == "__main__":
+    main({"train": train, "prove": prove}[sys.argv[1]], Path(sys.argv[2]), int(sys.argv[3]))
