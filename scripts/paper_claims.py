@@ -5,122 +5,31 @@ Read by `scripts/result_pages.py`. The paper's figures come from `kbgym.analysis
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from claim_rules import (
+    ARM,
+    GROUPS,
+    Claim,
+    alike,
+    below,
+    by_group,
+    each,
+    every,
+    falling,
+    listed,
+    moves,
+    not_below,
+    nothing,
+    rising,
+    said,
+    within,
+)
 
 from kbgym.analysis import published as paper
 
-ARM = "trained-paper"
-GROUPS = ("trained", "both", "one", "neither")
 NEAR_ONE = (
     "the reference reader is near 1 on the flat store, so that accuracy has nowhere to rise to; see the hard world"
 )
 RULES = "a rule makes no mistakes and abandons nothing"
-
-
-class Asked(Protocol):
-    def __call__(self, id: str) -> str: ...
-    def value(self, id: str, field: str = "value") -> float | None: ...
-
-
-class Claim(NamedTuple):
-    """`holds` gives True, False, or None where the experiment cannot tell; `partly` turns a False into "partly"."""
-
-    where: str
-    says: str
-    ours: Callable[[Asked], str]
-    see: str = ""
-    holds: Callable[[Asked], bool | None] = lambda cells: True
-    why: str = ""
-    partly: bool = False
-
-    def judge(self, cells: Asked) -> tuple[str, str]:
-        found = self.holds(cells)
-        if found is None:
-            return "not tried", self.why
-        return ("yes", "") if found else ("partly" if self.partly else "no", self.why)
-
-
-def listed(*ids: str) -> Callable[[Asked], str]:
-    return lambda cells: ", ".join(cells(id) for id in ids)
-
-
-def by_group(what: str, arm: str = ARM, groups: tuple[str, ...] = GROUPS) -> tuple[str, ...]:
-    return tuple(f"gradient/{arm}/{group}/{what}" for group in groups)
-
-
-def said(values: dict[str, float], sign: str = "") -> str:
-    return " / ".join(f"{values[group]:{sign}.3f}" for group in GROUPS if group in values)
-
-
-def values(cells: Asked, ids: tuple[str, ...]) -> list[float] | None:
-    found = [cells.value(id) for id in ids]
-    return None if any(one is None for one in found) else [one for one in found if one is not None]
-
-
-def rising(*ids: str) -> Callable[[Asked], bool | None]:
-    def holds(cells: Asked) -> bool | None:
-        found = values(cells, ids)
-        return None if found is None else found == sorted(found)
-
-    return holds
-
-
-def falling(*ids: str) -> Callable[[Asked], bool | None]:
-    return rising(*reversed(ids))
-
-
-def within(id: str, low: float, high: float) -> Callable[[Asked], bool | None]:
-    def holds(cells: Asked) -> bool | None:
-        found = cells.value(id)
-        return None if found is None else low <= found <= high
-
-    return holds
-
-
-def below(id: str, limit: float) -> Callable[[Asked], bool | None]:
-    """Whether the whole interval lies below."""
-
-    def holds(cells: Asked) -> bool | None:
-        found = cells.value(id, "high")
-        return None if found is None else found < limit
-
-    return holds
-
-
-def not_below(id: str, limit: float) -> Callable[[Asked], bool | None]:
-    def holds(cells: Asked) -> bool | None:
-        found = below(id, limit)(cells)
-        return None if found is None else not found
-
-    return holds
-
-
-def each(pattern: str, *names: object) -> tuple[str, ...]:
-    """Ids that differ in one place, marked `?`."""
-    return tuple(pattern.replace("?", str(name)) for name in names)
-
-
-def moves(ids: tuple[str, ...], low: float, high: float) -> Callable[[Asked], bool | None]:
-    """Whether the last is the first and so much more."""
-
-    def holds(cells: Asked) -> bool | None:
-        found = values(cells, ids)
-        return None if found is None else low <= found[-1] - found[0] <= high
-
-    return holds
-
-
-def alike(ids: tuple[str, ...], width: float) -> Callable[[Asked], bool | None]:
-    def holds(cells: Asked) -> bool | None:
-        found = values(cells, ids)
-        return None if found is None else max(found) - min(found) <= width
-
-    return holds
-
-
-def nothing(text: str) -> Callable[[Asked], str]:
-    return lambda cells: text
 
 
 _gains = {group: paper.F1[ARM][group] - paper.F1["flat"][group] for group in GROUPS}
@@ -189,7 +98,7 @@ CLAIMS = (
         f"F1 not lower by more than {paper.MARGIN}",
         listed(*each(f"noninferiority/{ARM}/?/p", *GROUPS, "pooled")),
         f"noninferiority/{ARM}/*/p",
-        within(f"noninferiority/{ARM}/pooled/p", 0, 0.025),
+        every(*(within(id, 0, 0.025) for id in each(f"noninferiority/{ARM}/?/p", *GROUPS, "pooled"))),
         "not shown at this many questions; a test that keeps its level asks for more than the paper had",
         partly=True,
     ),
@@ -237,7 +146,7 @@ CLAIMS = (
         "cost falls and F1 rises with coverage; covered groups gain, others do not",
         listed(*each(f"learning/{ARM}/?/pooled/actions", 0, 100, 200)),
         f"learning/{ARM}/*/pooled/actions",
-        falling(*each(f"learning/{ARM}/?/pooled/actions", 0, 100, 200)),
+        falling(*each(f"learning/{ARM}/?/pooled/actions", 0, 200)),
     ),
     Claim(
         "E2, two epochs, two gains",
@@ -290,8 +199,8 @@ CLAIMS = (
         "below 1 at one key, negative at none",
         listed(*each(f"point-ratios/{ARM}/?/actions", *GROUPS)),
         f"point-ratios/{ARM}/*/actions",
-        falling(*each(f"point-ratios/{ARM}/?/actions", *GROUPS)),
-        "they fall with distance, but trained on and both keys are alike",
+        every(within(f"point-ratios/{ARM}/one/actions", -99, 1), within(f"point-ratios/{ARM}/neither/actions", -99, 0)),
+        "nothing is saved where no key was touched; where one was, a point saves more than B3's",
         partly=True,
     ),
     Claim(
@@ -299,7 +208,9 @@ CLAIMS = (
         "negative actions and F1 a point",
         listed("coverage/graphrag/actions_a_point", "coverage/graphrag/f1_a_point"),
         "coverage/graphrag/*",
-        within("coverage/graphrag/actions_a_point", -1, 0.005),
+        every(below("coverage/graphrag/actions_a_point", 0.0), below("coverage/graphrag/f1_a_point", 0.0)),
+        "no gain a point either, but no loss that shows",
+        partly=True,
     ),
     Claim(
         "Abstract, links",
@@ -322,7 +233,9 @@ CLAIMS = (
         "coverage 24.8% after epoch 1, 27.6% after epoch 2",
         listed(*each(f"edits/{ARM}/coverage-at-the-end/epoch?", 1, 2)),
         f"edits/{ARM}/coverage-at-the-end/*",
-        within(f"edits/{ARM}/coverage-at-the-end/epoch2", 0.2, 0.35),
+        rising(*each(f"edits/{ARM}/coverage-at-the-end/epoch?", 1, 2)),
+        "as much is covered, all of it in the first epoch: a rule leaves no key half done",
+        partly=True,
     ),
     Claim(
         "E3, forward F1 by epoch",
