@@ -1,6 +1,6 @@
 """What an agent that is a program waits for: a server's tools, and what a pass costs besides its own time.
 
-    python benchmarks/players.py STORE               # Markdown; STORE is any store or run
+    python benchmarks/players.py                     # Markdown; of a small run that is made for it
     python benchmarks/players.py STORE --times 5 --json
 
 Start: from starting `kbgym serve STORE --mcp` to the replies to `initialize` and `tools/list`, and to a first search,
@@ -24,9 +24,11 @@ from pathlib import Path
 from kbgym.agents.command.agent import CommandAgent
 from kbgym.agents.prompting import skill_of
 from kbgym.artefact import open as open_place
+from kbgym.artefact import train
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.policy import Forward
+from kbgym.worlds.people import generate
 
 PROGRAM = """
 import time; began = time.time()
@@ -82,13 +84,15 @@ async def passes(place: str, times: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("place")
+    parser.add_argument("place", nargs="?", help="Any store or run.")
     parser.add_argument("--times", type=int, default=15)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    before = os.getloadavg()[0]
-    pairs = [(bare(), *started(given.place)) for _ in range(given.times + 1)][1:]
-    columns = [*zip(*pairs, strict=True), asyncio.run(passes(given.place, given.times + 1))[1:]]
+    with tempfile.TemporaryDirectory() as scratch:
+        before = os.getloadavg()[0]
+        place = given.place or train(generate(80), Path(scratch, "run"), questions=10, epochs=1, eval=False).where
+        pairs = [(bare(), *started(place)) for _ in range(given.times + 1)][1:]
+        columns = [*zip(*pairs, strict=True), asyncio.run(passes(place, given.times + 1))[1:]]
     names = ("python -c pass", "initialize", "tools/list", "first search", "pass, besides the program")
     rows = {
         name: [round(1000 * of(column)) for of in (min, statistics.median, max)]
