@@ -31,6 +31,7 @@ from kbgym.protocol.run import Run, Settings
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
+from kbgym.trace.events import Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question
@@ -129,6 +130,23 @@ def test_killed_at_random_moments_no_pass_is_scored_wrong(tmp_path: Path) -> Non
     failed = [row for row in rows if row.outcome == "agent_failed"]
     assert failed and all(row.f1 is None and "signal 9" in (row.failure or "") for row in failed)
     assert all(row == other for row, other in zip(rows, right, strict=True) if row.outcome != "agent_failed")
+
+
+@pytest.mark.slow
+def test_a_training_whose_processes_are_killed_scores_none_of_them(tmp_path: Path) -> None:
+    generate(people=40, seed=3).save(tmp_path / "world")
+    grades: dict[str, dict[str, float]] = {}
+    for name, who in (("here", "reference"), ("there", line("dies"))):
+        flags = ["--questions", "6", "--epochs", "1", "--no-eval", "--embedder", "hash", "--agent", who, "--quiet"]
+        with pytest.raises(SystemExit) as stopped:
+            run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *flags])
+        assert not stopped.value.code
+        events = StoreFolder(tmp_path / name).events
+        ended = [event.outcome for event in events if isinstance(event, Ended)]
+        asked = {event.iteration: event.question for event in events if isinstance(event, Began)}
+        grades[name] = {asked[event.iteration]: event.f1 for event in events if isinstance(event, Graded)}
+    assert "agent_failed" in ended and len(grades["there"]) < 6, "nobody was killed"
+    assert grades["there"].items() <= grades["here"].items()
 
 
 def test_what_a_program_says_it_used_is_counted_and_else_unknown(
