@@ -95,9 +95,10 @@ def _best(results: Results) -> str:
     top, least = max(scores.values()), min(actions.values())
     best = " and ".join(results.label(arm) for arm, score in scores.items() if score == top)
     cheapest = " and ".join(results.label(arm) for arm, count in actions.items() if count == least)
+    begin = "Apart from the oracle, the" if "oracle" in results.arms else "The"
     return (
-        f"Apart from the oracle, the highest F1 over all groups ({top:.3f}) is that of {best}, and the fewest actions "
-        f"({least:.2f}) those of {cheapest}."
+        f"{begin} highest F1 over all groups ({top:.3f}) is that of {best}, and the fewest actions ({least:.2f}) those "
+        f"of {cheapest}."
     )
 
 
