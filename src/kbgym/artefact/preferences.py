@@ -21,14 +21,12 @@ from kbgym.protocol.exam import Row, read_rows
 from kbgym.protocol.exam_header import read_header
 from kbgym.store import Refused, Store
 from kbgym.tools import openai_tools
-from kbgym.worlds.kinds import description_for_prompt
 
 
 def preferences(opened: Artefact, exams: Iterable[Path]) -> Iterator[dict[str, Any]]:
     """Every pair that two of these exams make, in the order of the first one's questions."""
     store = opened.store
-    about = description_for_prompt(opened.world) if opened.world is not None else ""
-    system = {"role": "system", "content": skill_of("reader", about=about, indexes=store.links > 0).text}
+    system = {"role": "system", "content": skill_of("reader", **opened.told).text}
     for one, other in combinations([_rows_of(file, store) for file in exams], 2):
         for id, row in one.items():
             if id in other and (ranked := _ranked(row, other[id])):

@@ -38,7 +38,7 @@ from kbgym.canonical import (
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.policy import Forward, View
 from kbgym.protocol.exam import Row, Tick, read_rows
-from kbgym.protocol.exam_header import ExamHeader, read_header
+from kbgym.protocol.exam_header import HOW, ExamHeader, read_header
 from kbgym.worlds.world import Question
 
 _ABOUT, _ROWS, _ASKED = "submission.json", "rows.jsonl", "asked.jsonl"
@@ -152,9 +152,8 @@ class _Doing:
 @contextmanager
 def _opened(store: Path, world: Path | None, header: ExamHeader) -> Iterator[Artefact]:
     """The store at the iteration of the exam, under its settings."""
-    names = ("forward_budget", "memory", "embedder", "search", "per_source", "ranking", "observations")
     place = f"{store}@{header.iteration}" if (store / "trace.jsonl").exists() else str(store)
-    with Artefact(place, world, **{name: getattr(header, name) for name in names}) as opened:
+    with Artefact(place, world, **{name: getattr(header, name) for name in HOW}) as opened:
         yield opened
 
 

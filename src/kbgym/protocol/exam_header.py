@@ -27,6 +27,8 @@ from kbgym.store import Store
 from kbgym.worlds.world import Question
 
 _ENDING = ".exam.json"
+# The settings that an exam is sat under.
+HOW = ("forward_budget", "memory", "embedder", "search", "per_source", "ranking", "observations")
 _NO_ROWS = (".cassette.jsonl",)
 
 
@@ -87,7 +89,6 @@ def header_of(
     store: Store, iteration: int, arm: str, world: str, agent: str, set: str, asked: Sequence[Question], how: Settings
 ) -> ExamHeader:
     one = agent == PLAYED_LIVE or agent.partition(":")[0] == "hand"
-    names = ("forward_budget", "memory", "embedder", "search", "per_source", "ranking", "observations")
     return ExamHeader(
         store=store.fingerprint,
         iteration=iteration,
@@ -97,7 +98,7 @@ def header_of(
         set=set,
         questions=digest_of([(question.id, question.text, question.golds) for question in asked]),
         conversation=secrets.token_hex(6) if one else msgspec.UNSET,
-        **{name: getattr(how, name) for name in names},
+        **{name: getattr(how, name) for name in HOW},
     )
 
 

@@ -24,7 +24,6 @@ from kbgym.protocol.by_calls import PassByCalls, told
 from kbgym.protocol.exam import Row, row_of
 from kbgym.tools import Tool as KbgymTool
 from kbgym.tools import tools_of
-from kbgym.worlds.kinds import description_for_prompt
 from kbgym.worlds.world import Question
 
 try:
@@ -106,8 +105,7 @@ def begin(
     """The question as a model is told it, and the tools of a reader."""
     opened = _opened(world, embedder, budget, observations)
     settings = opened.settings
-    about = description_for_prompt(opened.world) if opened.world is not None else ""
-    skill = skill_of("reader", about=about, indexes=opened.store.links > 0)
+    skill = skill_of("reader", **opened.told)
     environment = Environment(opened.store, opened.engine, ranking=settings.ranking, observations=settings.observations)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:

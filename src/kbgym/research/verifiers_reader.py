@@ -87,7 +87,7 @@ class ReaderTaskset(vf.Taskset[ReaderTask, ReaderTasksetConfig]):
         for number in range(config.first, config.first + config.worlds):
             seed = 2 * number + (config.split == "eval")
             world = _world(config.people, seed, config.hard)
-            skill = skill_of("reader", about=description_for_prompt(world), indexes=False)
+            skill = skill_of("reader", about=description_for_prompt(world, keys=False), indexes=False)
             asked = list(world.questions)
             if config.questions:
                 asked = Random(f"{seed}:questions").sample(asked, min(config.questions, len(asked)))
