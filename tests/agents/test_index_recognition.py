@@ -14,7 +14,7 @@ from kbgym.agents.reference.language import is_index
 from kbgym.agents.reference.members import shared_key
 from kbgym.analysis.keys import Resolver
 from kbgym.naming import IndexKey, KeyVocabulary, worded_key, words_of
-from kbgym.naming.relations import BASIC, PATHS
+from kbgym.naming.recognise import is_relation
 from kbgym.naming.words import ANY_KIND, ASKED_BY_WORD, telling
 from kbgym.worlds.world import Key as WorldKey
 
@@ -54,7 +54,7 @@ word = st.text(st.characters(categories=("Lu", "Ll", "Lo", "Lt")), min_size=3, m
 def is_plain(value: str) -> bool:
     """Not a word that indexes are made of."""
     words = words_of(value)
-    index_words = ANY_KIND | set(ASKED_BY_WORD) | {*BASIC, *PATHS, "friends", "children", "kids", "grandchildren"}
+    index_words = ANY_KIND | set(ASKED_BY_WORD) | {word for word in words if is_relation(word)}
     return bool(words) and frozenset(words) == telling(words) and not set(words) & index_words
 
 
