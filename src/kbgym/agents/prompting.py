@@ -48,7 +48,7 @@ class Skill(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         first, *rest = (prompt(name) for name in self.prompts)
-        about = [f"## What this store holds\n\n{_plain(self.about)}"] if self.about else []
+        about = [f"## What this store holds\n\n{plain(self.about)}"] if self.about else []
         return "\n\n".join([first, *about, *rest])
 
     @property
@@ -115,16 +115,16 @@ def told_of_pass(view: View, skill: Skill | None) -> str:
 def task_block(task: Task) -> str:
     match task:
         case Forward(question):
-            return f"Question: {_plain(question)}"
+            return f"Question: {plain(question)}"
         case Backward(question, forward, golds, f1, verdict, agenda):
             also = f" (also accepted: {'; '.join(map(_plain, golds[1:]))})" if len(golds) > 1 else ""
             return "\n\n".join(
                 [
-                    f"Question: {_plain(question)}",
+                    f"Question: {plain(question)}",
                     "What the reader did:",
                     *(_attempt(number, turn) for number, turn in enumerate(forward, 1)),
                     f"{_VERDICTS[verdict]} Score (F1): {f1:.2f}.",
-                    f"Correct answer: {_plain(golds[0])}{also}",
+                    f"Correct answer: {plain(golds[0])}{also}",
                     "Find the keys this question mentions. Where an index would have saved the reader actions, see to "
                     "it that there is a complete one: build what is missing, extend what is partial, change nothing "
                     "where it is complete.",
@@ -153,7 +153,7 @@ def _agenda(errands: tuple[Errand, ...], forward: tuple[Turn, ...]) -> list[str]
     ]
     for errand in errands[:_MOST_ERRANDS]:
         line, unseen = told(errand, visible)
-        lines.append(f"- {_plain(line)}")
+        lines.append(f"- {plain(line)}")
         if unseen:
             lines.append(as_data("\n".join(f"[{id}] {text}" for id, text in unseen[:_MOST_KNOWN])))
         visible |= {id for id, _ in unseen}
@@ -162,8 +162,8 @@ def _agenda(errands: tuple[Errand, ...], forward: tuple[Turn, ...]) -> list[str]
 
 def _attempt(number: int, turn: Turn) -> str:
     call = call_of(turn.action, "")
-    return f"{number}. {call.name} {_plain(call.arguments)}\n{as_data(turn.observation)}"
+    return f"{number}. {call.name} {plain(call.arguments)}\n{as_data(turn.observation)}"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     return _MARKS.sub("‹", text)

@@ -12,6 +12,7 @@ import msgspec
 
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import PeopleGraph
+from kbgym.worlds.people.invented import renamed
 from kbgym.worlds.people.population import Person, population
 from kbgym.worlds.people.questions import draw, question
 from kbgym.worlds.people.sentences import fact_ids, write
@@ -46,19 +47,23 @@ def generate(
     jobs: int | None = None,
     version: int = VERSION,
     hard: bool = False,
+    invented: bool = False,
 ) -> World:
     """A world of so many people. The same arguments give the same bytes everywhere.
 
     Version 1 numbers its documents person by person, so that an id tells what a document says and whose it is, and
     asks for brothers where only first names tell that somebody is none. Since version 2 ids are codes in no order, and
     what no document states is not asked for. A `hard` world has larger classes and asks its readers to answer within
-    eight actions, so that accuracy on the flat store leaves room.
+    eight actions, so that accuracy on the flat store leaves room. With `invented` all names and values are made-up words
+    that no other world has.
     """
     if version not in VERSIONS:
         raise BadInput(f"there is no version {version} of this benchmark; there are {', '.join(map(str, VERSIONS))}.")
     if hard and version < 2:
         raise BadInput("there is a hard world since version 2 of the benchmark.")
     persons = population(people, seed, jobs, hard)
+    if invented:
+        persons = renamed(persons, seed)
     documents = write(persons, seed if version > 1 else None)
     if version > 1:
         persons = tuple(map(_as_stated, persons))

@@ -1,0 +1,91 @@
+"""From worlds and a teacher to samples: passes that ended right, as the small model's server will render them.
+
+Every world has words of its own, invented for it, so that nothing can be spelt from memory; its questions are drawn from
+the pools, the harder ones more often; they are asked on the flat store and on stores the reference agents trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from kbgym.actions import Action, Answer
+from kbgym.agents.reference.notes import working
+from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.agents.small import sample
+from kbgym.artefact.making import train
+from kbgym.artefact.opened import Artefact
+from kbgym.artefact.parts import agent_of
+from kbgym.environment import Environment
+from kbgym.episode import FORWARD_BUDGET, play
+from kbgym.grading import grade
+from kbgym.policy import Forward, Policy, View
+from kbgym.sync import run_sync
+from kbgym.worlds.people import TEMPLATES, generate, pool
+from kbgym.worlds.people.templates import HARD
+from kbgym.worlds.world import Question, World
+
+STORES = ("flat", "paper", "class")
+
+
+class Noting:
+    """A teacher who says, with an answer, what it rests on."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self.notes = policy, ""
+
+    async def act(self, view: View) -> Action:
+        action = await self._policy.act(view)
+        if isinstance(action, Answer) and isinstance(self._policy, ReferenceReader) and isinstance(view.task, Forward):
+            self.notes = working(view.task.question, self._policy.memory)
+        return action
+
+
+def distill(
+    seed: int, people: int, questions: int, teacher: str = "reference", tick: Callable[[str], None] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The samples of one world: so many questions of its pools on each store."""
+    world = generate(people, seed, invented=True)
+    asked = drawn(world, questions, seed)
+    with TemporaryDirectory(prefix="kbgym-distill-") as folder:
+        for name in STORES:
+            place = Path(folder) / name
+            if name == "flat":
+                world.save(place)
+            else:
+                train(world, place, strategy=name, eval=False)
+            with Artefact(place) as opened:
+                yield from _passes(opened, asked, teacher, name, Random(f"{seed}:{name}"))
+            if tick is not None:
+                tick(name)
+
+
+def drawn(world: World, count: int, seed: int) -> list[Question]:
+    """Questions of all templates, of those of the hard classes twice as many."""
+    rng = Random(f"{seed}:distill")
+    weights = {name: 2 if template.class_ in HARD else 1 for name, template in TEMPLATES.items()}
+    found: list[Question] = []
+    for name, weight in weights.items():
+        instances = list(pool(world, name))
+        found += rng.sample(instances, min(len(instances), count * weight // sum(weights.values())))
+    rng.shuffle(found)
+    return found
+
+
+def _passes(
+    opened: Artefact, questions: list[Question], teacher: str, store: str, rng: Random
+) -> Iterator[dict[str, Any]]:
+    environment = Environment(opened.store.as_frozen(), opened.engine)
+    agent = agent_of(teacher, "reader")
+    for question in questions:
+        # Some have to be quick: what to do with the last action must be learnt too.
+        budget = FORWARD_BUDGET if rng.random() < 0.85 else rng.randint(4, 12)
+        policy = Noting(agent())
+        passed = run_sync(play(policy, environment, "reader", Forward(question.text), budget))
+        if passed.answer is not None and grade(passed.answer, question.golds, question.unanswerable)[0] == 1.0:
+            about = {"store": store, "template": question.template, "actions": len(passed.steps)}
+            yield {**sample(question.text, passed.turns, budget, policy.notes), **about}
