@@ -37,18 +37,24 @@ class LLMPolicy(Asker):
         self._skill = skill
 
     async def act(self, view: View) -> Action:
-        request = request_for(view, self._settings, self._skill)
+        request = self._request(view)
         tries = 1 + self._allowance - self.usage.malformed
         action: Action | Flawed
         try:
             action = await self.until_valid(
-                request, partial(read, role=view.role), tries, partial(correction, role=view.role)
+                request, partial(self._read, view=view), tries, partial(correction, role=view.role)
             )
         except TooLong as error:
             raise AgentFailed(f"the prompt no longer fits the model's context: {error}") from None
         if isinstance(action, Flawed):
             raise AgentFailed(f"no valid call after the last correction: {action.reason}")
         return action
+
+    def _request(self, view: View) -> Request:
+        return request_for(view, self._settings, self._skill)
+
+    def _read(self, reply: Reply, view: View) -> Action | Flawed:
+        return read(reply, view.role)
 
 
 class LLMAgent:
@@ -60,9 +66,10 @@ class LLMAgent:
         self.client, self.settings = models.client(name, role)
         self.skill = skill or skill_of(role)
         self.allowance = allowance
+        self.policy = LLMPolicy
 
     def __call__(self) -> LLMPolicy:
-        return LLMPolicy(self.client, self.settings, self.allowance, self.skill)
+        return self.policy(self.client, self.settings, self.allowance, self.skill)
 
     @property
     def name(self) -> str:

@@ -117,7 +117,7 @@ def task_block(task: Task) -> str:
         case Forward(question):
             return f"Question: {plain(question)}"
         case Backward(question, forward, golds, f1, verdict, agenda):
-            also = f" (also accepted: {'; '.join(map(_plain, golds[1:]))})" if len(golds) > 1 else ""
+            also = f" (also accepted: {'; '.join(map(plain, golds[1:]))})" if len(golds) > 1 else ""
             return "\n\n".join(
                 [
                     f"Question: {plain(question)}",

@@ -1,7 +1,7 @@
 """Agents by name, as given on the command line.
 
-`reference` is the deterministic reader and curator, `general` a reader of any text; `llm:PROVIDER/MODEL` is a language
-model, `cassette:FILE` a recorded one; `hand` is a person at the terminal and `hand:FOLDER` whoever answers there;
+`reference` is the deterministic reader and curator, `general` a reader of any text; `small` is a small language model on
+this machine that reads; `llm:PROVIDER/MODEL` is a language model, `cassette:FILE` a recorded one; `hand` is a person at the terminal and `hand:FOLDER` whoever answers there;
 `command:LINE` is a program that plays over MCP, and `claude-code`, `codex` and others are such lines, ready made;
 `MODULE:NAME` is your own: a function without arguments that makes a policy for one pass.
 """
@@ -25,9 +25,11 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.agents.small import SmallAgent
 from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, is_model
+from kbgym.llm.small import NAME as SMALL
 from kbgym.policy import Agenda, Agent
 from kbgym.tools import Role
 
@@ -58,7 +60,8 @@ def make_agent(
     if name.startswith("neutral:"):
         return _neutral(name.partition(":")[2], role)
     if is_model(name):
-        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
+        agent = LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
+        return SmallAgent(models or Models(), name, role) if agent.name == SMALL else agent
     if is_hand(name):
         return hand_agent(name, skill_of(role, strategy, about, indexes))
     if is_command(name):
@@ -68,7 +71,7 @@ def make_agent(
     if ":" in name:
         return _imported(name)
     raise BadInput(
-        f"there is no agent {name!r}; use reference, general, neutral:NAME, llm:openai/MODEL, llm:anthropic/MODEL, "
+        f"there is no agent {name!r}; use reference, general, small, neutral:NAME, llm:openai/MODEL, llm:anthropic/MODEL, "
         f"llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand, hand:FOLDER or MODULE:NAME."
     )
 

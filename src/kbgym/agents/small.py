@@ -8,22 +8,26 @@ once it never reads again. Before an answer it writes down what the answer rests
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from kbgym.actions import Action, Answer, Invalid, Search
-from kbgym.agents.llm import LLMPolicy, read
+from kbgym.actions import Action, Answer, Invalid, Read, Search
+from kbgym.agents.llm import LLMAgent, LLMPolicy, read
 from kbgym.agents.prompting import Skill, plain
-from kbgym.canonical import decode, digest
+from kbgym.canonical import decode
+from kbgym.errors import BadInput
 from kbgym.llm.asking import Flawed
+from kbgym.llm.connect import Models
 from kbgym.llm.values import Call, Message, Reply, Request, tool
 from kbgym.policy import Forward, Turn, View
 from kbgym.tools import Role
 
 SYSTEM = "Find the answer in the store."
 _TEXT = {"type": "string"}
+_ID = re.compile(r"^\[([^\]\n]+)\] ", re.MULTILINE)
 # Grammars hold to the order in which a schema names its members, and let what is optional come last.
 TOOLS = [
     tool("search", "", {"query": _TEXT, "page": {"type": "integer"}}),
@@ -37,40 +41,62 @@ class SmallPolicy(LLMPolicy):
     """One pass of the small model."""
 
     def _request(self, view: View) -> Request:
-        return self._settings.request(SYSTEM, messages(view), TOOLS)
+        return self._settings.request(SYSTEM, SmallTalk(view).messages, TOOLS)
 
-    def _read(self, reply: Reply, role: Role) -> Action | Flawed:
-        return read(_without_notes(reply), role)
-
-
-def skill() -> Skill:
-    """For a run's settings and its trace: what the model is told is not a prompt of ours by name."""
-    return Skill((), about=SYSTEM)
+    def _read(self, reply: Reply, view: View) -> Action | Flawed:
+        action = read(_without_notes(reply), view.role)
+        return Read(SmallTalk(view).ids.get(action.id, action.id)) if isinstance(action, Read) else action
 
 
-def messages(view: View) -> tuple[Message, ...]:
-    """The question and every turn, as the model was taught to see them."""
-    assert isinstance(view.task, Forward)
-    budget = view.remaining + len(view.history)
-    said = [Message("user", _left(view.task.question, budget))]
-    for number, turn in enumerate(view.history, 1):
-        call = call_of(turn, f"call_{number}")
-        said += [Message("assistant", call=call), Message("tool", _left(turn.observation, budget - number), id=call.id)]
-    return tuple(said)
+class SmallAgent(LLMAgent):
+    """Makes a policy for every pass; one plays after the other, as the server keeps the text of one."""
+
+    at_once = 1
+
+    def __init__(self, models: Models, name: str, role: Role) -> None:
+        super().__init__(models, name, role, skill=Skill((), about=SYSTEM))
+        self.policy = SmallPolicy
 
 
-def call_of(turn: Turn, id: str, notes: str = "") -> Call:
-    """An action as the model writes it: arguments in the order of the schema, nothing that goes without saying."""
-    match turn.action:
-        case Invalid(name):
-            return Call(name if name.isidentifier() else "invalid", "{}", id)
-        case Search(query, 1):
-            return Call("search", _json({"query": query}), id)
-        case Answer(text):
-            return Call("answer", _json({"notes": notes, "text": text}), id)
-        case action:
-            fields = msgspec.to_builtins(action)
-            return Call(fields.pop("tool"), _json(fields), id)
+class SmallTalk:
+    """A pass as the model was taught to see it. `ids` are the documents by the numbers it knows them under.
+
+    Documents are numbered as they come: a number is a word or two of a model's, an id seven.
+    """
+
+    def __init__(self, view: View) -> None:
+        assert isinstance(view.task, Forward)
+        self._numbers: dict[str, str] = {}
+        budget = view.remaining + len(view.history)
+        said = [Message("user", self._shown(view.task.question, budget))]
+        for number, turn in enumerate(view.history, 1):
+            call = self.call(turn.action, f"call_{number}")
+            said.append(Message("assistant", call=call))
+            said.append(Message("tool", self._shown(turn.observation, budget - number), id=call.id))
+        self.messages = tuple(said)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {number: id for id, number in self._numbers.items()}
+
+    def call(self, action: Action, id: str, notes: str = "") -> Call:
+        """An action as the model writes it: arguments in the order of the schema, nothing that goes without saying."""
+        match action:
+            case Invalid(name):
+                return Call(name if name.isidentifier() else "invalid", "{}", id)
+            case Search(query, page):
+                return Call("search", _json({"query": query} | ({"page": page} if page > 1 else {})), id)
+            case Answer(text):
+                return Call("answer", _json({"notes": notes, "text": text}), id)
+            case Read(document):
+                return Call("read", _json({"id": self._numbers.get(document, document)}), id)
+        raise BadInput(f"a reader has no tool {action.__struct_config__.tag!r}.")
+
+    def _shown(self, text: str, remaining: int) -> str:
+        def number(found: re.Match[str]) -> str:
+            return self._numbers.setdefault(found[1], str(len(self._numbers) + 1)) + " "
+
+        return f"{plain(_ID.sub(number, text))}\n({remaining} left)"
 
 
 def sample(question: str, turns: Sequence[Turn], budget: int, notes: str) -> dict[str, Any]:
@@ -79,19 +105,15 @@ def sample(question: str, turns: Sequence[Turn], budget: int, notes: str) -> dic
     Every request of the pass is a beginning of it, so that one sample teaches all its steps.
     """
     *before, last = turns
-    said = messages(View("reader", Forward(question), tuple(before), budget - len(before)))
+    talk = SmallTalk(View("reader", Forward(question), tuple(before), budget - len(before)))
     parts, shown = list[str](), f"<|im_start|>system\n{SYSTEM}<|im_end|>\n"
-    for message in (*said, Message("assistant", call=call_of(last, "", notes))):
+    for message in (*talk.messages, Message("assistant", call=talk.call(last.action, "", notes))):
         if message.call is None:
             shown += f"<|im_start|>{message.role}\n{message.text}<|im_end|>\n"
         else:
             parts += [f"{shown}<|im_start|>assistant\n", f">{message.call.name}\n{message.call.arguments};<|im_end|>"]
             shown = "\n"
     return {"parts": parts}
-
-
-def _left(text: str, remaining: int) -> str:
-    return f"{plain(text)}\n({remaining} left)"
 
 
 def _json(fields: dict[str, Any]) -> str:
@@ -109,6 +131,3 @@ def _without_notes(reply: Reply) -> Reply:
         arguments.pop("notes", None)
     call = msgspec.structs.replace(reply.calls[0], arguments=_json(arguments))
     return msgspec.structs.replace(reply, calls=(call,))
-
-
-PROMPT_HASH = digest(SYSTEM.encode())

@@ -7,7 +7,6 @@ the pools, the harder ones more often; they are asked on the flat store and on s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory

@@ -28,6 +28,7 @@ from kbgym.llm.client import Provider
 from kbgym.llm.connect import Models, Options, is_model
 from kbgym.llm.prices import Prices, forecast
 from kbgym.llm.retry import Retry
+from kbgym.llm.small import NAME as SMALL
 from kbgym.llm.values import Reply, Request, Usage
 from kbgym.policy import Agent, Backward, Forward, Task
 from kbgym.search.embed import HashEmbedder
@@ -138,7 +139,8 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     models = Models(options, Retry(attempts=6, total=120.0))
     prices = Prices("local", name)
     try:
-        reader, curator = _agent(models, name, "reader"), _agent(models, name, "curator")
+        reader = make_agent(name, "reader", models)
+        curator = None if name == SMALL else make_agent(name, "curator", models)
         if isinstance(reader, LLMAgent):
             prices = reader.client.prices
             if reader.client.provider is not None:
@@ -167,10 +169,6 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     }
 
 
-def _agent(models: Models, name: str, role: Role) -> Agent:
-    return LLMAgent(models, name, role) if is_model(name) else make_agent(name, role)
-
-
 # -- the ten passes -------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +178,7 @@ def small_store() -> Store:
     return Store([*documents, Record("i0", "People who live in the city of Velden.", people, flag="authored")])
 
 
-async def _episodes(reader: Agent, curator: Agent, tick: Any) -> list[Transcript]:
+async def _episodes(reader: Agent, curator: Agent | None, tick: Any) -> list[Transcript]:
     """Eight readers side by side, then a curator after two of them on a store of its own."""
     done = 0
 
@@ -206,6 +204,8 @@ async def _episodes(reader: Agent, curator: Agent, tick: Any) -> list[Transcript
         return [task.result() for task in tasks]
 
     forward = await side_by_side([one(reader, "reader", Forward(question)) for question, _ in _QUESTIONS])
+    if curator is None:
+        return forward
     tasks = [
         Backward(question, forward[number].turns, (gold,), *_graded(forward[number], gold))
         for number in _CURATED

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from kbgym.errors import BadInput
+from kbgym.llm import small
 from kbgym.llm.anthropic_api import Anthropic
 from kbgym.llm.cassette import Cassette, Role
 from kbgym.llm.client import Budget, ModelClient, Provider
@@ -59,7 +60,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_model(name: str) -> bool:
     """Whether an agent's name is one of ours."""
-    return name.startswith(("llm:", "cassette:"))
+    return name.startswith(("llm:", "cassette:")) or name == small.NAME
 
 
 class Models:
@@ -88,7 +89,11 @@ class Models:
         if kind == "cassette" and rest:
             return self._player(rest, role)
         provider, _, model = rest.partition("/")
-        if kind != "llm" or provider not in KEYS or not model:
+        if name == small.NAME:
+            provider, model = small.NAME, small.model_name()
+            if role != "reader":
+                raise BadInput(f"small reads, and was taught nothing else; name another {role}.")
+        elif kind != "llm" or provider not in KEYS or not model:
             raise BadInput(
                 f"there is no agent {name!r}; models are llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL "
                 "and cassette:FILE."
@@ -111,6 +116,8 @@ class Models:
         if role == "judge":
             # Room to think: a reasoning model given less returns nothing, and an empty verdict is no verdict.
             return ModelSettings(model, 0.0, "minimal" if provider == "openai" else None, 500)
+        if provider == small.NAME:
+            return ModelSettings(model, 0.0, None, small.LONGEST_REPLY)
         return ModelSettings(
             model=model,
             temperature=0.3 if options.temperature is None else options.temperature,
@@ -122,9 +129,12 @@ class Models:
         options, base_url, where = self.options, self.options.base_url, self._address
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise BadInput(f"--base-url {base_url!r} does not start with http:// or https://.")
-        key = os.environ.get(KEYS[provider])
         endpoint: Provider
-        if provider == "local":
+        key = os.environ.get(KEYS.get(provider, ""))
+        if provider == small.NAME:
+            provider, where = "local", address(small.served())
+            endpoint = OpenAI("local", where, "none", options.timeout, self._redact)
+        elif provider == "local":
             where = where if where.url else address(LOCAL_URL)
             endpoint = OpenAI("local", where, key or "none", options.timeout, self._redact)
         elif not key:
@@ -151,6 +161,7 @@ class Models:
         key = f"cassette:{file}:{recorded.name}"
         if key not in self._clients:
             provider, _, model = recorded.name.removeprefix("llm:").partition("/")
+            provider = "local" if recorded.name == small.NAME else provider
             self._clients[key] = ModelClient(recorded.name, None, Prices(provider, model), cassette=cassette)
         return self._clients[key], msgspec.convert(recorded.settings, ModelSettings)
 

@@ -12,9 +12,12 @@ import msgspec
 
 from kbgym.worlds.people.population import Person
 
-_BEGIN = "b bl br c ch cl cr d dr f fl fr g gl gr h j k kn l m n p ph pl pr qu r s sc sh sk sl sm sn sp st str t th tr tw v w wh y z".split()
+_BEGIN = """
+    b bl br c ch cl cr d dr f fl fr g gl gr h j k kn l m n p ph pl pr qu r s sc sh sk sl sm sn sp st str t th tr tw
+    v w wh y z b d f g h k l m n p r s t v w
+""".split()
 _MIDDLE = "a a a e e e i i o o u ai au ea ee ie oa oo ou y".split()
-_END = ["", "", "", "", *"b ck d ft g l ld ll lt m mp n nd ng nk nt p r rd rk rm rn rt s sh ss st t th x".split()]
+_END = [*[""] * 30, *"b ck d ft g l ld ll lt m mp n nd ng nk nt p r rd rk rm rn rt s sh ss st t th x".split()]
 _TRADES = "er ist man or ian ster maker smith wright keeper".split()
 _PASTIMES = "ing ing ery ball craft dancing making music racing spotting".split()
 _PLACES = "ton ham mouth port field bridge stead wick by ville haven dale".split()
@@ -56,5 +59,5 @@ def _made(kind: str, rng: Random) -> str:
 
 
 def _stem(rng: Random) -> str:
-    syllables = rng.choice((1, 2, 2, 2, 3))
+    syllables = rng.choice((1, 2, 2))
     return "".join(rng.choice(_BEGIN) + rng.choice(_MIDDLE) + rng.choice(_END) for _ in range(syllables))
