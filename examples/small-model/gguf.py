@@ -108,7 +108,7 @@ def _text(text: str) -> bytes:
 
 
 def tokenizer(about: dict[str, Any]) -> Any:
-    """The model's own tokenizer, out of its file: bytes in pairs, every digit by itself, marks such as <|im_end|> whole."""
+    """The model's own tokenizer, out of its file: bytes in pairs, each digit alone, marks such as <|im_end|> whole."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     tokens = about["tokenizer.ggml.tokens"]

@@ -16,6 +16,7 @@ import json
 import math
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,11 +37,9 @@ class Player(torch.nn.Module):
         self.layers = base.about["llama.block_count"]
         self.heads, self.pairs = base.about["llama.attention.head_count"], base.about["llama.attention.head_count_kv"]
         self.width = base.about["llama.rope.dimension_count"]
-        self.epsilon, self.theta = (
-            base.about["llama.attention.layer_norm_rms_epsilon"],
-            base.about["llama.rope.freq_base"],
-        )
-        self.scale, self.kind = scale, kind
+        self.epsilon = base.about["llama.attention.layer_norm_rms_epsilon"]
+        self.theta, self.kind = base.about["llama.rope.freq_base"], kind
+        self.block = layer_of(self.heads, self.pairs, self.epsilon, scale)
         self.frozen: dict[str, torch.Tensor] = {}
         self.a, self.b = torch.nn.ParameterDict(), torch.nn.ParameterDict()
         for name in base.names:
@@ -69,7 +68,7 @@ class Player(torch.nn.Module):
         )
         cos, sin = turns.cos().to(self.kind), turns.sin().to(self.kind)
         for layer in range(self.layers):
-            x = block(x, cos, sin, self.heads, self.pairs, self.epsilon, self.scale, *self.weights(layer))
+            x = self.block(growing(x, 0, 1), growing(cos, 0), growing(sin, 0), *self.weights(layer))
         return norm(x, self.frozen["output_norm.weight"], self.epsilon)
 
     def loss(self, tokens: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
@@ -100,22 +99,34 @@ def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
 
 
-def block(
-    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, heads: int, pairs: int, epsilon: float, scale: float,
-    before: torch.Tensor, between: torch.Tensor, *matrices: torch.Tensor,
-) -> torch.Tensor:  # fmt: skip
-    rows, length, _ = x.shape
-    q, k, v, out, gate, up, down = (
-        w + (scale * b @ a).to(w.dtype) for w, a, b in zip(matrices[0::3], matrices[1::3], matrices[2::3], strict=True)
-    )
-    h = norm(x, before, epsilon)
-    queries = turned((h @ q.T).view(rows, length, heads, -1).transpose(1, 2), cos, sin)
-    keys = turned((h @ k.T).view(rows, length, pairs, -1).transpose(1, 2), cos, sin)
-    values = (h @ v.T).view(rows, length, pairs, -1).transpose(1, 2)
-    seen = F.scaled_dot_product_attention(queries, keys, values, is_causal=True, enable_gqa=True)
-    x = x + seen.transpose(1, 2).reshape(rows, length, -1) @ out.T
-    h = norm(x, between, epsilon)
-    return x + (F.silu(h @ gate.T) * (h @ up.T)) @ down.T
+def growing(x: torch.Tensor, *dimensions: int) -> torch.Tensor:
+    """The same, with a word for the compiler: these dimensions differ from batch to batch."""
+    torch._dynamo.maybe_mark_dynamic(x, dimensions)
+    return x
+
+
+def layer_of(heads: int, pairs: int, epsilon: float, scale: float) -> Callable[..., torch.Tensor]:
+    def block(
+        x: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        before: torch.Tensor,
+        between: torch.Tensor,
+        *matrices: torch.Tensor,
+    ) -> torch.Tensor:
+        rows, length, _ = x.shape
+        adapted = zip(matrices[0::3], matrices[1::3], matrices[2::3], strict=True)
+        q, k, v, out, gate, up, down = (w + (scale * b @ a).to(w.dtype) for w, a, b in adapted)
+        h = norm(x, before, epsilon)
+        queries = turned((h @ q.T).view(rows, length, heads, -1).transpose(1, 2), cos, sin)
+        keys = turned((h @ k.T).view(rows, length, pairs, -1).transpose(1, 2), cos, sin)
+        values = (h @ v.T).view(rows, length, pairs, -1).transpose(1, 2)
+        seen = F.scaled_dot_product_attention(queries, keys, values, is_causal=True, enable_gqa=True)
+        x = x + seen.transpose(1, 2).reshape(rows, length, -1) @ out.T
+        h = norm(x, between, epsilon)
+        return x + (F.silu(h @ gate.T) * (h @ up.T)) @ down.T
+
+    return block
 
 
 def passes_of(file: Path, made: object, longest: int) -> list[Pass]:
@@ -187,13 +198,16 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=2.0)
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--minutes", type=float, default=8.0)
-    parser.add_argument("--tokens", type=int, default=65_536, help="a batch's")
+    parser.add_argument("--until", type=float, help="end at this time of the clock instead, in seconds since 1970")
+    parser.add_argument("--tokens", type=int, default=49_152, help="a batch's")
+    parser.add_argument("--eager", action="store_true", help="compile nothing")
     parser.add_argument("--longest", type=int, default=3_072)
     parser.add_argument("--wait", type=int, default=1, help="begin when the folder has so many files")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     asked = parser.parse_args()
     torch.manual_seed(asked.seed)
+    torch.set_float32_matmul_precision("high")
     random.seed(asked.seed)
     base = Model(asked.base)
     made = tokenizer(base.about)
@@ -202,8 +216,9 @@ def main() -> None:
         for name, value in np.load(asked.start).items():
             (player.a if name[0] == "a" else player.b)[name[2:]].data = torch.from_numpy(value)
     player = player.on(asked.device)
-    if asked.device == "cuda":
-        globals()["block"] = torch.compile(block, dynamic=True)
+    plain_block = player.block
+    if asked.device == "cuda" and not asked.eager:
+        player.block = torch.compile(plain_block)
     optimiser = torch.optim.AdamW(player.parameters(), lr=asked.rate, betas=(0.9, 0.99), weight_decay=0.0)
     taken: set[Path] = set()
     passes: list[Pass] = []
@@ -215,16 +230,20 @@ def main() -> None:
             (held if file.name.startswith("held-out") else passes).extend(passes_of(file, made, asked.longest))
 
     look()
+    for batch in batches((passes or held)[:600], asked.tokens)[:3]:  # compiled before the clock starts
+        player.loss(*tensors(batch, asked.device)).backward()
+        optimiser.zero_grad(set_to_none=True)
     while len(taken) < asked.wait:
         time.sleep(1)
         look()
+    length = asked.until - time.time() if asked.until else 60 * asked.minutes
     began, steps, seen, losses = time.time(), 0, 0, []
     done = 0.0
     while done < 1:
         look()
         print(f"{time.time() - began:.0f} s: {len(passes):,} passes in {len(taken)} files", flush=True)
         for batch in batches(random.sample(passes, min(len(passes), 6_000)), asked.tokens):
-            done = (time.time() - began) / (60 * asked.minutes)
+            done = (time.time() - began) / length
             if done >= 1:
                 break
             rate = min(1.0, steps / 50) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
@@ -247,6 +266,7 @@ def main() -> None:
     raw = {f"{kind} {_key(name)}": pair[place] for name, pair in pairs.items() for place, kind in enumerate("ab")}
     np.savez(asked.out.with_suffix(".npz"), **raw)
     write_adapter(asked.out, asked.rank * asked.scale, pairs)
+    player.block = plain_block
     with torch.no_grad():  # as the player will have it
         for name, (a, b) in pairs.items():
             player.a[_key(name)].copy_(torch.from_numpy(q8(a)))
