@@ -1,7 +1,8 @@
 """Agents by name, as given on the command line.
 
-`reference` is the deterministic reader and curator, `general` a reader of any text; `small` is a small language model on
-this machine that reads; `llm:PROVIDER/MODEL` is a language model, `cassette:FILE` a recorded one; `hand` is a person at the terminal and `hand:FOLDER` whoever answers there;
+`reference` is the deterministic reader and curator, `general` a reader of any text; `small` is a small language model
+on this machine, which reads; `llm:PROVIDER/MODEL` is any language model, `cassette:FILE` a recorded one; `hand` is a
+person at the terminal and `hand:FOLDER` whoever answers there;
 `command:LINE` is a program that plays over MCP, and `claude-code`, `codex` and others are such lines, ready made;
 `MODULE:NAME` is your own: a function without arguments that makes a policy for one pass.
 """
@@ -71,8 +72,9 @@ def make_agent(
     if ":" in name:
         return _imported(name)
     raise BadInput(
-        f"there is no agent {name!r}; use reference, general, small, neutral:NAME, llm:openai/MODEL, llm:anthropic/MODEL, "
-        f"llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand, hand:FOLDER or MODULE:NAME."
+        f"there is no agent {name!r}; use reference, general, small, neutral:NAME, llm:openai/MODEL, "
+        f"llm:anthropic/MODEL, llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand, hand:FOLDER "
+        "or MODULE:NAME."
     )
 
 

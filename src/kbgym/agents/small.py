@@ -1,8 +1,8 @@
 """The small model as a reader: what it is told, in few words, and how its replies are read.
 
-It was taught every rule, so it is told none: a line instead of a skill, tools without descriptions. How many actions are
-left stands behind each result, not behind the last one alone, so that a pass only ever grows: what the server has read
-once it never reads again. Before an answer it writes down what the answer rests on; those notes go no further.
+It was taught every rule, so it is told none: a line instead of a skill, tools without descriptions. How many actions
+are left stands behind each result, not behind the last one alone, so that a pass only ever grows: what the server has
+read once it never reads again. Before an answer it writes down what that rests on; those notes go no further.
 """
 
 from __future__ import annotations

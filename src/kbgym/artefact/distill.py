@@ -1,12 +1,12 @@
 """From worlds and a teacher to samples: passes that ended right, as the small model's server will render them.
 
-Every world has words of its own, invented for it, so that nothing can be spelt from memory; its questions are drawn from
-the pools, the harder ones more often; they are asked on the flat store and on stores the reference agents trained.
+Every world has words of its own, invented for it, so that nothing can be spelt from memory; its questions are drawn
+from the pools, the harder ones more often; they are asked on the flat store and on stores the reference agents trained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -44,9 +44,7 @@ class Noting:
         return action
 
 
-def distill(
-    seed: int, people: int, questions: int, teacher: str = "reference", tick: Callable[[str], None] | None = None
-) -> Iterator[dict[str, Any]]:
+def distill(seed: int, people: int, questions: int, teacher: str = "reference") -> Iterator[dict[str, Any]]:
     """The samples of one world: so many questions of its pools on each store."""
     world = generate(people, seed, invented=True)
     asked = drawn(world, questions, seed)
@@ -59,8 +57,6 @@ def distill(
                 train(world, place, strategy=name, eval=False)
             with Artefact(place) as opened:
                 yield from _passes(opened, asked, teacher, name, Random(f"{seed}:{name}"))
-            if tick is not None:
-                tick(name)
 
 
 def drawn(world: World, count: int, seed: int) -> list[Question]:

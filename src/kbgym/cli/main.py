@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "verify-submission": ("submit:verify_command", "Do a submitted exam again, action by action, and grade it again."),
     "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),
     "transcripts": ("transcripts", "A cassette's passes as chat-format JSONL, for fine-tuning."),
+    "distill": ("distill", "A teacher's passes as samples for teaching a small model."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
     "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),

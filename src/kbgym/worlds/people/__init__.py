@@ -54,8 +54,8 @@ def generate(
     Version 1 numbers its documents person by person, so that an id tells what a document says and whose it is, and
     asks for brothers where only first names tell that somebody is none. Since version 2 ids are codes in no order, and
     what no document states is not asked for. A `hard` world has larger classes and asks its readers to answer within
-    eight actions, so that accuracy on the flat store leaves room. With `invented` all names and values are made-up words
-    that no other world has.
+    eight actions, so that accuracy on the flat store leaves room. With `invented` all names and values are words made
+    up for this world.
     """
     if version not in VERSIONS:
         raise BadInput(f"there is no version {version} of this benchmark; there are {', '.join(map(str, VERSIONS))}.")
