@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--samples", type=Path, required=True, help="a folder of JSONL files")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--start", type=Path, help="an adapter as this wrote it (.npz) to go on from")
+    parser.add_argument("--start", type=Path, help="an adapter to go on from")
     parser.add_argument("--rank", type=int, default=12)
     parser.add_argument("--scale", type=float, default=2.0)
     parser.add_argument("--rate", type=float, default=1e-3)
@@ -213,8 +213,10 @@ def main() -> None:
     made = tokenizer(base.about)
     player = Player(base, asked.rank, asked.scale, torch.bfloat16 if asked.device == "cuda" else torch.float32)
     if asked.start:
-        for name, value in np.load(asked.start).items():
-            (player.a if name[0] == "a" else player.b)[name[2:]].data = torch.from_numpy(value)
+        written = Model(asked.start)
+        for name in written.names:
+            of, kind = name.rsplit(".lora_", 1)
+            (player.a if kind == "a" else player.b)[_key(of)].data = torch.from_numpy(written.tensor(name).copy())
     player = player.on(asked.device)
     plain_block = player.block
     if asked.device == "cuda" and not asked.eager:
@@ -263,8 +265,6 @@ def main() -> None:
                     f"{time.time() - began:.0f} s, step {steps}, {seen / 1e6:.1f}M tokens, loss {mean:.5f}", flush=True
                 )
     pairs = player.adapters()
-    raw = {f"{kind} {_key(name)}": pair[place] for name, pair in pairs.items() for place, kind in enumerate("ab")}
-    np.savez(asked.out.with_suffix(".npz"), **raw)
     write_adapter(asked.out, asked.rank * asked.scale, pairs)
     player.block = plain_block
     with torch.no_grad():  # as the player will have it

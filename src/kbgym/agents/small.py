@@ -111,7 +111,7 @@ def sample(question: str, turns: Sequence[Turn], budget: int, notes: str) -> dic
         if message.call is None:
             shown += f"<|im_start|>{message.role}\n{message.text}<|im_end|>\n"
         else:
-            parts += [f"{shown}<|im_start|>assistant\n", f">{message.call.name}\n{message.call.arguments};<|im_end|>"]
+            parts += [f"{shown}<|im_start|>assistant\n>", f"{message.call.name}\n{message.call.arguments};<|im_end|>"]
             shown = "\n"
     return {"parts": parts}
 

@@ -1,6 +1,6 @@
 """From worlds and a teacher to samples: passes that ended right, as the small model's server will render them.
 
-Every world has words of its own, invented for it, so that nothing can be spelt from memory; its questions are drawn
+Every world has other words, most of them invented for it, so that nothing can be spelt from memory; its questions are drawn
 from the pools, the harder ones more often; they are asked on the flat store and on stores the reference agents trained.
 """
 
@@ -23,6 +23,8 @@ from kbgym.environment import Environment
 from kbgym.episode import FORWARD_BUDGET, play
 from kbgym.grading import grade
 from kbgym.policy import Forward, Policy, View
+from kbgym.search import minilm
+from kbgym.search.cache import cache_folder
 from kbgym.sync import run_sync
 from kbgym.worlds.people import TEMPLATES, generate, pool
 from kbgym.worlds.people.templates import HARD
@@ -46,7 +48,7 @@ class Noting:
 
 def distill(seed: int, people: int, questions: int, teacher: str = "reference") -> Iterator[dict[str, Any]]:
     """The samples of one world: so many questions of its pools on each store."""
-    world = generate(people, seed, invented=True)
+    world = generate(people, seed, words=_words())
     asked = drawn(world, questions, seed)
     with TemporaryDirectory(prefix="kbgym-distill-") as folder:
         for name in STORES:
@@ -57,6 +59,11 @@ def distill(seed: int, people: int, questions: int, teacher: str = "reference") 
                 train(world, place, strategy=name, eval=False)
             with Artefact(place) as opened:
                 yield from _passes(opened, asked, teacher, name, Random(f"{seed}:{name}"))
+
+
+def _words() -> list[str]:
+    """English words: those the embedding model knows."""
+    return (minilm.find(cache_folder()) / minilm.VOCABULARY).read_text(encoding="utf-8").split()
 
 
 def drawn(world: World, count: int, seed: int) -> list[Question]:

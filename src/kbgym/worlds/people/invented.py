@@ -1,6 +1,7 @@
-"""Words nobody has seen: a population whose names, jobs, hobbies and cities are made up of syllables, anew a seed.
+"""Other words: people whose names, jobs, hobbies and cities are made up of syllables or drawn from a list, by a seed.
 
-For teaching a model to copy what it reads instead of spelling it from memory. Nothing else about the people changes.
+For teaching a model to copy what it reads instead of spelling it from memory: the benchmark's own words are never used.
+Nothing else about the people changes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from random import Random
 
 import msgspec
 
+from kbgym.worlds.people import vocabulary
 from kbgym.worlds.people.population import Person
 
 _BEGIN = """
@@ -23,15 +25,37 @@ _PASTIMES = "ing ing ery ball craft dancing making music racing spotting".split(
 _PLACES = "ton ham mouth port field bridge stead wick by ville haven dale".split()
 
 
-def renamed(people: Sequence[Person], seed: int) -> tuple[Person, ...]:
-    """The same people under invented names, with invented jobs and hobbies in invented cities."""
+# What sentences and questions are made of, and could be mistaken for a value.
+_PLAIN = set(
+    """
+    also born child children city date father friend friends have hobby hobbies husband index job jobs live lives many
+    married mother older oldest people person page spouse store their they whose wife with birth grandchildren brother
+    sister search read answer left links nothing
+""".split()
+)
+
+
+def renamed(people: Sequence[Person], seed: int, words: Sequence[str] = ()) -> tuple[Person, ...]:
+    """The same people under other names, with other jobs and hobbies in other cities; every second word out of `words`
+    where there are any."""
     rng = Random(f"{seed}:invented")
+    own = (
+        vocabulary.WOMEN,
+        vocabulary.MEN,
+        vocabulary.SURNAMES,
+        vocabulary.CITIES,
+        vocabulary.JOBS,
+        vocabulary.HOBBIES,
+    )
+    held_out = _PLAIN | {part for list in own for value in list for part in value.lower().split()}
+    words = [word for word in words if word.isascii() and word.isalpha() and word.islower()]
+    words = [word for word in words if 4 <= len(word) <= 11 and word not in held_out]
     new: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
 
     def word(kind: str, old: str) -> str:
         while (kind, old) not in new:
-            made = _made(kind, rng)
+            made = _made(kind, rng, words)
             if made not in taken:
                 taken.add(made)
                 new[kind, old] = made
@@ -45,8 +69,14 @@ def renamed(people: Sequence[Person], seed: int) -> tuple[Person, ...]:
     return tuple(map(one, people))
 
 
-def _made(kind: str, rng: Random) -> str:
+def _made(kind: str, rng: Random, words: Sequence[str]) -> str:
     stem = _stem(rng)
+    if words and rng.random() < 0.5:
+        stem = rng.choice(words)
+        if kind in ("job", "hobby"):
+            return f"{rng.choice(words)} {stem}" if rng.random() < 0.3 else stem
+        if kind == "name":
+            return stem.capitalize()
     match kind:
         case "name":
             return stem.capitalize()
