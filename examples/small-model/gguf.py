@@ -108,17 +108,19 @@ def _text(text: str) -> bytes:
 
 
 def tokenizer(about: dict[str, Any]) -> Any:
-    """The model's own tokenizer, out of its file: bytes in pairs, each digit alone, marks such as <|im_end|> whole."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-
+    """The model's own tokenizer, out of its file."""
     tokens = about["tokenizer.ggml.tokens"]
-    vocabulary = {token: number for number, token in enumerate(tokens)}
-    merges = [tuple(pair.split(" ")) for pair in about["tokenizer.ggml.merges"]]
-    made = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    )
-    made.decoder = decoders.ByteLevel()
-    special = [token for token, kind in zip(tokens, about["tokenizer.ggml.token_type"], strict=True) if kind == 3]
-    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
+    marks = [token for token, kind in zip(tokens, about["tokenizer.ggml.token_type"], strict=True) if kind == 3]
+    return made_of({token: number for number, token in enumerate(tokens)}, about["tokenizer.ggml.merges"], marks)
+
+
+def made_of(vocabulary: dict[str, int], merges: list[str], marks: list[str]) -> Any:
+    """Bytes merged in pairs, each digit alone, marks such as <|im_end|> whole."""
+    from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+
+    pairs = [tuple(pair.split(" ")) for pair in merges]
+    made = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))
+    digits, words = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
+    made.add_special_tokens([AddedToken(mark, special=True, normalized=False) for mark in marks])
     return made
