@@ -1,6 +1,7 @@
 """The real thing: a small language model on this machine plays a training run and an exam, end to end.
 
-What it answers is worth nothing; that every step of the way is a real one is what this shows. `make test-llm` runs it.
+What the untaught model answers is worth nothing; that every step of the way is a real one is what this shows. `small`
+should find an answer. `make test-llm` runs it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import pytest
 from llm_fixtures import plain, train, world
 
 from kbgym.agents.llm import LLMAgent
+from kbgym.agents.reference.curator import ReferenceCurator
+from kbgym.agents.registry import make_agent
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options
@@ -111,6 +114,39 @@ def test_a_training_run_and_an_exam(url: str, tmp_path: Path) -> None:
         store = StoreFolder(folder).store()
         engine = engine_for(store, embedder_named("hash"))
         return await examine(store, engine, world().split("test_in")[:2], again, settings=SHORT, concurrency=1)
+
+    assert plain(asyncio.run(once_more())) == plain(rows)
+
+
+def test_the_small_model_plays(tmp_path: Path) -> None:
+    """It reads in a training run and in an exam, and finds an answer that one sentence states."""
+    pytest.importorskip("xllamacpp")
+    folder, cassette = tmp_path / "run", tmp_path / "c.jsonl"
+    models = Models(Options(timeout=300.0, cassette=cassette))
+    reader = make_agent("small", "reader", models)
+    assert isinstance(reader, LLMAgent)
+
+    async def played() -> list[Row]:
+        try:
+            await train(folder, Agents(reader, ReferenceCurator), questions=1, forward_budget=6, backward_budget=6)
+            store = StoreFolder(folder).store()
+            engine = engine_for(store, embedder_named("hash"))
+            asked = [question for question in world().split("test_in") if question.class_ == "QC1"][:2]
+            return await examine(store, engine, asked, reader, settings=Settings(forward_budget=6))
+        finally:
+            await models.close()
+
+    rows = asyncio.run(played())
+    assert reader.client.usage.malformed == 0
+    assert [row.outcome for row in rows] == ["answered"] * len(rows)
+    assert any(row.f1 == 1.0 for row in rows)
+    again = make_agent(f"cassette:{cassette}", "reader", Models())
+
+    async def once_more() -> list[Row]:
+        store = StoreFolder(folder).store()
+        engine = engine_for(store, embedder_named("hash"))
+        asked = [question for question in world().split("test_in") if question.class_ == "QC1"][:2]
+        return await examine(store, engine, asked, again, settings=Settings(forward_budget=6))
 
     assert plain(asyncio.run(once_more())) == plain(rows)
 
