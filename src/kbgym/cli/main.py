@@ -10,6 +10,7 @@ import io
 import sys
 
 import click
+from click.shell_completion import CompletionItem
 
 from kbgym import __version__
 from kbgym.characters import safe_text
@@ -54,6 +55,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "learn": ("learn", "Learn from a file of traffic: answer each question first, then see its gold."),
     "agenda": ("agenda", "What is worth indexing next, worked out from the trace."),
     "curate": ("curate", "Work the agenda off between questions."),
+    "completion": ("completion", "Completion of verbs and options for bash, zsh or fish."),
 }
 
 
@@ -71,6 +73,12 @@ class Verbs(click.Group):
         module, _, attribute = self.verbs[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Without loading a verb, since somebody waits with a finger on a key."""
+        begun = [name for name in self.verbs if name.startswith(incomplete)]
+        verbs = [CompletionItem(name, help=self.verbs[name][1]) for name in begun]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section(type(self).__name__):
