@@ -75,7 +75,11 @@ def test_every_command_runs(page, tmp_path):
     for code in blocks(page, "python"):
         if match := re.match(r"# (\S+\.py)\n", code):
             (tmp_path / match[1]).write_text(code, encoding="utf-8")
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": "."}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": f".:{ROOT / 'src'}",
+    }
     run = [command for command in commands(page) if not command.startswith("make")]
     for place, made in BEFORE.items():
         if place in page.read_text(encoding="utf-8") and not any(f"--out {place}" in command for command in run):
