@@ -70,7 +70,7 @@ def test_uvx_and_pipx_play_once_the_model_is_in_the_cache(wheel, tools, tmp_path
     cache = {"KBGYM_CACHE": tmp_path / "cache", "PIPX_HOME": tmp_path / "pipx", "UV_CACHE_DIR": tmp_path / "uv"}
     once = {
         "uvx": (tools / "uv", "tool", "run", "--from", wheel, "kbgym"),
-        "pipx run": (tools / "pipx", "run", "--spec", wheel, "kbgym"),
+        "pipx run": (tools / "pipx", "run", "--spec", wheel, "kbgym", "--"),  # it would take a shortened --n for itself
     }
     for name, words in once.items():
         missing = done(*words, "demo", *SMALL, tmp_path / name, **cache)

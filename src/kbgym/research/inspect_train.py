@@ -81,7 +81,7 @@ def teaching(world: str, out: str, settings: dict[str, Any]) -> Solver:
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def learnt(out: str) -> Scorer:
-    """What the trace says: mean F1 and actions of the readers' passes, how many, and the store's documents and links."""
+    """What the trace says: mean F1 and actions of the forward passes, how many, and the store's documents and links."""
 
     async def score(state: TaskState, target: Target) -> Score:
         folder = StoreFolder(Path(out) / str(state.sample_id))
