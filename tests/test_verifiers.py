@@ -15,6 +15,7 @@ import pytest
 from fault_server import FaultServer
 
 import kbgym
+from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.protocol.exam import Row
 
 pytestmark = [
@@ -53,6 +54,36 @@ def test_the_documented_command_plays_a_server_and_comes_to_the_exams_rows(tmp_p
             assert same == row
             assert trace["rewards"]["f1_less_actions"]["score"] == pytest.approx(row.f1 - 0.05 * row.actions)
             assert trace["metrics"]["actions"] == row.actions
+
+
+def test_the_reference_curator_gains_what_the_gymnasium_environment_gives(tmp_path):
+    page = (Path(__file__).parent.parent / "docs" / "research.md").read_text(encoding="utf-8")
+    command = re.findall(r"^\$ vf-eval (kbgym-curator .*)$", page, re.MULTILINE)[0]
+    out = ["--no-push", "--no-rich", "--output-dir", str(tmp_path), "--run.name", "smoke"]
+    with FaultServer() as server:
+        words = shlex.split(command.replace("http://127.0.0.1:8080/v1", server.url))
+        started = [Path(sys.executable).with_name("vf-eval"), *words, "--env.taskset.embedder", "hash", *out]
+        done = subprocess.run(started, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (tmp_path / "smoke" / "traces.jsonl").read_text(encoding="utf-8").splitlines()
+    traces = [trace for line in lines for trace in json.loads(line)["traces"]]
+    assert len(traces) == 4
+    world = kbgym.generate(people=40, seed=1)
+    curation = verifiers_curation((40, 1, False), "hash", 8)
+    questions = {question.id: question for question in world.questions}
+    for trace in traces:
+        question = questions[trace["task"]["data"]["question"]["id"]]
+        lesson = kbgym.run_sync(curation.lesson(question))
+        made = kbgym.run_sync(kbgym.play(ReferenceCurator(), lesson.environment, "curator", lesson.task, 30))
+        gain = kbgym.run_sync(curation.gain(lesson, 1))
+        assert len(made.steps) > 1 and trace["info"]["kbgym_gain"] == msgspec.to_builtins(gain)
+        assert trace["rewards"]["readers_gain"]["score"] == pytest.approx(gain.reward(0.01))
+
+
+def verifiers_curation(*made):
+    from kbgym.research.verifiers_curator import _curation
+
+    return _curation(*made)
 
 
 def test_training_and_evaluation_never_meet():
