@@ -12,8 +12,8 @@ help:
 	@echo "make demo        train a store offline and print what it gained (about a minute)"
 	@echo "make test        lint, types, import direction and tests"
 	@echo "make test-slow   the long suites, with PhantomWiki, Ray and a local language model"
+	@echo "make test-research  with Inspect, verifiers, ATIF and TRL themselves, each in an environment of its own"
 	@echo "make test-llm    a small real language model plays a training run and an exam"
-	@echo "make test-research  Inspect, verifiers, and the readers of exported traces, each in an environment of its own"
 	@echo "make docs        the documentation as a site, into build/site"
 	@echo "make benchmarks  speed and memory against peers, into benchmarks/RESULTS.md"
 	@echo "make mutants     do the tests notice small faults in the core? the score, into benchmarks/RESULTS.md"
@@ -27,6 +27,9 @@ test: $(VENV)/installed-dev lint
 
 test-slow: $(VENV)/installed-all
 	$(BIN)/pytest -n 2 -m slow
+
+test-research: $(VENV)/installed
+	bash scripts/test_research.sh
 
 test-llm: $(VENV)/installed-all
 	$(BIN)/pytest tests/llm/test_local_model.py

@@ -35,7 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "submit": ("submit", "Pack an exam and its store's history into one file that others can check."),
     "verify-submission": ("submit:verify_command", "Do a submitted exam again, action by action, and grade it again."),
     "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),
-    "transcripts": ("transcripts", "A cassette's passes as chat-format JSONL, for fine-tuning."),
+    "transcripts": ("transcripts", "What was played as chats, preferences or ATIF trajectories, to learn from."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
     "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),
