@@ -2,7 +2,7 @@
 # The tests that need other people's frameworks, each in an environment of its own below .venv: verifiers wants an openai
 # that Inspect and kbgym's own models do not, and TRL's readers are wanted without torch. What cannot be installed here is
 # named and left out; a test that fails fails this.
-set -u
+set -uf
 
 failed=0
 pip() { "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
