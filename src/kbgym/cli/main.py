@@ -59,10 +59,31 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 
+ENVIRONMENT = """\b
+Exit codes: 0 done, 1 what was asked failed, 2 bad input, 130 interrupted.
+Environment:
+  KBGYM_MODEL        a folder with the embedding model's files
+  KBGYM_CACHE        vectors and models that are kept  [~/.cache/kbgym]
+  KBGYM_CONFIG       which agents of which folders you trust  [~/.config/kbgym]
+  OPENAI_API_KEY, ANTHROPIC_API_KEY, KBGYM_LOCAL_API_KEY, KBGYM_TOKEN
+"""
+
+# How `kbgym --help` lists them.
+SECTIONS = {
+    "Start": "demo prove",
+    "Make a world": "generate import questions export-benchmark",
+    "Train and measure": "train exam probe baseline experiment report doctor play",
+    "Look into a store and its history": "store view audit explain log diff blame agenda",
+    "Change or restore a store": "curate learn watch prune rollback replay",
+    "Give it to agents": "serve connect mcp-bridge",
+    "Pass it on": "submit verify-submission transcripts completion",
+}
+
+
 class Verbs(click.Group):
     """A group that imports a verb's module only when that verb is called, so that `--help` is instant."""
 
-    verbs = VERBS
+    verbs, sections = VERBS, SECTIONS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.verbs)
@@ -81,11 +102,13 @@ class Verbs(click.Group):
         return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section(type(self).__name__):
-            formatter.write_dl([(name, line) for name, (_, line) in self.verbs.items()])
+        widest = max(map(len, self.verbs))
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), self.verbs[name][1]) for name in names.split()])
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, epilog=ENVIRONMENT, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def app() -> None:
     """Train a knowledge base the way one trains a model.
