@@ -188,6 +188,18 @@ def test_the_reference_curator_gains_and_who_does_nothing_gains_nothing(curator_
     assert listed.isdisjoint(question.text for question in fresh) and len(fresh) == 6
 
 
+def test_many_curators_at_once_edit_nobody_elses_copy(curator_env, tmp_path):
+    generate(people=60, seed=3).save(tmp_path / "w")
+    flags = {"place": str(tmp_path / "w"), "embedder": "hash", "k": 6, "price": 0.05}
+    many = gymnasium.make_vec("kbgym.gym:kbgym/Curator-v0", num_envs=2, **flags)
+    many.reset(seed=[1, 1])
+    added = json.dumps({"tool": "add", "text": "Everybody whose hobby is juggling."})
+    seen, *_ = many.step([added, added])
+    assert seen[0] == seen[1] and "Error" not in seen[0]  # the second finds no duplicate
+    _, rewards, ended, *_ = many.step(['{"tool": "done"}'] * 2)
+    assert list(ended) == [True, True] and rewards[0] == rewards[1]
+
+
 def test_who_deletes_what_readers_need_loses(curator_env):
     """A search for the question's key, and away with everything it shows."""
     question = next(question for question in curator_env._questions if question.template == "job-of")

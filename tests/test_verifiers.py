@@ -94,6 +94,23 @@ def test_training_and_evaluation_never_meet():
     assert [task.data for task in tasks(worlds=3, questions=20)] == [task.data for task in made["train"]]
 
 
+def test_a_curator_is_given_the_same_worlds_and_sees_the_gold_of_its_own_question():
+    from kbgym.research.verifiers_curator import CuratorTasksetConfig
+    from kbgym_curator import CuratorTaskset
+
+    made = {
+        split: list(
+            CuratorTaskset(CuratorTasksetConfig(people=40, split=split, worlds=2, questions=3, embedder="hash"))
+        )
+        for split in ("train", "eval")
+    }
+    for split, found in made.items():
+        assert [task.data.id for task in found] == [task.data.id for task in tasks(split=split, worlds=2, questions=3)]
+    assert {task.data.world[1] for task in made["train"]}.isdisjoint(task.data.world[1] for task in made["eval"])
+    data = made["eval"][0].data
+    assert f"Correct answer: {data.question['golds'][0]}" in data.prompt and data.prompt.endswith("Actions left: 30.")
+
+
 def test_a_hard_world_has_its_own_budget_and_the_gold_is_not_in_the_prompt():
     (easy, hard) = (tasks(hard=hard, questions=1)[0].data for hard in (False, True))
     assert easy.prompt.endswith("Actions left: 15.") and hard.prompt.endswith("Actions left: 8.")
@@ -103,6 +120,7 @@ def test_a_hard_world_has_its_own_budget_and_the_gold_is_not_in_the_prompt():
 def test_it_is_loaded_by_its_name():
     import verifiers.v1 as vf
 
-    made = vf.load_environment(vf.resolve_env_config({"taskset": {"id": "kbgym-reader", "people": 40}}))
-    assert type(made).__name__ == "ReaderPassEnv"
-    assert made.config.agent.runtime.type == "subprocess"
+    for name in ("kbgym-reader", "kbgym-curator"):
+        made = vf.load_environment(vf.resolve_env_config({"taskset": {"id": name, "people": 40}}))
+        assert type(made).__name__ == "ReaderPassEnv"
+        assert made.config.agent.runtime.type == "subprocess"

@@ -192,6 +192,10 @@ def reader_env(place: str, set: str = "train", **changes: Any) -> ReaderEnv:
 
 def curator_env(place: str, set: str = "train", k: int = 8, price: float = 0.01, **changes: Any) -> CuratorEnv:
     """The curator's environment over a store and a set of questions; the world's own kind of reader judges."""
+    return CuratorEnv(*_curation(place, set, k, **changes), price)
+
+
+def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tuple[Curation, Sequence[Question]]:
     with open(place, **changes) as opened:
         store, settings, world = opened.store, opened.settings, opened.world
         if world is None:
@@ -200,7 +204,7 @@ def curator_env(place: str, set: str = "train", k: int = 8, price: float = 0.01,
         engine = engine_for(store, vectors, overlays=True, search=settings.search, spread=spread)
         assert isinstance(engine, LiveEngine)  # it was asked for
         curation = Curation(world, store, engine, make_agent(agent_for(world), "reader"), settings, k)
-        return CuratorEnv(curation, opened.questions(set), price)
+        return curation, opened.questions(set)
 
 
 class ReaderVectorEnv(SyncVectorEnv):
@@ -218,6 +222,14 @@ class ReaderVectorEnv(SyncVectorEnv):
         return super().step(actions)
 
 
+class CuratorVectorEnv(SyncVectorEnv):
+    """Many curators, each on a copy of one store; what readers make of a fresh question before is worked out once."""
+
+    def __init__(self, num_envs: int, place: str, price: float = 0.01, **how: Any) -> None:
+        made = _curation(place, **how)
+        super().__init__([lambda: CuratorEnv(*made, price)] * num_envs)
+
+
 class _AnyText(spaces.Text):
     """Text in any script: documents are not bound to an alphabet."""
 
@@ -227,4 +239,4 @@ class _AnyText(spaces.Text):
 
 if ID not in gymnasium.registry:
     gymnasium.register(ID, entry_point="kbgym.gym:reader_env", vector_entry_point="kbgym.gym:ReaderVectorEnv")
-    gymnasium.register(CURATOR_ID, entry_point="kbgym.gym:curator_env")
+    gymnasium.register(CURATOR_ID, entry_point="kbgym.gym:curator_env", vector_entry_point="kbgym.gym:CuratorVectorEnv")
