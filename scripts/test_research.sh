@@ -16,7 +16,7 @@ try() { # name, tests, what to install, what to install without its dependencies
   fi
 }
 
-try inspect tests/test_inspect.py "-e .[inspect]" ""
+try inspect tests/test_inspect.py "-e .[inspect] openai" ""
 try verifiers tests/test_verifiers.py "-e .[verifiers]" ""
 try formats tests/test_learning_formats.py "-e . atif datasets jinja2 regex safetensors tokenizers" "trl transformers"
 exit $failed
