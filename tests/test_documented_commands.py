@@ -30,7 +30,7 @@ WHY = {
 def shown(page) -> list[str]:
     """The lines that stand alone, whatever kind of block they are in."""
     joined = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    return [match[1] for match in re.finditer(r"^(?:\$ |    )?(kbgym [a-z-]+ ?.*)$", joined, re.MULTILINE)]
+    return [match[1] for match in re.finditer(r"^(?:\$ |    (?:.* -- )?)?(kbgym [a-z-]+ ?.*)$", joined, re.MULTILINE)]
 
 
 def within(page) -> list[str]:

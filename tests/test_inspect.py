@@ -144,7 +144,7 @@ def test_a_model_that_only_talks_has_no_score_and_one_that_cannot_stop_has_none_
     assert {(row.outcome, row.f1, row.actions) for row in rows(endless.location)} == {("out_of_budget", 0.0, 5)}
 
 
-def documented(task: str, tmp_path: Path, **places: Path) -> None:
+def documented(task: str, tmp_path: Path, *more: str, **places: Path) -> None:
     """Run the page's own command against a server that plays the reference agents."""
     page = (Path(__file__).parent.parent / "docs" / "research.md").read_text(encoding="utf-8")
     command = re.findall(rf"^\$ (inspect eval kbgym/{task} .*)$", page, re.MULTILINE)[0]
@@ -154,13 +154,14 @@ def documented(task: str, tmp_path: Path, **places: Path) -> None:
         command = command.replace("http://127.0.0.1:8080/v1", server.url)
         words = [Path(sys.executable).with_name("inspect"), *shlex.split(command)[1:], "--log-dir", tmp_path]
         environment = {**os.environ, "LOCAL_API_KEY": "none"}
-        done = subprocess.run([*words, "--display", "plain"], env=environment, capture_output=True, text=True)
+        done = subprocess.run([*words, *more, "--display", "plain"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_documented_command_trains_with_a_server(tmp_path):
     kbgym.generate(people=60, seed=3).save(tmp_path / "w")
-    documented("train", tmp_path, **{"worlds-out_w7": tmp_path / "w", "runs_inspect": tmp_path / "runs"})
+    places = {"worlds-out_w7": tmp_path / "w", "runs_inspect": tmp_path / "runs"}
+    documented("train", tmp_path, "-T", "embedder=hash", **places)
     assert [kbgym.open(tmp_path / "runs" / f"seed-{seed}").iteration for seed in (0, 1)] == [4, 4]
 
 
