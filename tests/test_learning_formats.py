@@ -10,7 +10,7 @@ import pytest
 
 import kbgym
 from kbgym.cli.main import run
-from kbgym.llm.atif import trajectory
+from kbgym.llm.atif import AtifAgent, trajectory
 
 HARBOUR = Path(__file__).resolve().parent.parent / "examples" / "harbour"
 
@@ -68,7 +68,7 @@ def test_a_trajectory_is_the_pass(place, trajectories):
 
 def test_arguments_that_are_no_json_are_kept_as_they_were_written():
     call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": '{"query": "cut of'}}
-    made = trajectory([{"role": "assistant", "content": None, "tool_calls": [call]}], (), "s", "m")
+    made = trajectory([{"role": "assistant", "content": None, "tool_calls": [call]}], (), "s", AtifAgent("0", "m"))
     assert made["steps"][0]["tool_calls"][0]["arguments"] == {"arguments": '{"query": "cut of'}
 
 

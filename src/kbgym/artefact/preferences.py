@@ -15,7 +15,7 @@ from typing import Any
 from kbgym.agents.prompting import messages, skill_of
 from kbgym.artefact.opened import Artefact
 from kbgym.errors import BadInput
-from kbgym.llm.atif import trajectory
+from kbgym.llm.atif import AtifAgent, trajectory
 from kbgym.llm.export import chat
 from kbgym.observations import observe
 from kbgym.policy import Forward, Turn, View
@@ -36,14 +36,14 @@ def preferences(opened: Artefact, exams: Iterable[Path]) -> Iterator[dict[str, A
                 yield {**said, "tools": openai_tools("reader")}
 
 
-def trajectories(opened: Artefact, exams: Iterable[Path]) -> Iterator[dict[str, Any]]:
+def trajectories(opened: Artefact, exams: Iterable[Path], version: str) -> Iterator[dict[str, Any]]:
     """Every pass of these exams, with its question and what it scored; a model is told of as it would be asked."""
     store, system = opened.store, _system(opened)
     for file in exams:
         header = read_header(file)
         for row in _rows_of(file, store).values():
             scored = {"question": row.id, "golds": row.golds, "outcome": row.outcome, "f1": row.f1, "em": row.em}
-            who = header.agent if header is not None else "unknown"
+            who = AtifAgent(version, header.agent if header is not None else "unknown")
             yield trajectory(
                 [system, *_said(row, store)], openai_tools("reader"), f"{file.stem}-{row.id}", who, **scored
             )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kbgym import __version__
 from kbgym.artefact import open
 from kbgym.artefact.preferences import preferences, trajectories
 from kbgym.canonical import write_lines
@@ -45,7 +46,7 @@ def command(
         if store is not None:
             raise BadInput("--preferences and --trajectories write different files; name one of them.")
         with open(passes, world) as opened:
-            found = list(trajectories(opened, files))
+            found = list(trajectories(opened, files, __version__))
         write_lines(out, found)
         return {"trajectories": len(found), "out": str(out)}, f"{out}: {len(found)} trajectories."
     if store is not None:
@@ -60,5 +61,5 @@ def command(
     (cassette,) = files
     if not cassette.is_file():
         raise BadInput(f"{cassette} is no cassette: there is no such file.")
-    count = export(Cassette(cassette, record=False), out, atif)
+    count = export(Cassette(cassette, record=False), out, __version__ if atif else None)
     return {"transcripts": count, "out": str(out)}, f"{out}: {count} transcripts."

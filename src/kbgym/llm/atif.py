@@ -7,18 +7,24 @@ messages of OpenAI's protocol and nothing of who played.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from kbgym import __version__
 from kbgym.canonical import decode
 
 VERSION = "ATIF-v1.6"
 
 
+class AtifAgent(NamedTuple):
+    """Who played: kbgym's version, and the reader's or model's name."""
+
+    version: str
+    model: str
+
+
 def trajectory(
-    said: Iterable[dict[str, Any]], tools: Sequence[dict[str, Any]], session: str, model: str, **extra: Any
+    said: Iterable[dict[str, Any]], tools: Sequence[dict[str, Any]], session: str, agent: AtifAgent, **extra: Any
 ) -> dict[str, Any]:
     """One pass: a step for the system's and the user's message, then one for every call with what came back."""
     steps: list[dict[str, Any]] = []
@@ -32,8 +38,8 @@ def trajectory(
             steps.append(
                 step | ({"tool_calls": calls} if (calls := list(map(_call, message.get("tool_calls", ())))) else {})
             )
-    agent = {"name": "kbgym", "version": __version__, "model_name": model, "tool_definitions": list(tools)}
-    found = {"schema_version": VERSION, "session_id": session, "agent": agent, "steps": steps}
+    who = {"name": "kbgym", "version": agent.version, "model_name": agent.model, "tool_definitions": list(tools)}
+    found = {"schema_version": VERSION, "session_id": session, "agent": who, "steps": steps}
     return {**found, "final_metrics": {"total_steps": len(steps)}, **({"extra": extra} if extra else {})}
 
 
