@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -75,8 +75,13 @@ class Proof(msgspec.Struct, frozen=True):
         return costly(self.indexes)
 
 
-def prove(run: Path, unseen: BothExams, seen: BothExams, alone: Sequence[Row] = ()) -> Proof:
-    """From a trained run and four exams of it; `alone` are rows of the unseen questions asked without a store."""
+def prove(
+    run: Path, unseen: BothExams, seen: BothExams, keys: Mapping[str, Sequence[Hashable]], alone: Sequence[Row] = ()
+) -> Proof:
+    """From a trained run and four exams of it; `alone` are rows of the unseen questions asked without a store.
+
+    `keys`: what a question, by its text, has in common with others.
+    """
     trained = Trained(run, run, "trained", "Trained")
     rows = [*unseen.flat, *unseen.trained, *seen.flat, *seen.trained]
     spent = trained.spent[max(trained.spent)]
@@ -96,8 +101,8 @@ def prove(run: Path, unseen: BothExams, seen: BothExams, alone: Sequence[Row] = 
         paid = break_even(getattr(spent, unit), means[1], means[0])
     store = trained.store
     return Proof(
-        verdict=judge(unseen.trained, unseen.flat),
-        on_trained=judge(seen.trained, seen.flat),
+        verdict=judge(unseen.trained, unseen.flat, keys),
+        on_trained=judge(seen.trained, seen.flat, keys),
         evidence_flat=summarise(unseen.flat).evidence,
         evidence_trained=summarise(unseen.trained).evidence,
         cost=cost,

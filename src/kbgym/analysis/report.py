@@ -145,7 +145,8 @@ def _in_short(results: Results) -> list[str]:
     if results.plan is not None or results.gradient or not unseen:
         return []
     seed = results.seeds[0]
-    said = judge(seed.rows(results.trainings[0], unseen[-1]), seed.rows("flat", unseen[-1])).sentence
+    trained, flat = (seed.rows(arm, unseen[-1]) for arm in (results.trainings[0], "flat"))
+    said = judge(trained, flat, seed.keys).sentence
     return [f"In short, on questions training did not ask ({LABELS[unseen[-1]]}), a trained store: {said}"]
 
 

@@ -189,7 +189,9 @@ def _headline(results: Results, arms: Sequence[dict[str, Any]]) -> str:
         trained, flat = (
             [row for name in unseen for row in results.seeds[0].rows(arm, name)] for arm in (mine["arm"], "flat")
         )
-        return f"On questions training never saw, a trained store: {judge(trained, flat).sentence}"
+        return (
+            f"On questions training never saw, a trained store: {judge(trained, flat, results.seeds[0].keys).sentence}"
+        )
     if mine is None or "trained" not in mine["groups"]:
         return ""
     found = mine["groups"]["trained"]
