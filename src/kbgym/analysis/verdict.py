@@ -1,9 +1,9 @@
 """Does the trained store help? One of three answers from two exams of the same questions, with what carries it.
 
 `helps` and `hurts` are said only where stores that are equal would hardly ever differ as much: a test of accuracy and
-one of actions, those of the intervals beside them, Holm over the two, 5%. Questions that share a key are taken together.
-Accuracy comes first: fewer actions are no help while accuracy may have fallen by more than
-3 points, and more actions no harm where accuracy has risen.
+one of actions, those of the intervals beside them, Holm over the two, 5%. Questions that share a key are taken
+together. Accuracy comes first: fewer actions are no help while accuracy may have fallen by more than 3 points, and more
+actions no harm where accuracy has risen.
 """
 
 from __future__ import annotations
