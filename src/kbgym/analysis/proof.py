@@ -13,7 +13,7 @@ import msgspec
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import Trained, tokens_of
 from kbgym.analysis.stats import break_even
-from kbgym.analysis.verdict import UNSHOWN, Finding, judge, paired_rows
+from kbgym.analysis.verdict import UNSHOWN, WORDS, Finding, judge, paired_rows
 from kbgym.protocol.exam import Row, summarise
 from kbgym.trace.events import Ended
 
@@ -159,11 +159,7 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     """For people, the verdict first; every word that is ours is explained where it stands."""
     verdict, used, harmful = proof.verdict, proof.used, proof.harmful
     said = [
-        "A trained store is the documents and what an agent wrote on top of them while it practised on other "
-        f"questions, mostly lists of where things stand (indexes). Asked were {verdict.n} questions training never saw "
-        "(n), of the documents alone and of the trained store. An action is one search, one document opened, or the "
-        "answer. Accuracy is how much of the right answer was given, from 0 to 1. In brackets: between which two "
-        "numbers the true one lies, with 95% confidence.",
+        f"{WORDS} Training never saw these {verdict.n}.",
         "",
         f"On questions it was trained on, which is easier: {proof.on_trained.sentence}",
     ]
@@ -183,12 +179,12 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     if used:
         said.append("What these exams would have lost without it, estimated from what was seen only through it:")
     found = [*verdict_lines(proof), *(line for one in said for line in wrap(one, WIDTH) or [""])]
-    best = [one for one in used if not one.harmful][:NAMED]
+    best = [one for one in used if one.useful][:NAMED]
     found += [f"  gave {use_line(one)}" for one in best] + [f"  cost {use_line(one)}" for one in harmful[:NAMED]]
     if harmful:
         found.append(f"Take out what cost more than it gave: kbgym prune {run} --harmful --dry-run")
     elif verdict.word == "hurts":
-        found.append("No document it opened does it: what training wrote stands in the way of searches.")
+        found.append("No document it opened surely does it: what training wrote may stand in the way of searches.")
     return [*found, "", *_next(proof, run, world)]
 
 

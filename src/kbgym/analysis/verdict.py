@@ -17,7 +17,7 @@ import msgspec
 
 from kbgym.analysis.clustered import Estimate, Sampled, difference, ratio
 from kbgym.analysis.gradient import split
-from kbgym.analysis.stats import Interval, holm
+from kbgym.analysis.stats import Interval, holm, t_quantile
 from kbgym.protocol.exam import Row
 
 Word = Literal["helps", "no difference shown", "hurts"]
@@ -28,6 +28,15 @@ LEVEL = 0.05
 MARGIN = 0.03  # of accuracy
 GAIN = 0.20  # fewer actions: what a user would care to know
 POWER = 0.80
+
+# What a verdict's words mean, wherever one is shown.
+WORDS = (
+    "A trained store is the documents and what an agent wrote on top of them while it practised on other questions, "
+    "mostly lists of where things stand (indexes); the flat store is the documents alone. An action is one search, one "
+    "document opened, or the answer. Accuracy (F1) is how much of the right answer was given, from 0 to 1. n counts "
+    "the questions, which both stores were asked. In brackets: between which two numbers the true one lies, with 95% "
+    "confidence (the interval)."
+)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -115,16 +124,25 @@ def _word(rho: Estimate, accuracy: Estimate) -> Word:
 def more_questions(rho: Estimate, gain: float = GAIN) -> int | None:
     """How many more questions would show so large a gain in actions, were it there, in four of five experiments.
 
-    From the spread seen so far, keys that recur included, by the normal approximation at the level of the stricter of
-    the two tests. A gain is hardly the same on every question, so the spread is taken to be as large as the gain at
-    least; that makes ten questions the fewest. None where all questions have a key in common: nothing tells the spread.
+    From the spread seen so far, keys that recur included, at the level of the stricter of the two tests. A gain is
+    hardly the same on every question, so the spread is taken to be as large as the gain at least; that makes a dozen
+    questions the fewest. None where all questions have a key in common: nothing tells the spread.
     """
     if rho.n > 1 and not rho.freedom:
         return None
     effect = -math.log(1 - gain)
     spread = max(effect, rho.error * math.sqrt(rho.n))
-    z = NormalDist().inv_cdf(1 - LEVEL / 4) + NormalDist().inv_cdf(POWER)
-    return max(0, math.ceil((z * spread / effect) ** 2) - rho.n)
+    level, power = (NormalDist().inv_cdf(share) for share in (1 - LEVEL / 4, POWER))
+    needed = math.ceil(((level + power) * spread / effect) ** 2)  # were the spread known
+    while (level * _wider(rho, needed) + power) * spread > effect * math.sqrt(needed):
+        needed += 1
+    return max(0, needed - rho.n)
+
+
+def _wider(rho: Estimate, n: int) -> float:
+    """By how much Student's t is wider than the normal at so many questions, which have new keys as these have."""
+    freedom = max(1, math.floor((rho.freedom + 1) * n / rho.n) - 1)
+    return t_quantile(freedom) / t_quantile(1_000_000)
 
 
 def actions_in_words(rho: Interval) -> str:
