@@ -13,7 +13,7 @@ import msgspec
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import Trained, tokens_of
 from kbgym.analysis.stats import break_even
-from kbgym.analysis.verdict import UNSHOWN, WORDS, Finding, judge, paired_rows
+from kbgym.analysis.verdict import WORDS, Finding, judge, paired_rows
 from kbgym.protocol.exam import Row, summarise
 from kbgym.trace.events import Ended
 
@@ -151,15 +151,14 @@ def values(proof: Proof) -> dict[str, Any]:
 
 
 def verdict_lines(proof: Proof) -> list[str]:
-    subject = "" if proof.verdict.word == UNSHOWN else "a trained store "
-    return wrap(f"Verdict: {subject}{proof.verdict.sentence}", WIDTH)
+    return wrap(f"Verdict: {proof.verdict.said}", WIDTH)
 
 
 def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     """For people, the verdict first; every word that is ours is explained where it stands."""
     verdict, used, harmful = proof.verdict, proof.used, proof.harmful
     said = [
-        f"{WORDS} Training never saw these {verdict.n}.",
+        f"{WORDS} These are {verdict.n} questions training never saw.",
         "",
         f"On questions it was trained on, which is easier: {proof.on_trained.sentence}",
     ]

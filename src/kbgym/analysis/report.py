@@ -36,9 +36,9 @@ TABLE_WORDS = (
     "In the tables: rho is the actions on a store over those on the flat store (B1), same questions: below 1 is "
     "cheaper; an arm is one way to make a store; coverage is the share of the documents an index leads to; EM counts "
     "answers that are right word for word; characters are what the reader was given to read. Training asked the "
-    "questions of train and trained on; those of test_in, test_out, both keys, one key and neither it never saw: it "
-    "touched so many of the things they name. eval is asked between epochs (rounds of training), pooled is all groups "
-    "together, and a seed is one draw of the world and of the questions."
+    "questions of train and trained on, and never those of test_in, test_out, both keys, one key and neither (of the "
+    "two things such a question names it touched so many). eval is asked between epochs (rounds of training), pooled "
+    "is all groups together, and a seed is one draw of the world and of the questions."
 )
 
 

@@ -340,6 +340,8 @@ def played_by(settings: Settings, genesis: Genesis | None = None) -> str:
     """Who produced the numbers, in words that cannot be mistaken for a model's."""
     if is_reference(settings):
         return "the reference agents (deterministic rules, no language model)"
+    if settings.reader == settings.curator == "general":
+        return "the general agents (rules for any text, no language model)"
     # A cassette is called what was recorded in it.
     known = genesis.settings.get("agents", {}) if genesis else {}
     reader, curator = (known.get(role, {}).get("agent", getattr(settings, role)) for role in ("reader", "curator"))

@@ -57,6 +57,11 @@ class Finding(msgspec.Struct, frozen=True):
     more_questions: int | None
 
     @property
+    def said(self) -> str:
+        """The sentence with what it is about."""
+        return self.sentence if self.word == UNSHOWN else f"a trained store {self.sentence}"
+
+    @property
     def sentence(self) -> str:
         if self.rho is None or self.accuracy is None:
             return "no difference shown: there is no question both stores were asked."

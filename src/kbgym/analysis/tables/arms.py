@@ -165,7 +165,7 @@ def in_short(results: Results) -> str:
     if results.plan is None and unseen:
         seed = results.seeds[0]
         trained, flat = ([row for name in unseen for row in seed.rows(one, name)] for one in (arm, "flat"))
-        return f"On questions training never saw, a trained store: {judge(trained, flat, seed.keys).sentence}"
+        return f"On questions training never saw, {judge(trained, flat, seed.keys).said}"
     if arm not in results.arms or "trained" not in results.groups:
         return ""
     pairs = results.pairs(arm, "trained")

@@ -81,7 +81,7 @@ const nothingYet = (about) =>
 function results(run, params, gradient) {
   return section(
     "Flat against trained",
-    "The same questions on the untrained store and on the trained one; an interval that leaves out 1 (or 0) is in bold.",
+    "The same questions on the untrained store and on the trained one. ρ (rho) is the trained store's actions over the other's: below 1 it needs fewer. An interval that leaves out 1 (or 0) is in bold.",
     part(gradient, (found) => {
       const place = h("div");
       const arms = found.arms.map((one) => [one.arm, one.label]);
