@@ -3,7 +3,8 @@
     kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --out exp/paper
     kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --hard --out exp/hard
     kbgym report exp/paper; kbgym report exp/hard
-    python scripts/result_pages.py exp/paper exp/hard --took "24 and 21 minutes on two cores"
+    kbgym experiment run headroom --seeds 0-9 --out exp/headroom
+    python scripts/result_pages.py exp/paper exp/hard --headroom exp/headroom --took "24 and 21 minutes on two cores"
     python scripts/result_pages.py --check
 
 Every number is a cell of a report. Those that were used are kept in docs/results.json; --check writes both pages from
@@ -161,6 +162,7 @@ def _lines(kept: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="Experiments with reports, the standard world first.")
+    parser.add_argument("--headroom", type=Path, help="The folder of `kbgym experiment run headroom`, for paper.md.")
     parser.add_argument("--took", default="", help="What the runs took, in words.")
     parser.add_argument("--out", type=Path, default=DOCS)
     parser.add_argument("--check", action="store_true", help="Are the pages what docs/results.json makes them?")
@@ -172,7 +174,10 @@ def main() -> None:
         sys.exit(f"{', '.join(wrong)} is not what results.json makes: run scripts/result_pages.py" if wrong else 0)
     if not chosen.folders:
         parser.error("name the experiments, or --check")
-    experiments = [Cells(opened(folder)) for folder in chosen.folders]
+    found = [opened(folder) for folder in chosen.folders]
+    if chosen.headroom:
+        found[0]["cells"] |= json.loads((chosen.headroom / "headroom.json").read_bytes())["cells"]
+    experiments = [Cells(one) for one in found]
     command = "\n".join(
         f"kbgym experiment run paper {'--hard ' if one.about['hard'] else ''}--seeds {_seeds(one.about['seeds'])} "
         f"--readers {','.join(one.about['readers'])} --jobs 2 --out {folder.parent.name}/{folder.name}"
