@@ -53,7 +53,7 @@ def page() -> str:
         "",
         "Every gold is worked out from the world's facts. A second solver, which shares no code with kbgym and knows",
         "only the documents' sentences, answers the same questions (`tests/worlds/second_path.py`); the table says how",
-        "many golds it reaches and what it had to assume, as it says itself. Version 2 of the benchmark, seeds 0 and 1,",
+        "many golds it reaches and what it had to assume, as it says itself. Version 2 of the benchmark, seeds 0, 1,",
         "standard and hard; written by `scripts/solver_list.py`, checked by a test.",
         "",
         "| class | question | reached | reached, hard | assumed |",
