@@ -2,7 +2,9 @@
 
     kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --out exp/paper
     kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --hard --out exp/hard
-    kbgym report exp/paper; kbgym report exp/hard
+    kbgym import phantomwiki --out worlds/phantomwiki
+    kbgym experiment run paper --world worlds/phantomwiki --strategy paper --arms hipporag --seeds 0-2 --out exp/wiki
+    kbgym report exp/paper --beside exp/wiki; kbgym report exp/hard
     kbgym experiment run headroom --seeds 0-9 --out exp/headroom
     python scripts/result_pages.py exp/paper exp/hard --headroom exp/headroom --took "24 and 21 minutes on two cores"
     python scripts/result_pages.py --check

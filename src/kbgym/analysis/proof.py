@@ -183,7 +183,7 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     if harmful:
         found.append(f"Take out what cost more than it gave: kbgym prune {run} --harmful --dry-run")
     elif verdict.word == "hurts":
-        found.append("No document it opened surely does it: what training wrote may stand in the way of searches.")
+        found.append("No single document is shown to do it: what training wrote may stand in the way of searches.")
     return [*found, "", *_next(proof, run, world)]
 
 
