@@ -75,7 +75,7 @@ def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
 
 
 def _worse(pairs: Sequence[Pair]) -> bool:
-    """Whether questions went worse than on the flat store, by the interval: fewer right, or as right at more actions."""
+    """Whether questions went worse than on the flat store, by the interval: fewer right, or not more at more cost."""
     if not pairs:
         return False
     f1 = difference([Sampled(*split(pairs, "f1"))], scores=True)
