@@ -181,7 +181,7 @@ CLAIMS = (
         listed(*each(f"benchmarks/phantomwiki/{ARM}/?/rho", "trained", "one", "neither")),
         "benchmarks/phantomwiki/*",
         rising(*each(f"benchmarks/phantomwiki/{ARM}/?/rho", "trained", "one", "neither")),
-        "no PhantomWiki experiment beside this one: `kbgym report exp/paper --beside exp/phantomwiki`",
+        "it does not rise from group to group, or no such experiment was beside this one (`kbgym report --beside`)",
     ),
     Claim(
         "E2, PhantomWiki, F1",
@@ -189,7 +189,8 @@ CLAIMS = (
         listed(*_wiki_f1),
         "benchmarks/phantomwiki/*",
         falling(*_wiki_f1),
-        "what each group is worth on the flat store decides more than training does",
+        "it falls where no key was touched; where one was, as much is gained as where the question was asked",
+        partly=True,
     ),
     Claim(
         "E2, PhantomWiki, trained on",
