@@ -145,7 +145,7 @@ def pages(experiments: list[Cells], command: str, took: str) -> dict[str, str]:
         f"{first.about['caption']} {said}",
         "The paper's reader and curator are gpt-5-mini, one seed; ours are rules that know the benchmark's sentences. "
         "Shapes can agree, levels hardly. `kbgym report exp/paper --explain ID` prints the rows behind a number in the "
-        f"column *see*; `*` there stands for a group. PhantomWiki and headroom are experiments of their own, with their "
+        "column *see*; `*` there stands for a group. PhantomWiki and headroom are experiments of their own, with their "
         "own seeds, by the commands at the head of `scripts/result_pages.py`; seeds of PhantomWiki share one world. Of "
         f"{len(rows)} entries: {counted}.",
         "\n".join(lines),
