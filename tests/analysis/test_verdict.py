@@ -151,6 +151,9 @@ def test_a_document_is_harmful_where_all_who_opened_it_surely_went_worse_and_non
     wrong = [replace(one, f1=0.0) for one in idle]
     (found,) = index_use(store, paired_rows(wrong, rows([12] * 5)))
     assert found.harmful and found.f1 == -5.0, "fewer actions do not make up for answers that are lost"
+    for lost, harmful in ((1, False), (2, True)):
+        (found,) = index_use(store, paired_rows([*wrong[:lost], *idle[lost:]], rows([9] * 5)))
+        assert found.f1 == -lost and found.harmful == harmful, "one may have been lost by chance"
 
 
 class Credulous(GeneralReader):

@@ -3,9 +3,9 @@
 Estimated from transcripts, nobody is asked again: take one document away, and with it every step that only it led to. A
 question that first saw there what it was asked for would have gone as on the flat store; any other would have been
 spared those steps, as far as it took more than on the flat store, and a worse answer. What a reader would have tried
-instead is not known: only an exam without the document shows that. So a document is called harmful only where the
-questions that opened it went worse than on the flat store with an interval that leaves out "no worse", and none needed
-it.
+instead is not known: only an exam without the document shows that. So a document is called harmful only where no
+question needed it, and two or more that opened it were answered worse than on the flat store, or all of them as well at
+more actions, with an interval that leaves out "no more".
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kbgym.actions import Found, Opened
-from kbgym.analysis.clustered import Sampled, difference, ratio
+from kbgym.analysis.clustered import Sampled, ratio
 from kbgym.analysis.gradient import split
 from kbgym.analysis.verdict import Pair
 from kbgym.characters import safe_text
 from kbgym.protocol.exam import Row, Shot
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Event
+
+LOST = 2  # questions that must have been answered worse: one may have been by chance
 
 
 class IndexUse(msgspec.Struct, frozen=True):
@@ -75,12 +77,12 @@ def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
 
 
 def _worse(pairs: Sequence[Pair]) -> bool:
-    """Whether questions went worse than on the flat store, by the interval: fewer right, or not more at more cost."""
-    if not pairs:
-        return False
-    f1 = difference([Sampled(*split(pairs, "f1"))], scores=True)
-    rho = ratio([Sampled(*split(pairs, "actions"))])
-    return f1.interval.high < 0 or (f1.value <= 0 and rho.interval.low > 1)
+    """Whether several questions lost their answers, or as right as on the flat store took more actions for sure."""
+    gained = [(trained.f1 or 0.0) - (flat.f1 or 0.0) for trained, flat in pairs]
+    net = round(sum(gained), 6)
+    if net < 0:
+        return sum(one < 0 for one in gained) >= LOST
+    return bool(pairs) and not net and ratio([Sampled(*split(pairs, "actions"))]).interval.low > 1
 
 
 def needs(row: Row, id: str) -> bool:
