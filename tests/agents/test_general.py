@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kbgym.actions import Answer, Read, Search
+from kbgym.agents.general.answers import best_answer
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.general.text import is_telling, names, split_title
 from kbgym.policy import Forward, Turn, View
@@ -102,3 +103,18 @@ def test_which_names_are_worth_a_search() -> None:
 def test_names_and_titles() -> None:
     assert names("The boat of Ada Alm was at the University of Lund.") == ["Ada Alm", "University of Lund"]
     assert split_title("Kestrel: It was built in 1987.") == ("Kestrel", "It was built in 1987.")
+
+
+def test_a_heading_the_question_says_all_of_is_opened_wherever_it_ranks() -> None:
+    question = "Which building on the ridge was built first?"
+    others = "\n".join(f"[d{n}] Hut {n}: The ridge has a building." for n in range(4))
+    for heading, opened in (("built, how many and which", Read("n1")), ("built by Ann, how many", Search(question, 2))):
+        turns = (Turn(Search(question), f"{others}\n[n1] {heading} (6 links)"),)
+        assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 10))) == opened
+
+
+def test_how_many_is_what_a_sentence_says_before_what_an_index_counts() -> None:
+    index = ["Anvil: cost_crowns: 11,200,000", "Kite: cost_crowns: 20"]
+    assert best_answer("How many crowns did Anvil cost?", index, listed=2) == "11,200,000"
+    assert best_answer("How many turns close it?", ["The crank closes it in 140 turns."], listed=3) == "140"
+    assert best_answer("How many instruments are by Andor?", ["Kite: detector: Andor 897"], listed=3) == "3"

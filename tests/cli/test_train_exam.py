@@ -152,8 +152,10 @@ def test_every_verb_has_help_with_an_example():
     runner = CliRunner()
     top = runner.invoke(app, ["--help"])
     assert top.exit_code == 0
-    from kbgym.cli.main import VERBS
+    from kbgym.cli.main import SECTIONS, VERBS
 
+    assert sorted(" ".join(SECTIONS.values()).split()) == sorted(VERBS)
+    assert all(f"\n  {verb} " in top.output for verb in VERBS) and "Exit codes: 0 done" in top.output
     for verb in VERBS:
         command = app.get_command(click.Context(app), verb)
         below = [[verb, name] for name in command.list_commands(click.Context(command))] if _is_group(command) else []

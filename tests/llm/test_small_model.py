@@ -1,7 +1,7 @@
 """The small model's side of a pass: what it is shown, how it is read, what it is taught, and the adapter that ships.
 
-`small_model_record.json` holds what llama.cpp itself made of one pass, by /apply-template and /tokenize, with as much of
-the vocabulary as that takes; whoever changes the template has to record it again.
+`small_model_record.json` holds what llama.cpp itself made of one pass, by /apply-template and /tokenize, with as much
+of the vocabulary as that takes; whoever changes the template has to record it again.
 """
 
 from __future__ import annotations

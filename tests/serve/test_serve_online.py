@@ -15,13 +15,15 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.observations import documents as shown
+from kbgym.online.asked import Questions
 from kbgym.online.learning import Online, Refusal
 from kbgym.online.measures import Measure, window
 from kbgym.policy import View
 from kbgym.protocol.gate import Asking, Gate
 from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session
-from kbgym.trace.events import Acted, Noted, RolledBack
+from kbgym.store import Store
+from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
 
@@ -347,3 +349,20 @@ def test_strategy_class_learns_from_its_agenda(place: Path) -> None:
             return online.live.store.links
 
     assert asyncio.run(work("class")) > asyncio.run(work("paper"))
+
+
+def test_a_client_with_many_golds_holds_up_no_other() -> None:
+    questions, store = Questions(), Store()
+    for number, client in enumerate(["ada", "ada", "ada", "bo", "ada", "cy"]):
+        for event in (
+            Began(number, "forward", "reader", f"q{number}", "Who?", 0),
+            Noted(number, "asked", {"question": f"q{number}", "by": client}),
+            Ended(number, "forward", "answered"),
+            Graded(number, f"q{number}", ("nobody",), 0.0, 0.0),
+        ):
+            questions(event, store, "")
+    taught = []
+    while (lesson := questions.next_lesson()) is not None:
+        taught.append(lesson)
+        questions(Began(9, "backward", "curator", lesson, "Who?", 0), store, "")
+    assert taught == ["q0", "q3", "q5", "q1", "q2", "q4"]

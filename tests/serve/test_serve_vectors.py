@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
@@ -107,6 +108,38 @@ def test_an_embedder_that_fails_fails_those_who_wait_and_nobody_after() -> None:
         assert len(embedding("a")) == 32
 
     asyncio.run(ask())
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core has one thread for everything")
+def test_short_texts_do_not_wait_for_long_ones() -> None:
+    may_end = threading.Event()
+    at_once: list[int] = []
+
+    class Slow(HashEmbedder):
+        under_way = 0
+
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            if any(len(text) > 1_000 for text in texts):
+                self.under_way += 1
+                at_once.append(self.under_way)
+                assert may_end.wait(30)
+                self.under_way -= 1
+            return super().embed(texts)
+
+    async def ask() -> None:
+        embedding = Embedding(CachedEmbedder(Slow(32)))
+        long = asyncio.gather(*(embedding.prepare([f"{n} " * 1_000], f"client {n}") for n in range(6)))
+        while not at_once:
+            await asyncio.sleep(0)
+        for n in range(10):
+            await asyncio.wait_for(embedding.prepare([f"short {n}"], "somebody"), 20)
+        assert not long.done()
+        may_end.set()
+        await asyncio.wait_for(long, 20)
+        embedding.close()
+
+    asyncio.run(ask())
+    assert at_once == [1] * 6, "long texts come one after the other"
 
 
 def test_what_is_known_comes_first_and_what_is_equally_long_comes_together(tmp_path: Path) -> None:

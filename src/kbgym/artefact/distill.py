@@ -1,7 +1,7 @@
 """From worlds and a teacher to samples: passes that ended right, as the small model's server will render them.
 
 Every world has other words, half of them invented for it, so that nothing can be spelt from memory. Its questions are
-drawn from the pools, the harder ones more often, and asked on the flat store and on stores the reference agents trained.
+drawn from the pools, hard ones more often, and asked on the flat store and on stores the reference agents trained.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ SOURCES: dict[str, tuple[str, str]] = {
 class Sources(Verbs):
     """The sources, loaded as the verbs are."""
 
-    verbs = SOURCES
+    verbs, sections = SOURCES, {"Sources": " ".join(SOURCES)}
 
 
 @click.group("import", cls=Sources)

@@ -10,6 +10,7 @@ import io
 import sys
 
 import click
+from click.shell_completion import CompletionItem
 
 from kbgym import __version__
 from kbgym.characters import safe_text
@@ -34,7 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "submit": ("submit", "Pack an exam and its store's history into one file that others can check."),
     "verify-submission": ("submit:verify_command", "Do a submitted exam again, action by action, and grade it again."),
     "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),
-    "transcripts": ("transcripts", "A cassette's passes as chat-format JSONL, for fine-tuning."),
+    "transcripts": ("transcripts", "What was played as chats, preferences or ATIF trajectories, to learn from."),
     "distill": ("distill", "A teacher's passes as samples for teaching a small model."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
@@ -55,13 +56,35 @@ VERBS: dict[str, tuple[str, str]] = {
     "learn": ("learn", "Learn from a file of traffic: answer each question first, then see its gold."),
     "agenda": ("agenda", "What is worth indexing next, worked out from the trace."),
     "curate": ("curate", "Work the agenda off between questions."),
+    "completion": ("completion", "Completion of verbs and options for bash, zsh or fish."),
+}
+
+
+ENVIRONMENT = """\b
+Exit codes: 0 done, 1 what was asked failed, 2 bad input, 130 interrupted.
+Environment:
+  KBGYM_MODEL        a folder with the embedding model's files
+  KBGYM_CACHE        vectors and models that are kept  [~/.cache/kbgym]
+  KBGYM_CONFIG       which agents of which folders you trust  [~/.config/kbgym]
+  OPENAI_API_KEY, ANTHROPIC_API_KEY, KBGYM_LOCAL_API_KEY, KBGYM_TOKEN
+"""
+
+# How `kbgym --help` lists them.
+SECTIONS = {
+    "Start": "demo prove",
+    "Make a world": "generate import questions export-benchmark",
+    "Train and measure": "train exam probe baseline experiment report doctor play",
+    "Look into a store and its history": "store view audit explain log diff blame agenda",
+    "Change or restore a store": "curate learn watch prune rollback replay",
+    "Give it to agents": "serve connect mcp-bridge",
+    "Pass it on": "submit verify-submission transcripts completion",
 }
 
 
 class Verbs(click.Group):
     """A group that imports a verb's module only when that verb is called, so that `--help` is instant."""
 
-    verbs = VERBS
+    verbs, sections = VERBS, SECTIONS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.verbs)
@@ -73,12 +96,20 @@ class Verbs(click.Group):
         command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Without loading a verb, since somebody waits with a finger on a key."""
+        begun = [name for name in self.verbs if name.startswith(incomplete)]
+        verbs = [CompletionItem(name, help=self.verbs[name][1]) for name in begun]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section(type(self).__name__):
-            formatter.write_dl([(name, line) for name, (_, line) in self.verbs.items()])
+        widest = max(map(len, self.verbs))
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), self.verbs[name][1]) for name in names.split()])
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, epilog=ENVIRONMENT, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def app() -> None:
     """Train a knowledge base the way one trains a model.

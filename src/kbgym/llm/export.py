@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kbgym.canonical import encode, write_lines
+from kbgym.llm.atif import AtifAgent, trajectory
 from kbgym.llm.cassette import Cassette, Exchange
 from kbgym.llm.values import Call, Message, assistant_call
 
@@ -24,9 +25,13 @@ def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
             yield _chat(exchange)
 
 
-def export(cassette: Cassette, out: Path) -> int:
-    """Write the transcripts; how many there were."""
+def export(cassette: Cassette, out: Path, atif: str | None = None) -> int:
+    """Write the transcripts, or as trajectories of the version of kbgym named by `atif`; how many there were."""
     chats = list(transcripts(cassette))
+    if atif is not None:
+        played = ", ".join(dict.fromkeys(exchange.model for exchange in cassette.exchanges))
+        named = [(f"{cassette.path.stem}-{number}", one) for number, one in enumerate(chats, 1)]
+        chats = [trajectory(one["messages"], one["tools"], name, AtifAgent(atif, played)) for name, one in named]
     write_lines(out, chats)
     return len(chats)
 

@@ -55,7 +55,8 @@ class Questions:
         self.asked: OrderedDict[str, Asked] = OrderedDict()
         self.turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
         self.to_learn: dict[str, None] = {}  # graded and not yet taught, oldest first
-        self.total = self.graded = self.set_aside = 0
+        self._last: dict[str, int] = {}  # the number of each client's last lesson
+        self.total = self.graded = self.set_aside = self._lessons = 0
         self.unwritten: list[Measure] = []  # for the file of measures
         self._recent: deque[Measure] = deque(maxlen=WINDOW)
         self._now: str | None = None
@@ -97,6 +98,13 @@ class Questions:
         """The means of the last graded questions."""
         return window(self._recent, self.graded - len(self._recent) + 1) if self._recent else None
 
+    def next_lesson(self) -> str | None:
+        """What to learn from next: of the clients who wait, the one whose last lesson is longest ago, its oldest."""
+        oldest: dict[str, str] = {}
+        for id in self.to_learn:
+            oldest.setdefault(self.asked[id].client, id)
+        return oldest[min(oldest, key=lambda client: self._last.get(client, 0))] if oldest else None
+
     def _begin(self, asked: Asked) -> None:
         self._now = asked.id
         self.total += 1
@@ -111,6 +119,8 @@ class Questions:
 
     def _over(self, id: str, state: State, note: str = "") -> None:
         self.to_learn.pop(id, None)
+        self._lessons += 1
+        self._last[self.asked[id].client] = self._lessons
         self.turns.pop(id, None)
         self._change(id, state=state, note=note)
 

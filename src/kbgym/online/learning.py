@@ -62,7 +62,7 @@ class Online:
         self.settings = settings
         self.reader, self.curator, self.curates = reader, curator, settings.curator
         self.open_questions = OpenQuestions()
-        self.worker = Worker(lambda: next(iter(self.questions.to_learn), None), self._lesson, self._set_aside)
+        self.worker = Worker(lambda: self.questions.next_lesson(), self._lesson, self._set_aside)
         # A database keeps the trace, from which the rows come, and no file beside it.
         self._file = MeasureFile(live.folder, questions.unwritten) if live.folder is not None else None
         questions.unwritten.clear()
@@ -197,8 +197,8 @@ class Online:
 
     async def learn(self) -> None:
         """Teach everything that has its gold and was not taught yet."""
-        while self.questions.to_learn:
-            await self.worker.attempt(next(iter(self.questions.to_learn)))
+        while (lesson := self.questions.next_lesson()) is not None:
+            await self.worker.attempt(lesson)
 
     async def _set_aside(self, id: str, reason: str) -> None:
         """A lesson that fails for a reason of its own is not tried again, and the trace says why."""

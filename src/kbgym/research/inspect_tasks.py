@@ -22,6 +22,7 @@ from kbgym.errors import BadInput, Missing
 from kbgym.policy import Forward
 from kbgym.protocol.by_calls import PassByCalls, told
 from kbgym.protocol.exam import Row, row_of
+from kbgym.research.inspect_train import train as train
 from kbgym.tools import Tool as KbgymTool
 from kbgym.tools import tools_of
 from kbgym.worlds.world import Question

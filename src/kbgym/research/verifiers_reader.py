@@ -83,38 +83,37 @@ class ReaderTask(vf.Task[ReaderData, vf.State, ReaderTaskConfig]):
 
 class ReaderTaskset(vf.Taskset[ReaderTask, ReaderTasksetConfig]):
     def load(self) -> Iterator[ReaderTask]:
-        config = self.config
-        for number in range(config.first, config.first + config.worlds):
-            seed = 2 * number + (config.split == "eval")
-            world = _world(config.people, seed, config.hard)
+        for drawn, question, world in drawn_by(self.config):
             skill = skill_of("reader", about=description_for_prompt(world, keys=False), indexes=False)
-            asked = list(world.questions)
-            if config.questions:
-                asked = Random(f"{seed}:questions").sample(asked, min(config.questions, len(asked)))
-            for question in asked:
-                data = ReaderData(
-                    id=f"{config.people}-{seed}-{question.id}",
-                    prompt=told(Forward(question.text), _budget(world)),
-                    system_prompt=skill.text,
-                    question=msgspec.to_builtins(question),
-                    world=(config.people, seed, config.hard),
-                    embedder=config.embedder,
-                )
-                yield ReaderTask(data, config.task)
+            prompt = told(Forward(question.text), reader_budget(world))
+            yield ReaderTask(ReaderData(**drawn, prompt=prompt, system_prompt=skill.text), self.config.task)
+
+
+def drawn_by(config: ReaderTasksetConfig) -> Iterator[tuple[dict[str, Any], Question, World]]:
+    """Every question the settings ask for and its world, and what a task keeps of them."""
+    for number in range(config.first, config.first + config.worlds):
+        seed = 2 * number + (config.split == "eval")
+        world = world_made(config.people, seed, config.hard)
+        asked = list(world.questions)
+        if config.questions:
+            asked = Random(f"{seed}:questions").sample(asked, min(config.questions, len(asked)))
+        for question in asked:
+            drawn = {"id": f"{config.people}-{seed}-{question.id}", "question": msgspec.to_builtins(question)}
+            yield {**drawn, "world": (config.people, seed, config.hard), "embedder": config.embedder}, question, world
 
 
 @lru_cache(_KEPT)
-def _world(people: int, seed: int, hard: bool) -> World:
+def world_made(people: int, seed: int, hard: bool) -> World:
     return generate(people, seed, hard=hard)
 
 
 @lru_cache(_KEPT)
 def _environment(world: tuple[int, int, bool], embedder: str) -> Environment:
-    store = flat_store(_world(*world).documents).freeze()
+    store = flat_store(world_made(*world).documents).freeze()
     return Environment(store, engine_for(store, embedder_named(embedder)))
 
 
-def _budget(world: World) -> int:
+def reader_budget(world: World) -> int:
     return budget_of(world) or Settings().forward_budget
 
 
@@ -140,8 +139,7 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
         data: ReaderData,
     ) -> vf.ProgramResult:
         question = msgspec.convert(data.question, Question)
-        environment, budget = _environment(data.world, data.embedder), _budget(_world(*data.world))
-        played = PassByCalls(environment, "reader", Forward(question.text), budget)
+        played = await self.begun(question, data)
         messages: list[Any] = [
             {"role": "system", "content": data.system_prompt},
             {"role": "user", "content": data.prompt},
@@ -153,14 +151,23 @@ class ReaderHarness(vf.Harness[ReaderHarnessConfig]):
                     reply = await model.chat.completions.create(
                         model=ctx.model,
                         messages=messages,
-                        tools=openai_tools("reader"),
+                        tools=openai_tools(played.role),
                         tool_choice="required",
                         parallel_tool_calls=False,
                     )
                     messages += await _answered(played, reply.choices[0].message, messages)
         finally:  # whatever ended it, a limit of turns or tokens too, there is something to score
-            trace.info[_ROW] = msgspec.to_builtins(row_of(question, played.transcript))
+            trace.info.update(await self.outcome(question, data, played))
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
+
+    async def begun(self, question: Question, data: ReaderData) -> PassByCalls:
+        """The pass, before the first call."""
+        budget = reader_budget(world_made(*data.world))
+        return PassByCalls(_environment(data.world, data.embedder), "reader", Forward(question.text), budget)
+
+    async def outcome(self, question: Question, data: ReaderData, played: PassByCalls) -> dict[str, Any]:
+        """What the trace keeps of it, to be scored."""
+        return {_ROW: msgspec.to_builtins(row_of(question, played.transcript))}
 
 
 async def _answered(played: PassByCalls, said: Any, messages: list[Any]) -> list[Any]:
@@ -172,7 +179,7 @@ async def _answered(played: PassByCalls, said: Any, messages: list[Any]) -> list
             for id, call in calls
         ]
     else:
-        shown = [{"role": "user", "content": correction("the reply was text without a call.", "reader")}]
+        shown = [{"role": "user", "content": correction("the reply was text without a call.", played.role)}]
         if sum(message["role"] == "user" for message in messages) > ALLOWANCE:
             played.fail("no valid call after the last correction.")
     return [said.model_dump(exclude_none=True), *shown]

@@ -32,7 +32,10 @@ Vector = NDArray[np.float32]
 # A batch of eight short queries takes three to four times as long as one, and one of sixteen hardly less for each: a
 # query that comes in while a batch is under way should not wait for more.
 _AT_ONCE = 8
-_LONG = 2_000  # characters a batch may have together, unless a single text has more
+_TOGETHER = 2_000  # characters a batch may have together, unless a single text has more
+# A text of so many characters takes ten times as long as a query usually does. Only one thread at a time works on such:
+# another is free for whoever asks in a few words.
+_LONG = 300
 _THREADS = 2
 _LOOKED_AT = 64  # of the texts that wait, so many may be chosen from
 
@@ -60,9 +63,10 @@ class _Waiting:
     def __bool__(self) -> bool:
         return bool(self._texts)
 
-    def first(self, most: int) -> list[str]:
-        """So many texts, in the order in which they should be had."""
-        queues = [iter(self._texts[owner]) for owner in sorted(self._texts, key=self._had.__getitem__)]
+    def first(self, most: int, short: bool = False) -> list[str]:
+        """So many texts, in the order in which they should be had; of the short ones only, where that is asked."""
+        owners = sorted(self._texts, key=self._had.__getitem__)
+        queues = [(text for text in self._texts[owner] if not short or len(text) < _LONG) for owner in owners]
         found: dict[str, None] = {}
         while queues and len(found) < most:
             left = []
@@ -96,6 +100,7 @@ class Embedding:
         self._waiting = _Waiting()
         self._taken: set[str] = set()
         self._choosing = asyncio.Lock()
+        self._on_long = False  # a worker has a long text in hand
         self._workers: set[asyncio.Task[None]] = set()
         self._most = min(_THREADS, os.cpu_count() or 1)
         self._threads = ThreadPoolExecutor(self._most, "embedding")
@@ -134,10 +139,10 @@ class Embedding:
         run = asyncio.get_running_loop().run_in_executor
         while True:
             async with self._choosing:
-                texts = self._waiting.first(_LOOKED_AT)
+                texts = self._waiting.first(_LOOKED_AT, short=self._on_long)
                 if not texts:
                     return
-                most = max(1, min(_AT_ONCE, _LONG // (len(texts[0]) + 1)))
+                most = max(1, min(_AT_ONCE, _TOGETHER // (len(texts[0]) + 1)))
                 try:
                     places = await run(self._threads, self.embedder.choose, texts, most)
                 except Exception as error:
@@ -147,12 +152,17 @@ class Embedding:
                 chosen = [texts[place] for place in places]
                 self._waiting.take(chosen)
                 self._taken.update(chosen)
+                long = max(map(len, chosen)) >= _LONG
+                self._on_long |= long
             self._hire()
             try:
                 vectors = await run(self._threads, self._embed, chosen)
             except Exception as error:
                 self._fail(chosen, error)
                 continue
+            finally:
+                if long:
+                    self._on_long = False
             self._keep(chosen, vectors)
             self._taken.difference_update(chosen)
             for text in chosen:

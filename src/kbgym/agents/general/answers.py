@@ -23,13 +23,16 @@ _LOOKED_AT = 5
 def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
     """A span out of the texts, the likeliest first; `unknown` where none fits.
 
-    `listed` is how many documents of an index speak of what is asked: what "how many" is answered with, if several do.
+    `listed` is how many documents of an index speak of what is asked: what "how many" is answered with, if several do
+    and no sentence gives the number.
     """
     lowered = question.lower()
     asked = frozenset(content_words(question))
     first = lowered.split()[0] if lowered.split() else ""
-    if listed > 1 and re.match(r"(?:in )?how many\b", lowered):
-        return str(listed)
+    if counted := re.match(r"(?:in )?how many (\w+)", lowered):
+        stated = (_number_of(counted[1], split_title(text)[1]) for text in ranked[:_LOOKED_AT])
+        if number := next(filter(None, stated), str(listed) if listed > 1 else ""):
+            return number
     for text in ranked[:_LOOKED_AT]:
         title, body = split_title(text)
         if first in _YES_NO:
@@ -48,3 +51,11 @@ def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
         if title and not set(content_words(title)) <= asked:
             return title
     return "unknown"
+
+
+def _number_of(counted: str, body: str) -> str:
+    """The number a sentence or a field gives of something ("140 turns", "cost_crowns: 18,000"), empty where none."""
+    found = _NUMBER.search(body)
+    words = [word for word in re.split(r"[\W\d_]+", body.lower()) if len(word) > 2]
+    said = any(word.startswith(counted) or counted.startswith(word) for word in words)
+    return found[0].rstrip(".,") if found and said else ""

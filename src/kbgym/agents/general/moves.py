@@ -90,17 +90,13 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
         return 1.0 if one.links else 0.0
     if memory.marked:
         return 0.0
-    return _BLIND if _is_heading(one) and len(one.text.split()) <= _MOST_HEADING else 0.0
-
-
-def _is_heading(one: SeenDocument) -> bool:
-    return not one.title and one.text[-1:] not in ".!?"
+    return _BLIND if one.is_heading and len(one.text.split()) <= _MOST_HEADING else 0.0
 
 
 def _is_of_another(memory: ReaderMemory, one: SeenDocument) -> bool:
     """Whether a heading is worded like the question and has a word more: "cities of bakers" where tailors are asked."""
     shared = one.words & memory.wanted.keys()
-    return _is_heading(one) and len(shared) >= _ALIKE and shared != one.words
+    return one.is_heading and len(shared) >= _ALIKE and shared != one.words
 
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:

@@ -25,6 +25,7 @@ _FOUND = 0.35  # belief in the first document that a name finds
 _LINKED = 0.5  # of the belief in a document, shared out to the pages it links to
 _LIKELIEST = 3  # documents that are looked at together
 _WORDS = 0.3  # belief in a document that holds all of the question, whatever led to it
+_SAID = 0.75  # belief in a heading all of whose words the question has, wherever it ranks
 
 
 class SeenDocument(msgspec.Struct):
@@ -39,6 +40,11 @@ class SeenDocument(msgspec.Struct):
     links: int | None = None
     opened: bool = False
     targets: tuple[str, ...] = ()  # the texts it links to, once it was opened
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it is worded as an index may be: on no page, and no sentence."""
+        return not self.title and self.text[-1:] not in ".!?"
 
 
 class ReaderMemory:
@@ -121,6 +127,8 @@ class ReaderMemory:
             known.rank = known.rank or rank
             return
         made = self.seen[id] = SeenDocument(id, text, split_title(text)[0], word_set(text), belief, rank)
+        if made.is_heading and made.words and made.words <= self.wanted.keys():
+            made.belief = max(belief, _SAID)
         if made.title:
             self.by_title.setdefault(made.title, []).append(made)
 

@@ -12,6 +12,7 @@ Lessons may be under way side by side: what a lesson was lent, no other is given
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from kbgym.agents.reference.indexes import Indexes
 from kbgym.agents.reference.language import ATTRIBUTES, index_text
 from kbgym.agents.reference.members import INDEXED
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
-from kbgym.agents.reference.searching import goes_on, is_doubtful, members_on, searches_for
+from kbgym.agents.reference.searching import about_family, goes_on, is_doubtful, members_on, searches_for
 from kbgym.agents.reference.seen import BASE, SeenDocuments
 from kbgym.naming import IndexKey
 from kbgym.naming.relations import GENDERED
@@ -146,10 +147,13 @@ class ReferenceAgenda:
         return Errand(key.kind, key.value, reason, known, lookups, index, key.then, text, tuple(linked))
 
     def _leads_on(self, key: IndexKey) -> list[str]:
-        """The indexes of somebody's parents and children: who has opened one of the family needs no search for more."""
+        """The indexes of parents with more children and of children with children: who has opened one of a family
+        needs no search for the next, and is led nowhere it would turn back from."""
         if key.kind != "person" or key.then or self.seen.memory.lists:
             return []
-        family = [one for relation in ("parent", "child") for one in self.seen.memory.related(relation, key.value)]
+        related = self.seen.memory.related
+        family = [one for one in related("parent", key.value) if len(related("child", one)) > 1]
+        family += [one for one in related("child", key.value) if related("child", one)]
         found = (self.indexes.of.get(IndexKey("person", one)) for one in dict.fromkeys(family))
         return [index for index in found if index is not None]
 
@@ -192,7 +196,7 @@ class ReferenceAgenda:
         """One more page of a search that may have ended too early."""
         for lookup in searches_for(key, self.seen.memory.lists):
             page = self._pages.get(lookup.query)
-            if page is not None and is_doubtful(page.texts, lookup, key):
+            if page is not None and is_doubtful(page.texts, page.number, lookup, key):
                 return msgspec.structs.replace(self._next(lookup, key, page), most=page.number + 1)
         return None
 
@@ -202,8 +206,14 @@ class ReferenceAgenda:
 
     def _owed(self, person: str) -> list[Lookup]:
         """Searches for what should be stated about a person and was not seen."""
-        expected = self.seen.expected
-        guessed = expected.guessed(person, self.seen.memory, self._usual)
+        expected, usual = self.seen.expected, self._usual
+        page = self._pages.get(about_family(person))
+        ends = page is not None and not all({*person.split()} <= {*re.findall(r"\w+", text)} for text in page.texts)
+        if ends or (page is None and IndexKey("person", person) not in self.indexes.of):
+            # No parents on a page that somebody else's facts end means none: who is named stands first on it, and
+            # before that only others whose names together have the same words.
+            usual = [kind for kind in usual if kind != "parent"]
+        guessed = expected.guessed(person, self.seen.memory, usual)
         return lookups_of(person, dict.fromkeys([*expected.implied(person), *guessed]))
 
     def _usual_attributes(self) -> list[str]:

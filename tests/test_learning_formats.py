@@ -1,0 +1,137 @@
+"""What `kbgym transcripts` writes, read by those it is for: ATIF's own models, Hugging Face datasets, and TRL."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import kbgym
+from kbgym.cli.main import run
+from kbgym.llm.atif import AtifAgent, trajectory
+
+HARBOUR = Path(__file__).resolve().parent.parent / "examples" / "harbour"
+
+
+def needs(*packages: str):
+    missing = [name for name in packages if find_spec(name) is None]
+    return [
+        pytest.mark.slow,
+        pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)} (make test-research has them)"),
+    ]
+
+
+def written(folder: Path, *words: object) -> list[dict]:
+    with pytest.raises(SystemExit) as end:
+        run(["transcripts", *map(str, words), "--out", str(folder / "out.jsonl"), "--quiet"])
+    assert end.value.code == 0
+    return [json.loads(line) for line in (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A world with two exams of readers that differ."""
+    folder = tmp_path_factory.mktemp("formats")
+    kbgym.generate(people=40, seed=0).save(folder / "w")
+    opened = kbgym.open(folder / "w", embedder="hash")
+    asked = opened.questions("test_in")[:12]
+    for reader in ("reference", "general"):
+        opened.examine(reader, asked, out=folder / f"{reader}.jsonl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trajectories(place, tmp_path_factory):
+    exams = [place / "reference.jsonl", place / "general.jsonl"]
+    return written(tmp_path_factory.mktemp("atif"), *exams, "--trajectories", place / "w")
+
+
+def test_a_trajectory_is_the_pass(place, trajectories):
+    from kbgym.protocol.exam import read_rows
+
+    rows = [row for name in ("reference", "general") for row in read_rows(place / f"{name}.jsonl")]
+    assert len(trajectories) == len(rows) == 24
+    for found, row in zip(trajectories, rows, strict=True):
+        system, question, *acted = found["steps"]
+        assert [step["step_id"] for step in found["steps"]] == list(range(1, row.actions + 3))
+        assert (system["source"], question["source"]) == ("system", "user") and row.question in question["message"]
+        (last,) = acted[-1]["tool_calls"]
+        assert (last["function_name"], last["arguments"]) == ("answer", {"text": row.answer})
+        for step in acted:
+            (result,) = step["observation"]["results"]
+            assert step["source"] == "agent" and result["source_call_id"] == step["tool_calls"][0]["tool_call_id"]
+        assert found["extra"]["f1"] == row.f1 and found["agent"]["model_name"] in ("reference", "general")
+    assert len({found["session_id"] for found in trajectories}) == 24
+
+
+def test_arguments_that_are_no_json_are_kept_as_they_were_written():
+    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": '{"query": "cut of'}}
+    made = trajectory([{"role": "assistant", "content": None, "tool_calls": [call]}], (), "s", AtifAgent("0", "m"))
+    assert made["steps"][0]["tool_calls"][0]["arguments"] == {"arguments": '{"query": "cut of'}
+
+
+class TestAtif:
+    pytestmark = needs("atif")
+
+    def test_exams_are_trajectories(self, trajectories):
+        from atif import Trajectory
+
+        for found in trajectories:
+            assert Trajectory.model_validate(found).to_json_dict() == found
+        assert trajectories
+
+    def test_a_cassettes_passes_are_trajectories(self, tmp_path):
+        from atif import Trajectory
+
+        found = written(tmp_path, HARBOUR / "scripted.cassette.jsonl", "--atif")
+        roles = {Trajectory.model_validate(one).steps[1].source for one in found}
+        assert len(found) > 10 and roles == {"user"}
+
+
+class TestTrl:
+    pytestmark = needs("trl", "datasets", "transformers")
+
+    @pytest.fixture
+    def tokenizer(self):
+        """One that needs no download: what matters is what the template is given."""
+        from tokenizers import Tokenizer, models
+        from transformers import PreTrainedTokenizerFast
+
+        made = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"?": 0}, unk_token="?")))
+        made.chat_template = (
+            "{% if tools %}{{ tools | length }} tools\n{% endif %}"
+            "{% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+            "{{ c.function.name }} {{ c.function.arguments }}{% endfor %}\n{% endfor %}"
+        )
+        return made
+
+    def loaded(self, file: Path):
+        from datasets import load_dataset
+
+        return load_dataset("json", data_files=str(file), split="train", cache_dir=str(file.parent / "cache"))
+
+    def test_chats_are_conversations(self, tmp_path, tokenizer):
+        from trl.data_utils import apply_chat_template, is_conversational
+
+        chats = written(tmp_path, HARBOUR / "scripted.cassette.jsonl")
+        rows = list(self.loaded(tmp_path / "out.jsonl"))
+        assert len(rows) == len(chats) > 10
+        for row in rows:
+            assert is_conversational(row)
+            text = apply_chat_template(row, tokenizer, tools=row["tools"])["text"]
+            assert text.count("<assistant>") == sum(one["role"] == "assistant" for one in row["messages"])
+
+    def test_pairs_are_conversational_preferences(self, place, tmp_path, tokenizer):
+        from trl.data_utils import apply_chat_template, is_conversational, unpair_preference_dataset
+
+        files = [place / "reference.jsonl", place / "general.jsonl"]
+        pairs = written(tmp_path, *files, "--preferences", place / "w")
+        found = self.loaded(tmp_path / "out.jsonl")
+        assert len(found) == len(pairs) > 3
+        for row in found:
+            assert is_conversational(row)
+            text = apply_chat_template(row, tokenizer, tools=row["tools"])
+            assert text["prompt"].startswith("3 tools") and "answer" in text["chosen"] != text["rejected"]
+        assert len(unpair_preference_dataset(found)) == 2 * len(pairs)
