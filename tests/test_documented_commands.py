@@ -18,6 +18,7 @@ from kbgym.cli.main import app
 # What a line that is not run has in it, and why it is not run.
 WHY = {
     r"--agent (llm:|'?command:|codex)|my-agent": "asks a model or another program",
+    r"--(agent|reader) small": "needs the small model's packages; tests/llm/test_local_model.py plays it",
     r"\b(view|watch|play)\b|serve .*(--mcp|--http)": "runs until it is stopped",
     r"postgresql://|--engine ray": "needs a database or a cluster; tests/trace, tests/protocol have both",
     r"experiment run": "takes minutes to hours; tests/cli run it small",
