@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
@@ -104,6 +106,7 @@ class Embedding:
         self._workers: set[asyncio.Task[None]] = set()
         self._most = min(_THREADS, os.cpu_count() or 1)
         self._threads = ThreadPoolExecutor(self._most, "embedding")
+        self._behind = ThreadPoolExecutor(1, "embedding-long", _give_way)
 
     async def prepare(self, texts: Iterable[str], owner: str | None = None) -> None:
         """Return once the vectors of these texts are at hand; the loop goes on in the meantime.
@@ -156,7 +159,7 @@ class Embedding:
                 self._on_long |= long
             self._hire()
             try:
-                vectors = await run(self._threads, self._embed, chosen)
+                vectors = await run(self._behind if long else self._threads, self._embed, chosen)
             except Exception as error:
                 self._fail(chosen, error)
                 continue
@@ -198,7 +201,14 @@ class Embedding:
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
+        self._behind.shutdown(wait=True)
         self.embedder.save()
+
+
+def _give_way() -> None:
+    """This thread gets a processor after the event loop and short texts, where the system has it so."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
 class ServedEngine:
