@@ -33,6 +33,7 @@ from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, Tick, d
 from kbgym.search.engine import Engine
 from kbgym.search.kinds import SearchKind
 from kbgym.search.live import Embedding, LiveEngine
+from kbgym.search.minilm import GRAPHS, NAME
 from kbgym.search.ranking import Spread
 from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
@@ -51,13 +52,13 @@ def embedder_named(name: str) -> CachedEmbedder:
     kind, _, size = name.partition("-")
     if kind == "hash" and (size.isdecimal() or not size):
         return _hash_embedder(int(size or 256))
-    if name in ("", "all-MiniLM-L6-v2"):
-        return _default_embedder(cache_folder())
+    if name in ("", *GRAPHS):
+        return _default_embedder(cache_folder(), name or NAME)
     if kind == "wordllama":
         return _wordllama(cache_folder())
     if name == "none":
         return CachedEmbedder(NoEmbedder())
-    raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, wordllama, or hash for tests.")
+    raise BadInput(f"there is no embedder {name!r}; use {', '.join(GRAPHS)}, wordllama, or hash for tests.")
 
 
 @cache
