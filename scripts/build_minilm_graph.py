@@ -76,19 +76,19 @@ class Int8Graph(Graph):
 
     def dense(self, x: str, name: str, width_in: int, width_out: int) -> str:
         if x not in self._rows:
-            self._rows[x] = self._quantised(x)
+            self._rows[x] = self._quantised(x, after_gelu=width_in == INNER)
         rows, scale = self._rows[x]
         weight = self.weight(f"{name}.weight.int8", width_in, width_out, kind=TensorProto.INT8)
         weight_scale, bias = (self.weight(f"{name}.{part}", width_out) for part in ("weight.scale", "bias"))
         one, zero = self.constant(1.0, np.float32), self.constant(ZERO, np.uint8)
-        product = self.apply(
-            "MatMulIntegerToFloat", rows, weight, one, weight_scale, zero, domain="com.microsoft"
-        )
+        product = self.apply("MatMulIntegerToFloat", rows, weight, one, weight_scale, zero, domain="com.microsoft")
         return self.apply("Add", self.apply("Mul", product, scale), bias)
 
-    def _quantised(self, x: str) -> tuple[str, str]:
+    def _quantised(self, x: str, after_gelu: bool) -> tuple[str, str]:
         """The rows of a matrix as whole numbers, and what one of them is worth in each row."""
-        largest = self.apply("ReduceMax", self.apply("Abs", x), axes=[1], keepdims=1)
+        largest = self.apply("ReduceMax", x if after_gelu else self.apply("Abs", x), axes=[1], keepdims=1)
+        if after_gelu:  # which gives nothing below -0.17: one pass over the widest matrix less
+            largest = self.apply("Max", largest, self.constant(0.17, np.float32))
         scale = self.apply("Mul", largest, self.constant(1 / (ZERO - 1), np.float32))
         flat = self.apply("Reshape", scale, self.ints(-1))
         zeros = self.apply("Expand", self.constant([ZERO], np.uint8), self.apply("Shape", flat))

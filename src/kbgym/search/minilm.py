@@ -28,7 +28,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +93,8 @@ def _hub() -> Path | None:
 
 def _reachable(address: str) -> bool:
     """Asked first, because the hub's own client tries for half a minute before it gives up."""
+    from urllib.request import getproxies
+
     place = urlsplit(address)
     try:
         socket.create_connection((place.hostname or "", place.port or 443), timeout=3).close()
