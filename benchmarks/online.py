@@ -18,20 +18,20 @@ from typing import Any
 from streams import skewed_traffic
 
 from kbgym.analysis.clustered import Sampled, difference, ratio
-from kbgym.analysis.stats import Interval, ratio_of_means, score_difference
-from kbgym.online.setup import Learnt, learn_traffic, open_online
+from kbgym.analysis.stats import Interval
+from kbgym.online.setup import Learnt, Traffic, learn_traffic, open_online
 from kbgym.protocol.run import Settings
 from kbgym.worlds.people import generate
+from kbgym.worlds.world import World
 
 
-async def stream(seed: int, people: int, n: int, embedder: str | None) -> list[Learnt]:
-    world = generate(people=people, seed=seed)
+async def stream(world: World, traffic: list[Traffic], embedder: str | None) -> list[Learnt]:
     with tempfile.TemporaryDirectory() as folder:
         world.save(Path(folder) / "store")
         settings = Settings(strategy="class") if embedder is None else Settings(strategy="class", embedder=embedder)
         online = open_online(Path(folder) / "store", settings, embedder)
         try:
-            return await learn_traffic(online, skewed_traffic(world, n, seed))
+            return await learn_traffic(online, traffic)
         finally:
             await online.live.close()
 
@@ -70,18 +70,19 @@ def main() -> None:
     if not arguments.json:
         print("| seed | F1 flat | F1 online | difference | actions flat | actions online | ratio |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
-    runs, rows = [], []
+    rows: list[dict[str, Any]] = []
+    scores, actions, whole = list[Sampled](), list[Sampled](), list[Learnt]()
     for seed in map(int, arguments.seeds.split(",")):
-        learnt = asyncio.run(stream(seed, arguments.people, arguments.questions, arguments.embedder))
-        runs.append(learnt)
-        f1 = score_difference([one.f1 for one in learnt], [one.flat_f1 for one in learnt])
-        rho = ratio_of_means([one.actions for one in learnt], [one.flat_actions for one in learnt])
+        world = generate(people=arguments.people, seed=seed)
+        traffic = skewed_traffic(world, arguments.questions, seed)
+        learnt, keys = asyncio.run(stream(world, traffic, arguments.embedder)), [row.keys for row in traffic]
+        scores.append(Sampled([one.f1 for one in learnt], [one.flat_f1 for one in learnt], keys))
+        actions.append(Sampled([one.actions for one in learnt], [one.flat_actions for one in learnt], keys))
+        whole += learnt
+        f1, rho = difference(scores[-1:], scores=True).interval, ratio(actions[-1:]).interval
         rows.append(row_of(str(seed), learnt, f1, rho))
         if not arguments.json:
             show(rows[-1])
-    scores = [Sampled([one.f1 for one in run], [one.flat_f1 for one in run]) for run in runs]
-    actions = [Sampled([one.actions for one in run], [one.flat_actions for one in run]) for run in runs]
-    whole = [one for run in runs for one in run]
     over_f1, over_rho = difference(scores, scores=True).interval, ratio(actions).interval
     rows.append(row_of("all, the seed as the unit", whole, over_f1, over_rho))
     if arguments.json:

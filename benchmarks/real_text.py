@@ -4,7 +4,7 @@
 
 HotpotQA and MuSiQue, 100 questions each with their distractors, hybrid search, rich observations, budget 15. `paging`
 only turns the question's pages; `general` is `--agent general`. Flat must not be below paging at any number of actions,
-and pages not below flat. Intervals are 95%, bootstrap over questions. Without the data it says so and stops.
+and pages not below flat. Intervals are 95%, over questions. Without the data it says so and stops.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kbgym.actions import Action, Answer, Search
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.analysis.stats import mean_score
+from kbgym.analysis.clustered import Sampled, difference
 from kbgym.artefact.parts import embedder_named
 from kbgym.baselines.registry import build_arm, engine_for_arm
 from kbgym.corpus.public import read_public
@@ -62,7 +62,7 @@ def curve(rows: Sequence[Row]) -> list[float]:
 
 def within(rows: Sequence[Row], actions: int) -> str:
     seen = [float(row.evidence.all_within(actions)) for row in rows if row.evidence is not None]
-    share = mean_score(seen)
+    share = difference([Sampled(seen, [0.0] * len(seen))], scores=True).interval
     return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]"
 
 

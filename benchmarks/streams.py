@@ -39,7 +39,7 @@ def skewed_traffic(world: World, n: int, seed: int = 0) -> list[Traffic]:
     for _ in range(n):
         name = dice.choice([name for name in names if pools[name]])
         question = dice.choices(pools[name], weights[name])[0]
-        drawn.append(Traffic(question.text, question.golds))
+        drawn.append(Traffic(question.text, question.golds, keys=question.keys))
     return drawn
 
 

@@ -5,7 +5,7 @@
 HotpotQA and MuSiQue (100 questions each, drawn so that no page supports questions of two splits), the example corpus
 skarn, and two generated worlds with grammars the agents are not told, people and PhantomWiki. Each store is trained by
 `paper` and by `class`, from the flat documents and from `pages`; hybrid search, rich observations, one epoch. A pass
-that never saw all supports counts with its whole budget. Intervals are 95%, bootstrap over questions inside the draws;
+that never saw all supports counts with its whole budget. Intervals are 95%, over questions inside the draws;
 draws of one set share questions, so they are on the narrow side. Every training and exam is kept in --work, and a run
 that was interrupted goes on; `--table` only prints what is there.
 """

@@ -2,8 +2,11 @@
 
     kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --out exp/paper
     kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --hard --out exp/hard
-    kbgym report exp/paper; kbgym report exp/hard
-    python scripts/result_pages.py exp/paper exp/hard --took "24 and 21 minutes on two cores"
+    kbgym import phantomwiki --out worlds/phantomwiki
+    kbgym experiment run paper --world worlds/phantomwiki --strategy paper --arms hipporag --seeds 0-2 --out exp/wiki
+    kbgym report exp/paper --beside exp/wiki; kbgym report exp/hard
+    kbgym experiment run headroom --seeds 0-9 --out exp/headroom
+    python scripts/result_pages.py exp/paper exp/hard --headroom exp/headroom --took "24 and 21 minutes on two cores"
     python scripts/result_pages.py --check
 
 Every number is a cell of a report. Those that were used are kept in docs/results.json; --check writes both pages from
@@ -142,7 +145,9 @@ def pages(experiments: list[Cells], command: str, took: str) -> dict[str, str]:
         f"{first.about['caption']} {said}",
         "The paper's reader and curator are gpt-5-mini, one seed; ours are rules that know the benchmark's sentences. "
         "Shapes can agree, levels hardly. `kbgym report exp/paper --explain ID` prints the rows behind a number in the "
-        f"column *see*; `*` there stands for a group. Of {len(rows)} entries: {counted}.",
+        "column *see*; `*` there stands for a group. PhantomWiki and headroom are experiments of their own, with their "
+        "own seeds, by the commands at the head of `scripts/result_pages.py`; seeds of PhantomWiki share one world. Of "
+        f"{len(rows)} entries: {counted}.",
         "\n".join(lines),
     ]
     return {"results.md": "\n\n".join(results) + "\n", "paper.md": "\n\n".join(paper) + "\n"}
@@ -161,6 +166,7 @@ def _lines(kept: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="Experiments with reports, the standard world first.")
+    parser.add_argument("--headroom", type=Path, help="The folder of `kbgym experiment run headroom`, for paper.md.")
     parser.add_argument("--took", default="", help="What the runs took, in words.")
     parser.add_argument("--out", type=Path, default=DOCS)
     parser.add_argument("--check", action="store_true", help="Are the pages what docs/results.json makes them?")
@@ -172,7 +178,10 @@ def main() -> None:
         sys.exit(f"{', '.join(wrong)} is not what results.json makes: run scripts/result_pages.py" if wrong else 0)
     if not chosen.folders:
         parser.error("name the experiments, or --check")
-    experiments = [Cells(opened(folder)) for folder in chosen.folders]
+    found = [opened(folder) for folder in chosen.folders]
+    if chosen.headroom:
+        found[0]["cells"] |= json.loads((chosen.headroom / "headroom.json").read_bytes())["cells"]
+    experiments = [Cells(one) for one in found]
     command = "\n".join(
         f"kbgym experiment run paper {'--hard ' if one.about['hard'] else ''}--seeds {_seeds(one.about['seeds'])} "
         f"--readers {','.join(one.about['readers'])} --jobs 2 --out {folder.parent.name}/{folder.name}"

@@ -56,7 +56,7 @@ def test_the_documented_command_plays_a_server_and_comes_to_the_exams_rows(tmp_p
             assert trace["metrics"]["actions"] == row.actions
 
 
-def test_the_reference_curator_gains_what_the_gymnasium_environment_gives(tmp_path):
+def test_the_reference_curator_gains_what_its_own_passes_are_worth(tmp_path):
     page = (Path(__file__).parent.parent / "docs" / "research.md").read_text(encoding="utf-8")
     command = re.findall(r"^\$ vf-eval (kbgym-curator .*)$", page, re.MULTILINE)[0]
     out = ["--no-push", "--no-rich", "--output-dir", str(tmp_path), "--run.name", "smoke"]

@@ -30,9 +30,9 @@ from kbgym.environment import Environment, SearchEngine, texts_in
 from kbgym.errors import BadInput, Missing
 from kbgym.grading import score
 from kbgym.policy import Forward
-from kbgym.protocol.by_calls import PassByCalls, told
 from kbgym.protocol.curator_gain import Curation, CuratorLesson
 from kbgym.protocol.run import Settings
+from kbgym.protocol.tool_calls import PassByCalls, told
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
 from kbgym.sync import run_sync

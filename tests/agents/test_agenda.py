@@ -209,12 +209,13 @@ def test_a_search_that_ended_among_documents_that_name_the_person_is_looked_at_o
     ("page", "number", "doubtful"),
     [
         (("Ann Bell is a friend of Ed.", "Ed is a friend of Ann Bell.", "Cy is a friend of Ann Bell."), 2, True),
-        (("Ann Bell is a friend of Ed.", "Ed is a friend of Ann Bell.", "Cy is a friend of Ann Bell."), 3, False),
-        (("Ann Bell is a friend of Ed.", "Ed is a friend of Ann Bell.", "Cy is a friend of Ed."), 1, False),
-        (("Ida is a friend of Ann Bell.", "Ed is a friend of Ann Bell.", "Cy is a friend of Ann Bell."), 1, False),
+        (("Ida is a friend of Ann Bell.", "Ed is a friend of Ann Bell.", "Cy is a friend of Ann Bell."), 4, True),
+        (("Ann Bell is a friend of Ed.", "Ed is a friend of Ann Bell.", "Cy is a friend of Ed."), 2, False),
+        (("Ann Bell is a friend of Ed.", "Ed is a friend of Cy."), 1, True),
+        (("Ida is a friend of Ann Bell.", "Ed is a friend of Ann Bell."), 1, False),
     ],
 )
-def test_a_page_is_doubtful_early_on_with_a_member_among_several_that_name_the_person(page, number, doubtful):
+def test_a_page_is_doubtful_where_several_name_the_person_or_the_only_page_had_a_member(page, number, doubtful):
     lookup, key = Lookup("Friends of Ann Bell", kinds=("friend",)), IndexKey("person", "Ann Bell")
     assert is_doubtful(page, number, lookup, key) is doubtful
 

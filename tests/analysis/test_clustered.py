@@ -77,6 +77,8 @@ def test_seeds_that_all_tie_prove_no_equality():
     assert found.low < -0.003 and found.high > 0.003
     costs = ratio([Sampled([7] * 34, [7] * 34)]).interval
     assert (costs.low, costs.high) == pytest.approx((0.9914, 1.0086), abs=2e-4)
+    saved = difference([Sampled([7] * 34, [7] * 34) for _ in range(10)]).interval
+    assert saved.low < -0.001 and saved.high > 0.001 and saved.value == 0
     one = difference(worlds[:1], scores=True).interval
     assert (one.low, one.high) == pytest.approx((-0.042, 0.042), abs=0.002)
 

@@ -96,3 +96,18 @@ def test_seeds_are_numbers_and_ranges():
     assert seeds_in("0,1,2") == (0, 1, 2) and seeds_in("0-2,7,1") == (0, 1, 2, 7)
     with pytest.raises(BadInput):
         seeds_in("3-")
+
+
+def test_headroom_examines_flat_stores_of_two_sizes_and_goes_on(tmp_path, kbgym, monkeypatch):
+    monkeypatch.setattr("kbgym.cli.headroom.SIZES", (60, 90))
+    arguments = ("experiment", "run", "headroom", "--out", tmp_path / "h", "--embedder", "hash", "--json")
+    code, text, _ = kbgym(*arguments)
+    found = json.loads(text)
+    assert code == 0 and json.loads((tmp_path / "h" / "headroom.json").read_text()) == found
+    rows = [json.loads(line) for line in (tmp_path / "h" / "exams" / "people-90-seed-0.jsonl").read_text().splitlines()]
+    relations = [row for row in rows if row["class"] not in ("QC1", "QC2", "QC3", "QC9")]
+    cell = found["cells"]["headroom/90/relations/actions"]
+    assert found["n"]["90/relations"] == len(relations) > 20
+    assert cell["value"] == pytest.approx(sum(row["actions"] for row in relations) / len(relations))
+    assert cell["low"] < cell["value"] < cell["high"]
+    assert kbgym(*arguments)[1] == text, "run again, the same"

@@ -12,7 +12,7 @@ import pytest
 from serving import replayed
 from streams import skewed_traffic
 
-from kbgym.analysis.stats import ratio_of_means, score_difference
+from kbgym.analysis.clustered import Sampled, difference, ratio
 from kbgym.errors import Missing
 from kbgym.online.setup import learn_traffic, open_online
 from kbgym.protocol.run import Settings
@@ -31,22 +31,22 @@ def test_the_online_store_beats_the_flat_one_on_the_questions_it_has_not_seen_ye
         pytest.skip(f"needs the real embedder: {missing}")
     world = generate(people=500, seed=0)
     world.save(tmp_path / "store")
+    traffic = skewed_traffic(world, 300)
+    keys = [row.keys for row in traffic]
 
     async def work() -> None:
         online = open_online(tmp_path / "store", Settings(strategy="class"))
         try:
-            learnt = await learn_traffic(online, skewed_traffic(world, 300))
+            learnt = await learn_traffic(online, traffic)
         finally:
             await online.live.close()
-        f1 = score_difference([one.f1 for one in learnt], [one.flat_f1 for one in learnt])
-        rho = ratio_of_means([one.actions for one in learnt], [one.flat_actions for one in learnt])
+        f1 = difference([Sampled([one.f1 for one in learnt], [one.flat_f1 for one in learnt], keys)]).interval
+        actions = [one.actions for one in learnt], [one.flat_actions for one in learnt]
+        rho = ratio([Sampled(*actions, keys)]).interval
         print(f"F1 {f1}, actions {rho}")
         assert f1.value > 0
         assert rho.high < 0.8
-        early, late = (
-            ratio_of_means([one.actions for one in some], [one.flat_actions for one in some])
-            for some in (learnt[:100], learnt[200:])
-        )
+        early, late = (ratio([Sampled(*(arm[part] for arm in actions))]) for part in (slice(100), slice(200, 300)))
         assert late.value < early.value, "it goes on getting better"
 
     asyncio.run(work())

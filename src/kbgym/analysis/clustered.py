@@ -10,7 +10,7 @@ seeds, which answers what a further seed would show.
 Ratios are worked out on the logarithm, so that swapping the arms turns the interval upside down. Scores that hardly
 ever differ need more: when all agree there is no spread at all, and one exam would prove equality. Two made-up
 questions half a point either way join the spread, so 34 equal questions give +-0.04. A ratio of costs that are all
-equal is kept from proof by two that differ by a tenth: 34 equal questions give +-0.01.
+equal is kept from proof by two that differ by a tenth: 34 equal questions give +-0.01; so is a difference of such.
 
 How often these intervals hold the truth, and how often the tests cry wolf, is measured by `benchmarks/intervals.py`,
 section intervals of benchmarks/RESULTS.md. It knows nothing of exams or of what a key is.
@@ -116,7 +116,9 @@ def difference(worlds: Sequence[Sampled], apart: bool = True, scores: bool = Fal
     n = sum(pair.shape[1] for pair in pairs)
     value = sum(float((pair[0] - pair[1]).sum()) for pair in pairs) / n
     parts = [pair[0] - pair[1] - value for pair in pairs]
-    found = _estimate(value, parts, worlds, apart, MADE_UP if scores else 0.0, False)
+    tied = not value and not any(part.any() for part in parts)
+    costs = MADE_UP_COST * (sum(float(pair[1].sum()) for pair in pairs) / n) ** 2 if tied else 0.0
+    found = _estimate(value, parts, worlds, apart, MADE_UP if scores else costs, False)
     return msgspec.structs.replace(found, limit=1.0) if scores else found
 
 

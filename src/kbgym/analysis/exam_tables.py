@@ -70,7 +70,7 @@ def comparisons(kept: Sequence[KeptExam], root: Path) -> Table | None:
         files = [*_source(second, root), *_source(first, root)]
         cells: list[Cell | None] = [
             number(f"{id}/n", verdict.n, "questions both have a score for", files, 0),
-            estimate(f"{id}/rho", verdict.rho, "mean actions, second over first, paired bootstrap", files, mark=1.0),
+            estimate(f"{id}/rho", verdict.rho, "mean actions, second over first", files, mark=1.0),
             estimate(f"{id}/difference", verdict.accuracy, "mean F1, second minus first", files, mark=0.0),
         ]
         lines.append(Line(f"{_label(b)}, against {_label(a)}", cells))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -10,6 +10,10 @@ from kbgym.analysis.clustered import Sampled, difference, ratio
 from kbgym.analysis.published import F1, RHO
 from kbgym.analysis.stats import Interval
 from kbgym.protocol.exam import Row
+from kbgym.worlds.pages import pages_of
+from kbgym.worlds.world import Question, World
+
+FEW_PAGES = 10
 
 
 class _Labels(dict[str, str]):
@@ -42,6 +46,18 @@ class Comparison(msgspec.Struct, frozen=True):
 def split(pairs: Sequence[tuple[Row, Row]], field: str) -> tuple[list[float], list[float]]:
     """One field of the rows on an arm and on its base."""
     return [getattr(a, field) or 0.0 for a, _ in pairs], [getattr(b, field) or 0.0 for _, b in pairs]
+
+
+def shared_keys(world: World, asked: Iterable[Question] = ()) -> dict[str, tuple[Hashable, ...]]:
+    """What each question, by its text, may have in common with others: the keys it names, or what its answer rests on.
+
+    That is the pages of its supports, or the very sentences where all answers stand on fewer than ten pages: what a
+    store does for a page it does in part for all questions about it. `asked` are questions the world does not hold.
+    """
+    questions, pages = (*world.questions, *asked), pages_of(world.documents)
+    if len({pages.get(id) for one in questions for id in one.support}) < FEW_PAGES:
+        pages = {}
+    return {one.text: one.keys or tuple(dict.fromkeys(pages.get(id, id) for id in one.support)) for one in questions}
 
 
 def compare(

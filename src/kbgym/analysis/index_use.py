@@ -2,8 +2,10 @@
 
 Estimated from transcripts, nobody is asked again: take one document away, and with it every step that only it led to. A
 question that first saw there what it was asked for would have gone as on the flat store; any other would have been
-spared those steps, as far as it took more than on the flat store. What a reader would have tried instead is not known:
-only an exam without the document shows that.
+spared those steps, as far as it took more than on the flat store, and a worse answer. What a reader would have tried
+instead is not known: only an exam without the document shows that. So a document is called harmful only where no
+question needed it, and two or more that opened it were answered worse than on the flat store, or all of them as well at
+more actions, with an interval that leaves out "no more".
 """
 
 from __future__ import annotations
@@ -13,18 +15,23 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kbgym.actions import Found, Opened
+from kbgym.analysis.clustered import Sampled, ratio
+from kbgym.analysis.gradient import split
 from kbgym.analysis.verdict import Pair
 from kbgym.characters import safe_text
 from kbgym.protocol.exam import Row, Shot
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Event
 
+LOST = 2  # questions that must have been answered worse: one may have been by chance
+
 
 class IndexUse(msgspec.Struct, frozen=True):
     """One written document: who opened it, how often, and what these exams would have lost without it, by estimate.
 
-    `saved` counts actions, `f1` right answers; below 0 they would have gained. Without it `needed` would have gone as
-    on the flat store. The losses of two documents do not add up where a question needed both.
+    `saved` counts actions, `f1` right answers; below 0 they would have gained. `needed` are the questions that found
+    there what they were asked for and were answered no worse. The losses of two documents do not add up where a
+    question opened both.
     """
 
     id: str
@@ -34,14 +41,11 @@ class IndexUse(msgspec.Struct, frozen=True):
     needed: tuple[str, ...]
     saved: int
     f1: float
+    harmful: bool
 
     @property
-    def harmful(self) -> bool:
-        """Whether the exams would have gone better without: more accurate, or as accurate where nobody needed it.
-
-        Actions alone are no proof where a question needed it: on the flat store nothing else was in its way.
-        """
-        return self.f1 < 0 or (self.f1 == 0 and self.saved < 0 and not self.needed)
+    def useful(self) -> bool:
+        return (self.f1, self.saved) > (0.0, 0)
 
 
 def index_use(store: Store, pairs: Sequence[Pair]) -> list[IndexUse]:
@@ -58,14 +62,27 @@ def index_use(store: Store, pairs: Sequence[Pair]) -> list[IndexUse]:
 def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
     saved, f1, needed = 0, 0.0, []
     for trained, flat in pairs:
+        gained = (trained.f1 or 0.0) - (flat.f1 or 0.0)
         if needs(trained, id):
-            needed.append(trained.id)
             saved += flat.actions - trained.actions
-            f1 += (trained.f1 or 0.0) - (flat.f1 or 0.0)
+            f1 += gained
+            if gained >= 0:
+                needed.append(trained.id)
         else:
             saved -= min(len(_only_through(trained, id)), max(0, trained.actions - flat.actions))
+            f1 += min(0.0, gained)
     times = sum(_opens(shot, id) for trained, _ in pairs for shot in trained.shots)
-    return IndexUse(id, text, times, tuple(trained.id for trained, _ in pairs), tuple(needed), saved, round(f1, 6))
+    asked = tuple(trained.id for trained, _ in pairs)
+    return IndexUse(id, text, times, asked, tuple(needed), saved, round(f1, 6), not needed and _worse(pairs))
+
+
+def _worse(pairs: Sequence[Pair]) -> bool:
+    """Whether several questions lost their answers, or as right as on the flat store took more actions for sure."""
+    gained = [(trained.f1 or 0.0) - (flat.f1 or 0.0) for trained, flat in pairs]
+    net = round(sum(gained), 6)
+    if net < 0:
+        return sum(one < 0 for one in gained) >= LOST
+    return bool(pairs) and not net and ratio([Sampled(*split(pairs, "actions"))]).interval.low > 1
 
 
 def needs(row: Row, id: str) -> bool:
@@ -109,7 +126,7 @@ def _opens(shot: Shot, id: str) -> bool:
 
 def costly(uses: Iterable[IndexUse]) -> list[IndexUse]:
     """Those the exams would have gone better without, the worst first."""
-    return sorted((one for one in uses if one.questions and one.harmful), key=lambda one: (one.f1, one.saved, one.id))
+    return sorted((one for one in uses if one.harmful), key=lambda one: (one.f1, one.saved, one.id))
 
 
 def opened_in(shots: Sequence[Shot], among: dict[str, str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -13,7 +13,7 @@ import msgspec
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import Trained, tokens_of
 from kbgym.analysis.stats import break_even
-from kbgym.analysis.verdict import UNSHOWN, Finding, judge, paired_rows
+from kbgym.analysis.verdict import WORDS, Finding, judge, paired_rows
 from kbgym.protocol.exam import Row, summarise
 from kbgym.trace.events import Ended
 
@@ -75,8 +75,13 @@ class Proof(msgspec.Struct, frozen=True):
         return costly(self.indexes)
 
 
-def prove(run: Path, unseen: BothExams, seen: BothExams, alone: Sequence[Row] = ()) -> Proof:
-    """From a trained run and four exams of it; `alone` are rows of the unseen questions asked without a store."""
+def prove(
+    run: Path, unseen: BothExams, seen: BothExams, keys: Mapping[str, Sequence[Hashable]], alone: Sequence[Row] = ()
+) -> Proof:
+    """From a trained run and four exams of it; `alone` are rows of the unseen questions asked without a store.
+
+    `keys`: what a question, by its text, has in common with others.
+    """
     trained = Trained(run, run, "trained", "Trained")
     rows = [*unseen.flat, *unseen.trained, *seen.flat, *seen.trained]
     spent = trained.spent[max(trained.spent)]
@@ -96,8 +101,8 @@ def prove(run: Path, unseen: BothExams, seen: BothExams, alone: Sequence[Row] = 
         paid = break_even(getattr(spent, unit), means[1], means[0])
     store = trained.store
     return Proof(
-        verdict=judge(unseen.trained, unseen.flat),
-        on_trained=judge(seen.trained, seen.flat),
+        verdict=judge(unseen.trained, unseen.flat, keys),
+        on_trained=judge(seen.trained, seen.flat, keys),
         evidence_flat=summarise(unseen.flat).evidence,
         evidence_trained=summarise(unseen.trained).evidence,
         cost=cost,
@@ -146,19 +151,14 @@ def values(proof: Proof) -> dict[str, Any]:
 
 
 def verdict_lines(proof: Proof) -> list[str]:
-    subject = "" if proof.verdict.word == UNSHOWN else "a trained store "
-    return wrap(f"Verdict: {subject}{proof.verdict.sentence}", WIDTH)
+    return wrap(f"Verdict: {proof.verdict.said}", WIDTH)
 
 
 def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     """For people, the verdict first; every word that is ours is explained where it stands."""
     verdict, used, harmful = proof.verdict, proof.used, proof.harmful
     said = [
-        "A trained store is the documents and what an agent wrote on top of them while it practised on other "
-        f"questions, mostly lists of where things stand (indexes). Asked were {verdict.n} questions training never saw "
-        "(n), of the documents alone and of the trained store. An action is one search, one document opened, or the "
-        "answer. Accuracy is how much of the right answer was given, from 0 to 1. In brackets: between which two "
-        "numbers the true one lies, with 95% confidence.",
+        f"{WORDS} These are {verdict.n} questions training never saw.",
         "",
         f"On questions it was trained on, which is easier: {proof.on_trained.sentence}",
     ]
@@ -178,12 +178,12 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     if used:
         said.append("What these exams would have lost without it, estimated from what was seen only through it:")
     found = [*verdict_lines(proof), *(line for one in said for line in wrap(one, WIDTH) or [""])]
-    best = [one for one in used if not one.harmful][:NAMED]
+    best = [one for one in used if one.useful][:NAMED]
     found += [f"  gave {use_line(one)}" for one in best] + [f"  cost {use_line(one)}" for one in harmful[:NAMED]]
     if harmful:
         found.append(f"Take out what cost more than it gave: kbgym prune {run} --harmful --dry-run")
     elif verdict.word == "hurts":
-        found.append("No document it opened does it: what training wrote stands in the way of searches.")
+        found.append("No single document is shown to do it: what training wrote may stand in the way of searches.")
     return [*found, "", *_next(proof, run, world)]
 
 

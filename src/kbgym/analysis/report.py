@@ -24,7 +24,7 @@ from kbgym.analysis.retention import retention
 from kbgym.analysis.tables import arms, groups, readers, stores, training, usage
 from kbgym.analysis.tables.evidence import evidence
 from kbgym.analysis.tables.indexes import index_accounts
-from kbgym.analysis.verdict import judge
+from kbgym.analysis.verdict import WORDS
 from kbgym.characters import safe_text
 from kbgym.errors import BadInput, Missing
 from kbgym.experiment.experiment import FILE
@@ -32,6 +32,14 @@ from kbgym.search.embed import Embedder
 from kbgym.worlds.world import SPLITS
 
 Embedders = Callable[[str], Embedder]
+TABLE_WORDS = (
+    "In the tables: rho is the actions on a store over those on the flat store (B1), same questions: below 1 is "
+    "cheaper; an arm is one way to make a store; coverage is the share of the documents an index leads to; EM counts "
+    "answers that are right word for word; characters are what the reader was given to read. Training asked the "
+    "questions of train and trained on, and never those of test_in, test_out, both keys, one key and neither (of the "
+    "two things such a question names it touched so many). eval is asked between epochs (rounds of training), pooled "
+    "is all groups together, and a seed is one draw of the world and of the questions."
+)
 
 
 def make_report(place: Path, embedder: Embedders | None = None, beside: Path | None = None) -> Report:
@@ -118,13 +126,14 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
     if results.beside_paper or results.kind == paper.OTHER:
         statement += "The paper's figures, where they stand beside ours, are gpt-5-mini's, one seed: compare shapes, "
         statement += "not levels."
-    notes = [
+    said = arms.in_short(results)
+    notes = [f"In short. {said}", WORDS, TABLE_WORDS] if said else []
+    notes += [
         f"{len(results.seeds)} seed{'s' if len(results.seeds) > 1 else ''}, {settings.questions} training questions, "
-        f"{settings.epochs} epochs, budgets {settings.forward_budget} and {settings.backward_budget}, embedding "
-        f"{settings.embedder}. Intervals are 95%.",
+        f"each asked {_times(settings.epochs)}; at most {settings.forward_budget} actions to answer and "
+        f"{settings.backward_budget} to edit after it; embedding {settings.embedder}. Intervals are 95%.",
         "Every number has an id (hover over it): `kbgym report FOLDER --explain ID` prints its formula and its rows.",
     ]
-    notes[:0] = _in_short(results)
     notes += no_store_note(results) if results.groups else []
     if not results.groups:
         notes.append(f"What is missing: an exam of both stores. {_sentence(how_to_compare(results.root))}.")
@@ -136,17 +145,13 @@ def _report(results: Results, found: tuple[Section, ...]) -> Report:
         )
     if results.missing:
         notes.append(f"Not here: {'; '.join(f'{arm} ({_why(results, arm)})' for arm in results.missing)}.")
-    return Report("kbgym: report of an experiment", statement.strip(), tuple(notes), found)
+    return Report(
+        f"kbgym: report of {'an experiment' if results.plan else 'a run'}", statement.strip(), tuple(notes), found
+    )
 
 
-def _in_short(results: Results) -> list[str]:
-    """The verdict on questions training never asked, where a run was examined on some."""
-    unseen = [name for name in results.groups if name != "trained"]
-    if results.plan is not None or results.gradient or not unseen:
-        return []
-    seed = results.seeds[0]
-    said = judge(seed.rows(results.trainings[0], unseen[-1]), seed.rows("flat", unseen[-1])).sentence
-    return [f"In short, on questions training did not ask ({LABELS[unseen[-1]]}), a trained store: {said}"]
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _sentence(text: str) -> str:

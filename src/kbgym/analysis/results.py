@@ -6,7 +6,7 @@ A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import chain
@@ -19,7 +19,7 @@ from kbgym.analysis import published as paper
 from kbgym.analysis.cells import CellSource
 from kbgym.analysis.clustered import Sampled
 from kbgym.analysis.coverage import coverage
-from kbgym.analysis.gradient import LABELS
+from kbgym.analysis.gradient import LABELS, shared_keys
 from kbgym.analysis.health import Health, health
 from kbgym.analysis.kept_pairs import KeptPairs, how_to_compare, kept_pairs
 from kbgym.analysis.trajectory import Trajectory, trajectory
@@ -130,6 +130,12 @@ class Seed:
     @cached_property
     def world(self) -> World:
         return World.load(self.folder / "world")
+
+    @cached_property
+    def keys(self) -> dict[str, tuple[Hashable, ...]]:
+        """What questions have in common, by their text, the probe's among them."""
+        groups = sorted((self.folder / "probe").glob("*.jsonl"))
+        return shared_keys(self.world, chain.from_iterable(read_lines(file, Question) for file in groups))
 
     def file(self, arm: str, group: str) -> Path:
         """A run calls its only trained store `trained`."""
@@ -294,14 +300,9 @@ class Results:
         return found
 
     @cached_property
-    def _keys(self) -> dict[str, tuple[str, ...]]:
-        """The keys of every question, by its text; a question set from elsewhere may have none."""
-        found: dict[str, tuple[str, ...]] = {}
-        for seed in self.seeds:
-            groups = sorted((seed.folder / "probe").glob("*.jsonl"))
-            for one in chain(seed.world.questions, *(read_lines(file, Question) for file in groups)):
-                found[one.text] = tuple(f"{key.kind} {key.value}" for key in one.keys)
-        return found
+    def _keys(self) -> dict[str, tuple[Hashable, ...]]:
+        """What questions have in common, by their text; a question set from elsewhere may have nothing."""
+        return {text: keys for seed in self.seeds for text, keys in seed.keys.items()}
 
     def sampled(self, pairs: Sequence[Sequence[Pair]], value: Callable[[Row], float]) -> list[Sampled]:
         """Pairs of every seed as what intervals are made of: a number a row, and the keys its question names."""
@@ -339,6 +340,8 @@ def played_by(settings: Settings, genesis: Genesis | None = None) -> str:
     """Who produced the numbers, in words that cannot be mistaken for a model's."""
     if is_reference(settings):
         return "the reference agents (deterministic rules, no language model)"
+    if settings.reader == settings.curator == "general":
+        return "the general agents (rules for any text, no language model)"
     # A cassette is called what was recorded in it.
     known = genesis.settings.get("agents", {}) if genesis else {}
     reader, curator = (known.get(role, {}).get("agent", getattr(settings, role)) for role in ("reader", "curator"))

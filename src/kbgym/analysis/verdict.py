@@ -1,29 +1,23 @@
 """Does the trained store help? One of three answers from two exams of the same questions, with what carries it.
 
-`helps` and `hurts` are said only where swapping the two stores at random, question by question, would hardly ever
-give as large a difference (a paired permutation test of accuracy and one of actions, Holm over the two, 5%), and where
-the interval says the same. Accuracy comes first: fewer actions are no help while accuracy may have fallen by more than
-3 points, and more actions no harm where accuracy has risen.
+`helps` and `hurts` are said only where stores that are equal would hardly ever differ as much: a test of accuracy and
+one of actions, those of the intervals beside them, Holm over the two, 5%. Questions that share a key are taken
+together. Accuracy comes first: fewer actions are no help while accuracy may have fallen by more than 3 points, and more
+actions no harm where accuracy has risen.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from statistics import NormalDist, fmean, stdev
+from collections.abc import Hashable, Mapping, Sequence
+from statistics import NormalDist, fmean
 from typing import Literal
 
 import msgspec
 
+from kbgym.analysis.clustered import Estimate, Sampled, difference, ratio
 from kbgym.analysis.gradient import split
-from kbgym.analysis.stats import (
-    Interval,
-    excludes,
-    holm,
-    ratio_of_means,
-    score_difference,
-    sign_flip,
-)
+from kbgym.analysis.stats import Interval, holm, t_quantile
 from kbgym.protocol.exam import Row
 
 Word = Literal["helps", "no difference shown", "hurts"]
@@ -34,6 +28,15 @@ LEVEL = 0.05
 MARGIN = 0.03  # of accuracy
 GAIN = 0.20  # fewer actions: what a user would care to know
 POWER = 0.80
+
+# What a verdict's words mean, wherever one is shown.
+WORDS = (
+    "A trained store is the documents and what an agent wrote on top of them while it practised on other questions, "
+    "mostly lists of where things stand (indexes); the flat store is the documents alone. An action is one search, one "
+    "document opened, or the answer. Accuracy (F1) is how much of the right answer was given, from 0 to 1. n counts "
+    "the questions, which both stores were asked. In brackets: between which two numbers the true one lies, with 95% "
+    "confidence (the interval)."
+)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -52,6 +55,11 @@ class Finding(msgspec.Struct, frozen=True):
     actions_flat: float
     actions_trained: float
     more_questions: int | None
+
+    @property
+    def said(self) -> str:
+        """The sentence with what it is about."""
+        return self.sentence if self.word == UNSHOWN else f"a trained store {self.sentence}"
 
     @property
     def sentence(self) -> str:
@@ -83,32 +91,34 @@ def paired_rows(trained: Sequence[Row], flat: Sequence[Row]) -> list[Pair]:
     return [(row, base[row.id]) for row in trained if row.f1 is not None and row.id in base]
 
 
-def judge(trained: Sequence[Row], flat: Sequence[Row], seed: int = 0) -> Finding:
+def judge(trained: Sequence[Row], flat: Sequence[Row], keys: Mapping[str, Sequence[Hashable]] | None = None) -> Finding:
+    """`keys`: what a question, by its text, has in common with others; without, nothing."""
     pairs = paired_rows(trained, flat)
     failed = max(len(trained), len(flat)) - len(pairs)
     if not pairs:
         return Finding(UNSHOWN, 0, failed, None, None, 0.0, 0.0, 0.0, 0.0, None)
     f1, actions = split(pairs, "f1"), split(pairs, "actions")
-    rho, accuracy = ratio_of_means(*actions, seed=seed), score_difference(*f1, seed=seed)
-    p_accuracy, p_actions = holm([sign_flip(*f1, seed=seed), sign_flip(*actions, seed=seed)])
+    named = [(keys or {}).get(row.question, ()) for row, _ in pairs]
+    rho, accuracy = ratio([Sampled(*actions, named)]), difference([Sampled(*f1, named)], scores=True)
     return Finding(
-        word=_word(rho, accuracy, p_accuracy <= LEVEL, p_actions <= LEVEL),
+        word=_word(rho, accuracy),
         n=len(pairs),
         failed=failed,
-        rho=rho,
-        accuracy=accuracy,
+        rho=rho.interval,
+        accuracy=accuracy.interval,
         f1_trained=fmean(f1[0]),
         f1_flat=fmean(f1[1]),
         actions_trained=fmean(actions[0]),
         actions_flat=fmean(actions[1]),
-        more_questions=more_questions(*actions),
+        more_questions=more_questions(rho),
     )
 
 
-def _word(rho: Interval, accuracy: Interval, sure_of_accuracy: bool, sure_of_actions: bool) -> Word:
-    if sure_of_accuracy and excludes(accuracy, 0.0):
+def _word(rho: Estimate, accuracy: Estimate) -> Word:
+    p_accuracy, p_actions = holm([accuracy.p, rho.p])
+    if p_accuracy <= LEVEL:
         return "helps" if accuracy.value > 0 else "hurts"
-    if sure_of_actions and excludes(rho, 1.0):
+    if p_actions <= LEVEL:
         if rho.value > 1:
             return "hurts"
         if accuracy.value >= -MARGIN:
@@ -116,19 +126,28 @@ def _word(rho: Interval, accuracy: Interval, sure_of_accuracy: bool, sure_of_act
     return UNSHOWN
 
 
-def more_questions(trained: Sequence[float], flat: Sequence[float], gain: float = GAIN) -> int | None:
+def more_questions(rho: Estimate, gain: float = GAIN) -> int | None:
     """How many more questions would show so large a gain in actions, were it there, in four of five experiments.
 
-    From the spread of the differences seen so far, by the normal approximation at the level of the stricter of the two
-    tests. A gain is hardly the same on every question, so the spread is taken to be as large as the gain at least; that
-    makes ten questions the fewest. None where nothing was done at all.
+    From the spread seen so far, keys that recur included, at the level of the stricter of the two tests. A gain is
+    hardly the same on every question, so the spread is taken to be as large as the gain at least; that makes a dozen
+    questions the fewest. None where all questions have a key in common: nothing tells the spread.
     """
-    differences, effect = [a - b for a, b in zip(trained, flat, strict=True)], gain * fmean(flat)
-    if not effect:
+    if rho.n > 1 and not rho.freedom:
         return None
-    spread = max(effect, stdev(differences) if len(differences) > 1 else 0.0)
-    z = NormalDist().inv_cdf(1 - LEVEL / 4) + NormalDist().inv_cdf(POWER)
-    return max(0, math.ceil((z * spread / effect) ** 2) - len(differences))
+    effect = -math.log(1 - gain)
+    spread = max(effect, rho.error * math.sqrt(rho.n))
+    level, power = (NormalDist().inv_cdf(share) for share in (1 - LEVEL / 4, POWER))
+    needed = math.ceil(((level + power) * spread / effect) ** 2)  # were the spread known
+    while (level * _wider(rho, needed) + power) * spread > effect * math.sqrt(needed):
+        needed += 1
+    return max(0, needed - rho.n)
+
+
+def _wider(rho: Estimate, n: int) -> float:
+    """By how much Student's t is wider than the normal at so many questions, which have new keys as these have."""
+    freedom = max(1, math.floor((rho.freedom + 1) * n / rho.n) - 1)
+    return t_quantile(freedom) / t_quantile(1_000_000)
 
 
 def actions_in_words(rho: Interval) -> str:

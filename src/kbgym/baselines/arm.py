@@ -17,6 +17,9 @@ from kbgym.search.kinds import SearchKind
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
 
+# Sentences of every group in, one that sums each up out, or None where a rule is to do it.
+Summarise = Callable[[Sequence[Sequence[str]]], Sequence[str | None]]
+
 
 class Built(msgspec.Struct, frozen=True):
     """A store, what it cost in tokens, and counts of what was built."""
@@ -27,12 +30,14 @@ class Built(msgspec.Struct, frozen=True):
 
 
 class Given(msgspec.Struct, frozen=True):
-    """Everything an arm could want. Only the oracle looks at `facts`; only RAPTOR asks for the embedder."""
+    """Everything an arm could want. Only the oracle looks at `facts`; only RAPTOR asks for the embedder; `summarise` is
+    for GraphRAG, where a model is to write what else a rule does."""
 
     documents: Sequence[Document]
     facts: Mapping[str, Any]
     embedder: Callable[[], Embedder]
     seed: int = 0
+    summarise: Summarise | None = None
 
 
 class Arm(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from kbgym.baselines.arm import Built, flat_store
+from kbgym.baselines.arm import Built, Summarise, flat_store
 from kbgym.baselines.entities import by_entity, mentions
 from kbgym.baselines.summary import central, sentence
 from kbgym.errors import BadInput, Missing
@@ -27,8 +27,8 @@ SIZE = 10
 Pair = tuple[int, int]
 
 
-def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0) -> Built:
-    """Summarise a corpus by community."""
+def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, summarise: Summarise | None = None) -> Built:
+    """Summarise a corpus by community: in a sentence `summarise` writes, else by a rule."""
     read = mentions([document.text for document in documents])
     named = {entity: places for entity, places in by_entity(read).items() if len(places) > 1}
     numbers = {entity: number for number, entity in enumerate(named)}
@@ -39,12 +39,18 @@ def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0) -> Bui
         together.update(combinations(present, 2))
     communities = leiden(len(entities), together, size, seed)
     store = flat_store(documents)
+    groups, texts = [], []
     for community in communities:
         own = {entities[number] for number in community}
         members = sorted({place for entity in own for place in named[entity]})
         order = [entity for entity in central(read[place].entities for place in members) if entity in own]
-        store.link(store.add(sentence(order, len(members))), [documents[place].id for place in members])
+        groups.append([documents[place] for place in members])
+        texts.append(sentence(order, len(members)))
+    written = summarise([[one.text for one in group] for group in groups]) if summarise else [None] * len(groups)
+    for group, text, better in zip(groups, texts, written, strict=True):
+        store.link(store.add(better or text), [one.id for one in group])
     notes = {
+        **({"written": sum(text is not None for text in written)} if summarise else {}),
         "communities": len(communities),
         "largest": max(map(len, communities), default=0),
         "alone": sum(len(community) == 1 for community in communities),

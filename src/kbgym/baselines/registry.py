@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, pages, raptor
-from kbgym.baselines.arm import Arm, Built, Given
+from kbgym.baselines.arm import Arm, Built, Given, Summarise
 from kbgym.errors import BadInput
 from kbgym.search.choice import engine_of
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick, default_embedder
@@ -23,7 +23,7 @@ ARMS: dict[str, Arm] = {
             "graphrag",
             "B2 GraphRAG style",
             "a summary for every Leiden community of entities that occur together",
-            lambda given: graphrag.build(given.documents, seed=given.seed),
+            lambda given: graphrag.build(given.documents, seed=given.seed, summarise=given.summarise),
         ),
         Arm(
             "hipporag",
@@ -80,9 +80,15 @@ def arm_named(name: str) -> Arm:
     return ARMS[name]
 
 
-def build_arm(name: str, world: World, embedder: Callable[[], Embedder] = default_embedder, seed: int = 0) -> Built:
+def build_arm(
+    name: str,
+    world: World,
+    embedder: Callable[[], Embedder] = default_embedder,
+    seed: int = 0,
+    summarise: Summarise | None = None,
+) -> Built:
     """An arm's store for a world. No arm is given the questions."""
-    return arm_named(name).build(Given(world.documents, world.facts, embedder, seed))
+    return arm_named(name).build(Given(world.documents, world.facts, embedder, seed, summarise))
 
 
 def engine_for_arm(

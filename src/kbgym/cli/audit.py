@@ -97,7 +97,7 @@ def _use(accounted: Accounting) -> list[str]:
         f"opened by {accounted.n} exam questions ({', '.join(accounted.sets)}): {len(opened):,} of "
         f"{len(accounted.indexes):,} written documents; estimated from transcripts, against the flat store:"
     ]
-    lines += [f"  gave {use_line(one)}" for one in [one for one in opened if not one.harmful][:SHOWN]]
+    lines += [f"  gave {use_line(one)}" for one in [one for one in opened if one.useful][:SHOWN]]
     return lines + [f"  cost {use_line(one)}" for one in accounted.harmful[:SHOWN]]
 
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from kbgym.analysis.coverage import coverage
-from kbgym.artefact.parts import embedder_named
+from kbgym.artefact.parts import CASSETTE, embedder_named
 from kbgym.baselines import ARMS, arm_named, build_arm
+from kbgym.baselines.written import COMPLETION, Summariser
 from kbgym.canonical import pretty
-from kbgym.cli.common import Printed, verb
+from kbgym.cli.common import Printed, progress, verb
+from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.errors import BadInput
+from kbgym.llm.connect import is_model
 from kbgym.search.choice import search_named
 from kbgym.trace.copying import save_store
 from kbgym.trace.place import shown
+from kbgym.trace.url import is_url
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World
 
@@ -25,8 +33,11 @@ from kbgym.worlds.world import World
 @click.option("--out", required=True, metavar="STORE", help="The folder or postgresql:// URL to write.")
 @click.option("--seed", default=0, show_default=True, help="Decides ties where an arm has any (graphrag).")
 @click.option("--embedder", default="", help="What raptor clusters with.  [default: all-MiniLM-L6-v2]")
-def command(arm: str, folder: Path, out: str, seed: int, embedder: str) -> Printed:
-    """Build the store of one ARM from a world's documents: no question, no gold, no model.
+@click.option("--agent", help="graphrag: who writes the summaries, llm:PROVIDER/MODEL.  [default: a rule]")
+@spending_options
+def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: str | None, **flags: Any) -> Printed:
+    """Build the store of one ARM from a world's documents: no question, no gold, and no model but where --agent names
+    one to write graphrag's summaries.
 
     The folder holds records.jsonl, and arm.json with the arm's name, its engine and what it noted.
 
@@ -34,14 +45,28 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str) -> Print
     Example:
       kbgym baseline hipporag --world worlds/people --out stores/b3
       kbgym exam stores/b3 --world worlds/people --set test_in
+      kbgym baseline graphrag --world worlds/people --out stores/b2 --agent llm:openai/gpt-5-mini --max-cost 2
     """
-    chosen = arm_named(arm)
+    chosen, spending = arm_named(arm), Spending(flags)
+    if agent is not None and (arm != "graphrag" or not is_model(agent)):
+        raise BadInput("--agent is for graphrag, and takes a model: llm:PROVIDER/MODEL or cassette:FILE.")
     world = World.load(folder)
     started = time.perf_counter()
-    built = build_arm(arm, world, lambda: embedder_named(embedder), seed)
+    if agent is None:
+        built = build_arm(arm, world, lambda: embedder_named(embedder), seed)
+    else:
+        # The cassette lies beside the store, which may be no folder at all.
+        cassette = Path(f"{out}.{CASSETTE}") if agent.startswith("llm:") and not is_url(out) else None
+        confirm = partial(spending.confirm_requests, agent, completion=COMPLETION)
+        with spending.models([agent], cassette) as models, progress("summarising") as tick:
+            assert models is not None
+            summarise = Summariser(models, agent, spending.concurrency, confirm, with_spend(tick, models))
+            built = build_arm(arm, world, lambda: embedder_named(embedder), seed, summarise)
+        built = msgspec.structs.replace(built, tokens=summarise.tokens)
     seconds = time.perf_counter() - started
     about = {
         "arm": arm,
+        **({"agent": agent} if agent else {}),
         "engine": chosen.engine or search_named(search_of(world)),
         **({"observations": chosen.observations} if chosen.observations else {}),
         "seed": seed,

@@ -45,8 +45,7 @@ def command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Printed:
     probed = probe_run(run, n).groups
     steps = ProofSteps(run, probed, Spending({}))
     proof, found = steps.proved()
-    keys = {one.text: one.keys for group in probed.values() for one in group}
-    groups = {name: compare(both.trained, both.flat, keys) for name, both in steps.exams.items()}
+    groups = {name: compare(both.trained, both.flat, steps.keys) for name, both in steps.exams.items()}
     with open(out) as opened:
         store = opened.store
     result = {

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import msgspec
@@ -24,6 +24,7 @@ from kbgym.characters import number_in
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.exam import how_many
+from kbgym.cli.headroom import headroom
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
 from kbgym.experiment.experiment import (
@@ -66,7 +67,7 @@ def command() -> None:
 
 
 @verb("run", command)
-@click.argument("kind", type=click.Choice(["paper", "ablation", "public", "pretrain"]))
+@click.argument("kind", type=click.Choice(["paper", "ablation", "public", "pretrain", "headroom"]))
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume."
 )
@@ -89,10 +90,17 @@ def command() -> None:
 @engine_options
 @spending_options
 def run_command(
-    kind: Kind, out: Path, vary: str, people: int, world_folder: Path | None, jobs: int, **flags: Any
+    kind: Kind | Literal["headroom"],
+    out: Path,
+    vary: str,
+    people: int,
+    world_folder: Path | None,
+    jobs: int,
+    **flags: Any,
 ) -> Printed:
     """Train and examine: `paper` is the paper's evaluation, `ablation` varies one thing of the training, `public` puts
-    every arm to a world of real text, `pretrain` trains on top of unsupervised arms.
+    every arm to a world of real text, `pretrain` trains on top of unsupervised arms, `headroom` trains nothing: it
+    examines the flat stores of generated worlds of 120 and of 500 people.
 
     On a world of real text `public` and `pretrain` draw the questions anew for every seed, so that no page supports
     questions of two splits.
@@ -113,12 +121,17 @@ def run_command(
       kbgym experiment run paper --out exp/paper --seeds 0-9 --jobs 2 --readers all
       kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
       kbgym experiment run ablation --vary budget --out exp/budget
+      kbgym experiment run headroom --seeds 0-4 --out exp/headroom
       kbgym experiment run ablation --vary admission --values 0,5,20 --out exp/admission
       kbgym report exp/paper
     """
     where, spending = Where(flags), Spending(flags)
     if jobs > 1 and not where.is_here:
         raise BadInput("--jobs is for --engine local; with --engine ray say --workers.")
+    if kind == "headroom":
+        agent = flags["agent"] or "reference"
+        refuse_hand((agent,))
+        return headroom(out, seeds_in(flags["seeds"]), agent, flags["embedder"], flags["hard"], spending)
     n, given = how_many(flags["size"]), flags["arms"]
     usual = {"paper": ARMS, "public": PUBLIC, "pretrain": ("flat", "pages", "hipporag")}.get(kind, ("flat", "hipporag"))
     named = _list(given) if given is not None else tuple(name for name in usual if name in REGISTERED)

@@ -18,6 +18,7 @@ from kbgym.errors import BadInput
 @click.option("--trees", type=int, help="How many family trees.  [default: 16]")
 @click.option("--per-type", type=int, help="Questions of each of the 8 types.  [default: 60]")
 @click.option("--disjoint-keys", is_flag=True, help="Draw the splits from the whole pools; no test key is trained on.")
+@click.option("--version", type=click.IntRange(1, 2), default=2, help="1 has ids that tell the order.  [default: 2]")
 @size_options
 def command(
     out: Path,
@@ -26,6 +27,7 @@ def command(
     trees: int | None,
     per_type: int | None,
     disjoint_keys: bool,
+    version: int,
     **given: int,
 ) -> Printed:
     """Make a world of PhantomWiki: its articles' sentences, its questions, whole pools and supports.
@@ -43,18 +45,18 @@ def command(
     from kbgym.worlds.phantomwiki.generate import check, generate
     from kbgym.worlds.splits import Sizes
 
-    sizes = Sizes(**given)
+    sizes, numbered = Sizes(**given), version == 1
     if min(given.values()) < 0:
         raise BadInput("a split cannot have fewer than no questions.")
     if source is not None:
         if (seed, trees, per_type) != (None, None, None):
             raise BadInput("--seed, --trees and --per-type go with generating; leave them out with --from.")
-        world, shipped = build(source, sizes, disjoint_keys)
+        world, shipped = build(source, sizes, disjoint_keys, None if numbered else 1)
     else:
         wanted = (1 if seed is None else seed, 16 if trees is None else trees, 60 if per_type is None else per_type)
         with tempfile.TemporaryDirectory(prefix="kbgym-phantomwiki-") as scratch:
             generate(Path(scratch), *wanted)
-            world, shipped = build(Path(scratch), sizes, disjoint_keys)
+            world, shipped = build(Path(scratch), sizes, disjoint_keys, None if numbered else wanted[0])
         check(*wanted, (shipped.articles, shipped.sentences, shipped.questions))
     world.save(out)
     shared = leakage(world)

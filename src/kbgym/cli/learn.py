@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,13 +13,15 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.analysis.stats import ratio_of_means, score_difference
+from kbgym.analysis.clustered import Sampled, difference, ratio
+from kbgym.analysis.gradient import shared_keys
+from kbgym.artefact import open
 from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.cli.spending import spending_options
 from kbgym.online.asked import Questions
 from kbgym.online.learning import Online
-from kbgym.online.setup import Learnt, learn_traffic, read_traffic
+from kbgym.online.setup import Learnt, Traffic, learn_traffic, read_traffic
 from kbgym.trace.place import shown
 
 
@@ -47,7 +50,7 @@ def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
         with progress("learning") as tick:
             learnt = asyncio.run(_learn(online, rows, tick))
     who = f"{online.settings.reader} reads, {online.settings.curator} curates."
-    result = {**report(learnt, online, window), "agents": who}
+    result = {**report(learnt, _keys(place, rows), online, window), "agents": who}
     return result, _text(shown(place), result)
 
 
@@ -58,16 +61,23 @@ async def _learn(online: Online, rows: list[Any], tick: Tick) -> list[Learnt]:
         await online.live.close()
 
 
-def report(learnt: list[Learnt], online: Online, size: int) -> dict[str, Any]:
+def _keys(place: str, rows: Sequence[Traffic]) -> list[Sequence[Hashable]]:
+    """What each question has in common with others, by its line or by the store's world; else its own text."""
+    with open(place) as opened:
+        known = shared_keys(opened.world) if opened.world else {}
+    return [row.keys or known.get(row.question) or (row.question,) for row in rows]
+
+
+def report(learnt: list[Learnt], keys: Sequence[Sequence[Hashable]], online: Online, size: int) -> dict[str, Any]:
     """The prequential curve of the online store beside the flat one, and the intervals of the difference."""
-    f1, flat = [one.f1 for one in learnt], [one.flat_f1 for one in learnt]
-    actions, flat_actions = [float(one.actions) for one in learnt], [float(one.flat_actions) for one in learnt]
+    scores = Sampled([one.f1 for one in learnt], [one.flat_f1 for one in learnt], keys)
+    actions = Sampled([one.actions for one in learnt], [one.flat_actions for one in learnt], keys)
     windows = [(start, learnt[start : start + size]) for start in range(0, len(learnt), size)]
     return {
         "n": len(learnt),
         **_means(learnt),
-        "f1_difference": msgspec.to_builtins(score_difference(f1, flat)),
-        "rho": msgspec.to_builtins(ratio_of_means(actions, flat_actions)),
+        "f1_difference": msgspec.to_builtins(difference([scores], scores=True).interval),
+        "rho": msgspec.to_builtins(ratio([actions]).interval),
         "windows": [{"first": at + 1, "last": at + len(some), **_means(some)} for at, some in windows],
         "admitted": online.admitted,
         "rolled_back": online.refused,

@@ -13,6 +13,7 @@ import click
 
 from kbgym.agents.hand import refuse_hand
 from kbgym.agents.trust import allowed
+from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.proof import BothExams, Proof, joined, lines, prove, values
 from kbgym.artefact import Artefact, Exam, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
@@ -104,6 +105,7 @@ class ProofSteps:
     def __init__(self, run: Run, sets: Sets, spending: Spending) -> None:
         self._run, self._sets, self._spending = run, sets, spending
         self._unseen = [name for name in sets if name != TRAINED]
+        self.keys = shared_keys(run.world, (one for questions in sets.values() for one in questions))
         self.exams: dict[str, BothExams] = {}
 
     def confirm(self) -> None:
@@ -123,7 +125,7 @@ class ProofSteps:
         self.exams = {name: BothExams(name, flat[name].rows, trained[name].rows) for name in self._sets}
         unseen = joined("+".join(self._unseen), [self.exams[name] for name in self._unseen])
         alone = [row for name in self._unseen for row in flat[name].without]
-        proof = prove(folder, unseen, self.exams[TRAINED], alone)
+        proof = prove(folder, unseen, self.exams[TRAINED], self.keys, alone)
         result = {"run": str(folder), "agent": self._run.settings.reader, "set": unseen.set, **values(proof)}
         with write_whole(folder / FILE) as scratch:
             scratch.write_text(pretty(result), encoding="utf-8")

@@ -25,7 +25,7 @@ SHOWN = 20
 @verb("prune")
 @click.argument("place", metavar="RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--unused", is_flag=True, help="What no question of its exams opened.")
-@click.option("--harmful", is_flag=True, help="What cost the questions that opened it more than it gave.")
+@click.option("--harmful", is_flag=True, help="What harmed the questions that opened it, by evidence.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 def command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Printed:
     """Take documents that training wrote out of a RUN: those its exams never opened, or that did harm there.

@@ -210,7 +210,7 @@ async def _stdio(
         else:
             online = await asyncio.to_thread(opened)
             live = online.live
-        from kbgym.serve.caller import CallerCurator
+        from kbgym.serve.caller_lessons import CallerCurator
         from kbgym.serve.calling import Caller
         from kbgym.serve.sessions import Session
 

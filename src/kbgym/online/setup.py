@@ -27,6 +27,7 @@ from kbgym.search.live import LiveEngine
 from kbgym.trace.listeners import Listener
 from kbgym.trace.live import LiveStore
 from kbgym.trace.url import is_url
+from kbgym.worlds.world import Key
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -38,6 +39,7 @@ class Traffic(msgspec.Struct, frozen=True):
     text: str = ""
     golds: tuple[str, ...] = ()
     unanswerable: bool = False
+    keys: tuple[Key, ...] = ()
 
 
 def read_traffic(path: Path) -> list[Traffic]:
@@ -47,7 +49,7 @@ def read_traffic(path: Path) -> list[Traffic]:
         text, golds = row.question or row.text, row.answers or row.golds
         if not text.strip() or not golds:
             raise BadInput(f'{path}, line {number}: {{"question": ..., "answers": [...]}} is wanted.')
-        found.append(Traffic(text, golds, row.id, unanswerable=row.unanswerable))
+        found.append(Traffic(text, golds, row.id, unanswerable=row.unanswerable, keys=row.keys))
     if not found:
         raise BadInput(f"{path} holds no question.")
     return found

@@ -18,8 +18,8 @@ from kbgym.environment import Environment
 from kbgym.errors import BadInput
 from kbgym.policy import Agent, Backward, PassVerdict
 from kbgym.protocol.asking import ask, askings
-from kbgym.protocol.by_calls import PassByCalls
 from kbgym.protocol.run import Settings
+from kbgym.protocol.tool_calls import PassByCalls
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
 from kbgym.worlds.kinds import kind_of

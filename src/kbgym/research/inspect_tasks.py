@@ -20,8 +20,8 @@ from kbgym.artefact import Artefact, open
 from kbgym.environment import Environment
 from kbgym.errors import BadInput, Missing
 from kbgym.policy import Forward
-from kbgym.protocol.by_calls import PassByCalls, told
 from kbgym.protocol.exam import Row, row_of
+from kbgym.protocol.tool_calls import PassByCalls, told
 from kbgym.research.inspect_train import train as train
 from kbgym.tools import Tool as KbgymTool
 from kbgym.tools import tools_of

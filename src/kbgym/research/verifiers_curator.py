@@ -18,9 +18,9 @@ from kbgym.agents.prompting import skill_of
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.baselines.arm import flat_store
-from kbgym.protocol.by_calls import PassByCalls, told
 from kbgym.protocol.curator_gain import Curation, CuratorLesson, Gain
 from kbgym.protocol.run import Settings
+from kbgym.protocol.tool_calls import PassByCalls, told
 from kbgym.research.verifiers_reader import (
     ReaderData,
     ReaderHarness,

@@ -22,9 +22,9 @@ from kbgym.baselines.arm import flat_store
 from kbgym.environment import Environment
 from kbgym.errors import Missing
 from kbgym.policy import Forward
-from kbgym.protocol.by_calls import PassByCalls, told
 from kbgym.protocol.exam import Row, row_of
 from kbgym.protocol.run import Settings
+from kbgym.protocol.tool_calls import PassByCalls, told
 from kbgym.tools import openai_tools
 from kbgym.worlds.kinds import budget_of, description_for_prompt
 from kbgym.worlds.people import generate

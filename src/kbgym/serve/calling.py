@@ -14,10 +14,10 @@ from kbgym.mcp import ToolResult
 from kbgym.online.learning import Online
 from kbgym.online.open_questions import Refusal
 from kbgym.serve.acting import act
-from kbgym.serve.caller import CallerCurator
+from kbgym.serve.caller_lessons import CallerCurator
 from kbgym.serve.lessons import teach, undo
-from kbgym.serve.looking import how_sure
-from kbgym.serve.offered import tools_offered
+from kbgym.serve.mcp_offer import tools_offered
+from kbgym.serve.provenance import how_sure
 from kbgym.serve.sessions import Session
 from kbgym.tools import Role, Tool, parse
 from kbgym.trace.live import LiveStore

@@ -20,7 +20,7 @@ from kbgym.trace.events import Noted
 from kbgym.trace.live import LiveStore
 
 if TYPE_CHECKING:
-    from kbgym.serve.caller import CallerCurator
+    from kbgym.serve.caller_lessons import CallerCurator
 
 _LOOK_AGAIN, _PATIENCE = 0.05, 20.0  # seconds
 

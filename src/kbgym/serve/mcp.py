@@ -15,8 +15,8 @@ from mcp.server import Server, ServerRequestContext
 from kbgym.mcp import prompts_listed, resources_listed, templates_listed, tool_listed
 from kbgym.online.learning import Online
 from kbgym.serve.calling import Caller, call_tool
-from kbgym.serve.looking import resource
-from kbgym.serve.offered import INSTRUCTIONS, prompt_offered, prompts_offered, resources_offered
+from kbgym.serve.mcp_offer import INSTRUCTIONS, prompt_offered, prompts_offered, resources_offered
+from kbgym.serve.provenance import resource
 from kbgym.trace.live import LiveStore
 
 Context = ServerRequestContext[Any, Any]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kbgym.mcp import MOST_MESSAGE, Toolbox, ToolResult, answered
-from kbgym.serve.offered import (
+from kbgym.serve.mcp_offer import (
     INSTRUCTIONS,
     prompt_offered,
     prompts_offered,
@@ -65,7 +65,7 @@ class LateTools:
 
     async def resource(self, uri: str) -> str | None:
         live, online, caller = await asyncio.shield(self._opening)
-        from kbgym.serve.looking import resource
+        from kbgym.serve.provenance import resource
 
         return await resource(live, online, caller.role, self._answering, uri)
 

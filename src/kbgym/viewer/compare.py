@@ -1,11 +1,11 @@
 """Two stores side by side, of one place or of two: their numbers, their documents and links, their questions.
 
-Intervals are the report's: paired bootstraps over the questions both were asked.
+Intervals are the report's: over the questions both were asked, those that share a key taken together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -97,29 +97,29 @@ def _line(viewed: ViewedStore, id: str) -> dict[str, Any]:
 def exams(left: Side, right: Side) -> dict[str, Any]:
     """Set by set and question by question, where both were asked; the right arm relative to the left."""
     one, other = left.rows(), right.rows()
-    groups, rows = [], []
+    groups, rows, keys = [], [], left.place.keys(left.seed)
     everything: tuple[list[Row], list[Row]] = ([], [])
     for name in one:
         shared = [id for id in one[name] if id in other.get(name, {})]
         before, after = [one[name][id] for id in shared], [other[name][id] for id in shared]
         if not any(a.f1 is not None and b.f1 is not None for a, b in zip(before, after, strict=True)):
             continue
-        groups.append({"set": name, "label": LABELS.get(name, name), **_compared(compare(after, before))})
+        groups.append({"set": name, "label": LABELS.get(name, name), **_compared(compare(after, before, keys))})
         everything[0].extend(before)
         everything[1].extend(after)
         rows += [_pair(name, a, b) for a, b in zip(before, after, strict=True)]
     if len(groups) > 1:
-        groups.append({"set": "", "label": ALL, **_compared(_pooled(*everything))})
+        groups.append({"set": "", "label": ALL, **_compared(_pooled(*everything, keys))})
     return {"left": left.values(), "right": right.values(), "groups": groups, "rows": rows}
 
 
-def _pooled(before: Sequence[Row], after: Sequence[Row]) -> Comparison:
+def _pooled(before: Sequence[Row], after: Sequence[Row], keys: Mapping[str, Sequence[Hashable]]) -> Comparison:
     """Sets may share questions: each row is paired with its own, not with another set's."""
 
     def numbered(rows: Sequence[Row]) -> list[Row]:
         return [msgspec.structs.replace(row, id=str(number)) for number, row in enumerate(rows)]
 
-    return compare(numbered(after), numbered(before))
+    return compare(numbered(after), numbered(before), keys)
 
 
 def _compared(found: Comparison) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from kbgym.analysis.coverage import coverage
 from kbgym.analysis.curves import curve, examined
 from kbgym.analysis.results import LABELS, POOLED, Results, Trained, is_reference, played_by
 from kbgym.analysis.retention import forward_passes, retention
-from kbgym.analysis.stats import Interval
 from kbgym.analysis.tables import arms, stores, training
-from kbgym.analysis.verdict import actions_in_words, judge
+from kbgym.analysis.tables.arms import in_short
+from kbgym.analysis.verdict import WORDS
 from kbgym.errors import BadInput
 from kbgym.protocol.exam import Row
 from kbgym.store import ledger
@@ -178,24 +178,8 @@ def gradient(place: ViewedPlace) -> dict[str, Any]:
             }
         arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
     groups_named = [{"group": group, "label": LABELS.get(group, group)} for group in (*results.groups, POOLED)]
-    return {"groups": groups_named, "arms": arms, "table": table_values(table), "headline": _headline(results, arms)}
-
-
-def _headline(results: Results, arms: Sequence[dict[str, Any]]) -> str:
-    """The verdict on questions training never saw; of an experiment, what it gained on those it asked."""
-    mine = next((arm for arm in arms if arm["trained"]), None)
-    unseen = [name for name in results.groups if name != "trained"]
-    if mine is not None and results.plan is None and unseen:
-        trained, flat = (
-            [row for name in unseen for row in results.seeds[0].rows(arm, name)] for arm in (mine["arm"], "flat")
-        )
-        return f"On questions training never saw, a trained store: {judge(trained, flat).sentence}"
-    if mine is None or "trained" not in mine["groups"]:
-        return ""
-    found = mine["groups"]["trained"]
-    cost = actions_in_words(Interval(*(found["rho"][name] for name in ("value", "low", "high"))))
-    before, after = found["f1"]
-    return f"On the questions it was trained on, a trained store: {cost}, accuracy {before:.2f} to {after:.2f}."
+    said = {"headline": in_short(results), "words": WORDS}
+    return {"groups": groups_named, "arms": arms, "table": table_values(table), **said}
 
 
 # -- learning ---------------------------------------------------------------------------------------------------------

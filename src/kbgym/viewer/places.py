@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -127,6 +127,10 @@ class ViewedPlace:
     def trained(self, seed: int) -> dict[str, Trained]:
         """The trainings of a seed that have begun, by arm."""
         return {} if self.kind == "store" else {one.number: one.trained for one in self._opened[1]}[seed]
+
+    def keys(self, seed: int) -> dict[str, tuple[Hashable, ...]]:
+        """What questions have in common, by their text."""
+        return {} if self.kind == "store" else {one.number: one.keys for one in self._opened[1]}[seed]
 
     @property
     def _opened(self) -> tuple[Plan | None, list[Seed]]:

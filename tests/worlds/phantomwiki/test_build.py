@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from families import Families
 
+from kbgym.codes import number_of
 from kbgym.errors import BadInput, Damaged
 from kbgym.worlds.people import Sizes
 from kbgym.worlds.phantomwiki import RESERVED, build, leakage, pool
@@ -29,6 +31,21 @@ def test_a_document_is_a_sentence_with_its_kind_and_the_people_it_names(world, f
         sons = [d for d in world.documents if d.kind == "son" and names[d.about[0]] == person]
         assert {names[id] for d in sons for id in d.about[1:]} == families.related("son", person)
     assert {d.kind for d in world.documents} >= {"birth", "job", "hobby", "gender", "mother", "friend"}
+
+
+def test_ids_are_codes_in_no_order_and_the_numbered_ones_are_still_to_be_had(folder, small, world):
+    before, other = build(folder, small, seed=None)[0], build(folder, small, seed=7)[0]
+    assert [document.id for document in before.documents[:2]] == ["d00001", "d00002"] and "version" not in before.facts
+    assert all(number_of(document.id) for document in world.documents)
+    assert sorted(one.text for one in world.documents) == sorted(one.text for one in before.documents)
+    people = [document.about[0] for document in world.documents]
+    same = sum(a == b for a, b in pairwise(people))
+    assert same < 0.1 * len(people), "a person's documents do not stand together"
+    assert [q.text for q in world.questions] == [q.text for q in before.questions], "the same questions"
+    texts = {document.id: document.text for one in (world, before) for document in one.documents}
+    for mine, theirs in zip(world.questions, before.questions, strict=True):
+        assert {texts[id] for id in mine.support} == {texts[id] for id in theirs.support}
+    assert [d.text for d in other.documents] != [d.text for d in world.documents]
 
 
 def test_several_answers_are_one_gold_with_commas(world):

@@ -12,6 +12,7 @@ Lessons may be under way side by side: what a lesson was lent, no other is given
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
@@ -207,9 +208,10 @@ class ReferenceAgenda:
         """Searches for what should be stated about a person and was not seen."""
         expected, usual = self.seen.expected, self._usual
         page = self._pages.get(about_family(person))
-        ends = page is not None and not all(person in text for text in page.texts)
+        ends = page is not None and not all({*person.split()} <= {*re.findall(r"\w+", text)} for text in page.texts)
         if ends or (page is None and IndexKey("person", person) not in self.indexes.of):
-            # No parents on a page that somebody else's facts end means none: who is named stands first on it.
+            # No parents on a page that somebody else's facts end means none: who is named stands first on it, and
+            # before that only others whose names together have the same words.
             usual = [kind for kind in usual if kind != "parent"]
         guessed = expected.guessed(person, self.seen.memory, usual)
         return lookups_of(person, dict.fromkeys([*expected.implied(person), *guessed]))

@@ -15,6 +15,7 @@ from kbgym.analysis.clustered import Estimate, difference, ratio
 from kbgym.analysis.gradient import split
 from kbgym.analysis.results import LABELS, POOLED, Pair, Results, Seed
 from kbgym.analysis.stats import holm
+from kbgym.analysis.verdict import actions_in_words, judge
 from kbgym.protocol.exam import Row
 
 RHO = "mean actions on the arm over mean actions on the flat store, same questions; "
@@ -156,8 +157,27 @@ def _paper_lines(results: Results, values: dict[str, dict[str, float]], what: st
     return found
 
 
-def by_seed(results: Results) -> Table:
-    """Every seed by itself, then mean and spread: one draw is no result."""
+def in_short(results: Results) -> str:
+    """The verdict on questions training never saw; of an experiment, what was gained on those it asked; or nothing."""
+    if not results.groups:
+        return ""
+    arm, unseen = results.trainings[0], [name for name in results.groups if name != "trained"]
+    if results.plan is None and unseen:
+        seed = results.seeds[0]
+        trained, flat = ([row for name in unseen for row in seed.rows(one, name)] for one in (arm, "flat"))
+        return f"On questions training never saw, {judge(trained, flat, seed.keys).said}"
+    if arm not in results.arms or "trained" not in results.groups:
+        return ""
+    pairs = results.pairs(arm, "trained")
+    before, after = (fmean(scores) for scores in reversed(split(flatten(pairs), "f1")))
+    cost = actions_in_words(ratio_of(results, pairs).interval)
+    return f"On the questions it was trained on, a trained store: {cost}, accuracy {before:.2f} to {after:.2f}."
+
+
+def by_seed(results: Results) -> Table | None:
+    """Every seed by itself, then mean and spread: one draw is no result. Nothing where one seed is all there is."""
+    if len(results.seeds) == 1:
+        return None
     lines: list[Line] = []
     for arm in main_arms(results):
         for title, what, cell in (("rho", "rho", rho_cell), ("F1 minus flat's", "difference", difference_cell)):
@@ -165,8 +185,7 @@ def by_seed(results: Results) -> Table:
             for seed in results.seeds:
                 cells = [cell(results, "seeds", arm, group, [seed]) for group in columns(results)]
                 lines.append(Line(f"seed {seed.number}", cells))
-            if len(results.seeds) > 1:
-                lines += _spread(results, arm, what)
+            lines += _spread(results, arm, what)
     group = results.groups[0]
     parts = []
     for arm in results.trainings:

@@ -18,15 +18,6 @@ const GROUPS = {
   pooled: "all groups together",
 };
 
-const words = () =>
-  h(
-    "p",
-    { class: "hint" },
-    "A trained store is the documents and what an agent wrote on top of them, mostly lists of where things stand " +
-      "(indexes); the flat one is the documents alone. An action is one search, one document opened, or the answer. " +
-      "Accuracy (F1) is how much of the right answer was given, from 0 to 1; n counts questions; in brackets the 95% interval.",
-  );
-
 export async function show(main, params) {
   const { run } = params;
   const about = await get("about", { run });
@@ -50,7 +41,10 @@ export async function show(main, params) {
           about.reference ? " No number on this page is a language model's, except the rows marked “paper”." : "",
         )
       : null,
-    gradient ? part(gradient, (found) => [h("p", { class: "headline" }, found.headline), words()]) : null,
+    gradient ? part(gradient, (found) => [
+          h("p", { class: "headline" }, found.headline),
+          h("p", { class: "hint" }, found.words),
+        ]) : null,
     h(
       "dl",
       { class: "facts" },
@@ -87,7 +81,7 @@ const nothingYet = (about) =>
 function results(run, params, gradient) {
   return section(
     "Flat against trained",
-    "The same questions on the untrained store and on the trained one; an interval that leaves out 1 (or 0) is in bold.",
+    "The same questions on the untrained store and on the trained one. ρ (rho) is the trained store's actions over the other's: below 1 it needs fewer. An interval that leaves out 1 (or 0) is in bold.",
     part(gradient, (found) => {
       const place = h("div");
       const arms = found.arms.map((one) => [one.arm, one.label]);
@@ -271,7 +265,7 @@ const further = (run, about) =>
     [
       ["gradient", "Every number, group by group"],
       ["arms", "Every arm: size, cost, result"],
-      ["seeds", "Seed by seed"],
+      ...(about.seeds.length > 1 ? [["seeds", "Seed by seed"]] : []),
       ["audit", "What the store holds"],
       ["coverage", "Coverage in four readings"],
       ...about.trained.map((arm) => [`quality:${arm}`, `Index quality, ${arm}`]),

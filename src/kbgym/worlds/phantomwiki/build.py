@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.codes import code
 from kbgym.errors import BadInput, Damaged
 from kbgym.worlds.phantomwiki.files import PREDICATES, Article, Generated, read_articles, read_questions
 from kbgym.worlds.phantomwiki.kinship import STATED
@@ -47,11 +48,19 @@ class Leakage(msgspec.Struct, frozen=True):
         return self.shared / self.questions if self.questions else 0.0
 
 
-def build(folder: Path, sizes: Sizes | None = None, disjoint: bool = False) -> tuple[World, Shipped]:
-    """The world in an output folder. Every shipped question must be in our pools with the answer shipped with it."""
+def build(
+    folder: Path, sizes: Sizes | None = None, disjoint: bool = False, seed: int | None = 1
+) -> tuple[World, Shipped]:
+    """The world in an output folder. Every shipped question must be in our pools with the answer shipped with it.
+
+    Documents are shuffled by the seed and their ids codes, which tell neither order nor person; without one they are
+    numbered as the articles have them, as worlds were made before.
+    """
     articles = read_articles(folder)
-    documents, people = _documents(articles)
+    documents, people = _documents(articles, seed)
     facts: dict[str, Any] = {"kind": "phantomwiki", "people": people, "reserved": list(RESERVED)}
+    if seed is not None:
+        facts["version"] = 2
     wiki = wiki_of(World(documents, (), facts))
     generated = read_questions(folder)
     found = _match(wiki, generated)
@@ -70,19 +79,22 @@ def build(folder: Path, sizes: Sizes | None = None, disjoint: bool = False) -> t
     return World(documents, questions, facts), shipped
 
 
-def _documents(articles: Sequence[Article]) -> tuple[tuple[Document, ...], list[dict[str, Any]]]:
-    """The sentences in the order of the articles, and the people as plain facts. Ids are numbers in that order."""
+def _documents(articles: Sequence[Article], seed: int | None) -> tuple[tuple[Document, ...], list[dict[str, Any]]]:
+    """The sentences, and the people as plain facts."""
     ids = {article.title: f"p{place:04d}" for place, article in enumerate(articles, 1)}
-    documents: list[Document] = []
+    told: list[tuple[str, str, tuple[str, ...]]] = []
     people: list[dict[str, Any]] = []
     for article in articles:
         person: dict[str, Any] = {"id": ids[article.title], "name": article.title}
         for kind, subject, values, text in map(msgspec.structs.astuple, article.sentences()):
             others = [ids[name] for name in values] if kind in STATED else []
-            documents.append(Document(f"d{len(documents) + 1:05d}", text, kind, (ids[subject], *others)))
+            told.append((text, kind, (ids[subject], *others)))
             person[kind] = others or values[0]
         people.append(person)
-    return tuple(documents), people
+    if seed is not None:
+        Random(f"{seed}:documents").shuffle(told)
+    numbered = enumerate(told, 1)
+    return tuple(Document(f"d{n:05d}" if seed is None else code(n), *one) for n, one in numbered), people
 
 
 def wiki_of(world: World) -> Wiki:

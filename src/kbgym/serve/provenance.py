@@ -11,7 +11,7 @@ from kbgym.actions import Read
 from kbgym.canonical import encode
 from kbgym.online.learning import Online
 from kbgym.online.open_questions import Refusal
-from kbgym.serve.offered import AGENDA, DOCUMENT, STATISTICS, resources_offered
+from kbgym.serve.mcp_offer import AGENDA, DOCUMENT, STATISTICS, resources_offered
 from kbgym.serve.sessions import Session
 from kbgym.store import ledger
 from kbgym.tools import Role
