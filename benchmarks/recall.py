@@ -15,7 +15,7 @@ from pathlib import Path
 from kbgym.artefact.parts import embedder_named
 from kbgym.search.choice import engine_of
 from kbgym.search.engine import Engine
-from kbgym.search.hybrid import SEARCHES
+from kbgym.search.kinds import SEARCHES
 from kbgym.worlds.world import Question, World
 
 

@@ -23,6 +23,8 @@ here only to give an idea. `make benchmarks` writes this page.
 """
 COMMANDS = {
     "search": ["search.py"],
+    "embedding": ["embedding.py"],
+    "startup": ["startup.py"],
     "store": ["store.py"],
     "replay": ["replay.py"],
     "train": ["train.py"],

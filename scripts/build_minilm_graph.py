@@ -1,10 +1,14 @@
-"""Builds src/kbgym/search/minilm.onnx: the arithmetic of all-MiniLM-L6-v2 without its weights.
+"""Builds src/kbgym/search/minilm.onnx and minilm_int8.onnx: the arithmetic of all-MiniLM-L6-v2 without its weights.
 
 Run it with the `dev` extra installed: `python scripts/build_minilm_graph.py`. The graph is a few kilobytes; every
 weight is a named external initializer, and the names are those of the official model.safetensors, so the file is fed
 to the graph as it is. One input, `ids` of shape (texts, tokens), and no attention mask: every text in a batch has the
 same number of tokens, which is what makes a row's bits independent of the rest of its batch. One output, `vectors`,
 mean-pooled and of unit length.
+
+The int8 graph multiplies whole numbers: weights are -64..64 with one scale a column, made at load from the same file;
+every row of the activations gets a scale of its own, so here too a row does not know its batch. 255 * 64 * 2 fits 16
+bits, so no processor's kernel saturates and all give the same sums.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ LAYERS, HEADS, WIDTH, INNER, VOCABULARY, POSITIONS = 6, 12, 384, 1536, 30522, 51
 HEAD_WIDTH = WIDTH // HEADS
 EPSILON = 1e-12
 OPSET = 17
-OUT = Path(__file__).resolve().parent.parent / "src" / "kbgym" / "search" / "minilm.onnx"
+OUT = Path(__file__).resolve().parent.parent / "src" / "kbgym" / "search"
+ZERO = 128  # the whole number that stands for 0.0 in a row of activations
 
 
 class Graph:
@@ -30,8 +35,8 @@ class Graph:
         self.initializers: list[TensorProto] = []
         self._constants: dict[str, str] = {}
 
-    def weight(self, name: str, *shape: int) -> str:
-        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape)
+    def weight(self, name: str, *shape: int, kind: int = TensorProto.FLOAT) -> str:
+        tensor = TensorProto(name=name, data_type=kind, dims=shape)
         tensor.data_location = TensorProto.EXTERNAL
         # The location is never opened: the run time hands the bytes over by name.
         tensor.external_data.add(key="location", value="model.safetensors")
@@ -60,6 +65,34 @@ class Graph:
     def norm(self, x: str, name: str) -> str:
         weight, bias = (self.weight(f"{name}.{part}", WIDTH) for part in ("weight", "bias"))
         return self.apply("LayerNormalization", x, weight, bias, axis=-1, epsilon=EPSILON)
+
+
+class Int8Graph(Graph):
+    """The same graph with its products in whole numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: dict[str, tuple[str, str]] = {}
+
+    def dense(self, x: str, name: str, width_in: int, width_out: int) -> str:
+        if x not in self._rows:
+            self._rows[x] = self._quantised(x, after_gelu=width_in == INNER)
+        rows, scale = self._rows[x]
+        weight = self.weight(f"{name}.weight.int8", width_in, width_out, kind=TensorProto.INT8)
+        weight_scale, bias = (self.weight(f"{name}.{part}", width_out) for part in ("weight.scale", "bias"))
+        one, zero = self.constant(1.0, np.float32), self.constant(ZERO, np.uint8)
+        product = self.apply("MatMulIntegerToFloat", rows, weight, one, weight_scale, zero, domain="com.microsoft")
+        return self.apply("Add", self.apply("Mul", product, scale), bias)
+
+    def _quantised(self, x: str, after_gelu: bool) -> tuple[str, str]:
+        """The rows of a matrix as whole numbers, and what one of them is worth in each row."""
+        largest = self.apply("ReduceMax", x if after_gelu else self.apply("Abs", x), axes=[1], keepdims=1)
+        if after_gelu:  # which gives nothing below -0.17: one pass over the widest matrix less
+            largest = self.apply("Max", largest, self.constant(0.17, np.float32))
+        scale = self.apply("Mul", largest, self.constant(1 / (ZERO - 1), np.float32))
+        flat = self.apply("Reshape", scale, self.ints(-1))
+        zeros = self.apply("Expand", self.constant([ZERO], np.uint8), self.apply("Shape", flat))
+        return self.apply("QuantizeLinear", x, flat, zeros, axis=0), scale
 
 
 def embeddings(g: Graph) -> str:
@@ -91,8 +124,7 @@ def gelu(g: Graph, x: str) -> str:
     return g.apply("Mul", doubled, g.constant(0.5, np.float32))
 
 
-def build() -> ModelProto:
-    g = Graph()
+def build(g: Graph) -> ModelProto:
     shape = g.apply("Shape", "ids")
     by_head = g.apply("Concat", shape, g.ints(HEADS, HEAD_WIDTH), axis=0)
     x = embeddings(g)
@@ -119,20 +151,25 @@ def build() -> ModelProto:
         [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", WIDTH])],
         g.initializers,
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="kbgym")
+    sets = [helper.make_opsetid("", OPSET)]
+    if isinstance(g, Int8Graph):
+        sets.append(helper.make_opsetid("com.microsoft", 1))
+    return helper.make_model(graph, opset_imports=sets, ir_version=8, producer_name="kbgym")
 
 
-def serialized() -> bytes:
-    return build().SerializeToString(deterministic=True)
+def serialized() -> dict[str, bytes]:
+    """The bytes of each file."""
+    graphs = {"minilm.onnx": Graph(), "minilm_int8.onnx": Int8Graph()}
+    return {name: build(graph).SerializeToString(deterministic=True) for name, graph in graphs.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=OUT)
     out: Path = parser.parse_args().out
-    data = serialized()
-    out.write_bytes(data)
-    print(f"{out}: {len(data)} bytes")
+    for name, data in serialized().items():
+        (out / name).write_bytes(data)
+        print(f"{out / name}: {len(data)} bytes")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kbgym.artefact.parts import embedder_named
 from kbgym.errors import BadInput, Damaged, Missing
 from kbgym.search import minilm
+from kbgym.search.cache import keys
 from kbgym.search.embed import default_embedder
 from kbgym.search.wordpiece import WordPiece
 
@@ -92,6 +94,19 @@ def test_a_text_has_the_same_bits_in_any_batch(model: minilm.MiniLM) -> None:
     one_by_one_and_in_batches(model, 60)
 
 
+def test_so_it_has_in_whole_numbers_close_to_the_others_under_a_name_of_its_own(
+    model: minilm.MiniLM, model_folder: Path, tmp_path: Path
+) -> None:
+    small = minilm.MiniLM(model_folder, tmp_path, name=minilm.INT8)
+    one_by_one_and_in_batches(small, 60)
+    texts = ["", "word " * 300, *sentences(60)]
+    cosines = np.einsum("ij,ij->i", model.embed(texts), small.embed(texts))
+    assert 0.97 < cosines.min() < cosines.max() < 1
+    named = [embedder_named(name).embedder for name in ("", minilm.INT8)]
+    assert [one.name for one in named] == ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2-int8"]
+    assert keys(named[0].name, texts) != keys(named[1].name, texts)
+
+
 @pytest.mark.slow
 def test_five_hundred_texts_have_the_same_bits_in_any_batch(model: minilm.MiniLM) -> None:
     one_by_one_and_in_batches(model, 500)
@@ -127,7 +142,7 @@ def test_the_shipped_graph_is_the_one_the_script_builds() -> None:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.serialized() == minilm.GRAPH.read_bytes()
+    assert module.serialized() == {path.name: path.read_bytes() for path in minilm.GRAPHS.values()}
 
 
 def fake_model(folder: Path) -> Path:

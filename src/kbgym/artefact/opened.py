@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
@@ -32,19 +32,13 @@ from kbgym.artefact.parts import (
     settings_with,
     spread_over,
 )
-from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
-from kbgym.llm.connect import Models
-from kbgym.protocol.exam import Row, Summary, Tick, examine, read_rows, summarise
-from kbgym.protocol.exam_header import ExamHeader, claim, exam_files, header_of
-from kbgym.protocol.no_store import examine_without, is_public
 from kbgym.protocol.run import Run, Settings
 from kbgym.search.choice import search_named
 from kbgym.search.kinds import SearchKind
 from kbgym.store import Store
-from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Event, Genesis
 from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iteration, initial_file
@@ -53,6 +47,11 @@ from kbgym.trace.log import has_begun
 from kbgym.trace.place import Place, is_url, open_place, shown
 from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, search_of
 from kbgym.worlds.world import Question, Source, World
+
+if TYPE_CHECKING:  # exams and arms are loaded when there is one: a search waits for what is imported here
+    from kbgym.llm.connect import Models
+    from kbgym.protocol.exam import Row, Summary, Tick
+    from kbgym.protocol.exam_header import ExamHeader
 
 Kind = Literal["world", "run", "store"]
 
@@ -73,6 +72,8 @@ class Exam(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> Summary:
+        from kbgym.protocol.exam import summarise
+
         return summarise(self.rows)
 
     def frame(self) -> Any:
@@ -246,6 +247,8 @@ class Artefact:
     def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
         """What the store is searched with, every document of it embedded, which is done once."""
         if self._engine is None:
+            from kbgym.baselines.registry import engine_for_arm
+
             settings = self.settings
             spread = spread_over(self.place.originals().values(), settings.per_source) if settings.per_source else None
             vectors = embedder_named(settings.embedder)
@@ -283,6 +286,8 @@ class Artefact:
         `how` is what `examine_async` takes beside these; inside a running loop either may be used. What a model said is
         kept beside `out`.
         """
+        from kbgym.sync import run_sync
+
         reader = self.agent if reader is None else reader
         out = how.get("out")
         cassette = None if out is None else Path(out).with_name(f"{Path(out).stem}.{CASSETTE}")
@@ -305,6 +310,10 @@ class Artefact:
         `header` is what the file beside it says, where reader and set have names that are not known here. Without
         `alone`, the reader is not asked without a store even where the text is public.
         """
+        from kbgym.protocol.exam import examine
+        from kbgym.protocol.exam_header import claim
+        from kbgym.protocol.no_store import examine_without
+
         reader = self.agent if reader is None else reader
         self.show_links_to(reader)
         questions = self.questions(set) if isinstance(set, str) else set
@@ -318,6 +327,8 @@ class Artefact:
 
     def exam_header(self, agent: str, set: str | Sequence[Question], called: str | None = None) -> ExamHeader:
         """What an exam of this store by this agent says of itself."""
+        from kbgym.protocol.exam_header import header_of
+
         asked = self.questions(set) if isinstance(set, str) else set
         name = called or (Path(set).stem if isinstance(set, str) else "questions")
         world = self.world.hash if self.world is not None else ""
@@ -340,10 +351,15 @@ class Artefact:
     @property
     def is_public(self) -> bool:
         """Whether a score says something only beside the score without a store."""
+        from kbgym.protocol.no_store import is_public
+
         return self.world is not None and is_public(self.world) and len(self.store) > 0
 
     def exams(self) -> dict[str, list[Row]]:
         """The rows of every exam kept in the run, by the exam's name."""
+        from kbgym.protocol.exam import read_rows
+        from kbgym.protocol.exam_header import exam_files
+
         files = exam_files(self.folder / "exams") if self.folder else ()
         return {file.stem: read_rows(file) for file in files}
 

@@ -11,36 +11,32 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kbgym.actions import Action
-from kbgym.agents.command.agent import KEPT
-from kbgym.agents.judge import LLMJudge
-from kbgym.agents.llm import LLMAgent
-from kbgym.agents.registry import make_agenda, make_agent, make_judge
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
-from kbgym.llm.connect import Models, Options, is_model
 from kbgym.policy import Agenda, Agent, View
-from kbgym.protocol.lessons import schedule
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import STRATEGIES, Agents
+from kbgym.protocol.run import STRATEGIES, Run, Settings
 from kbgym.search.cache import VectorCache, cache_folder
 from kbgym.search.choice import engine_of, live_engine, search_named
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, Tick, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.search.kinds import SearchKind
-from kbgym.search.live import Embedding, LiveEngine
+from kbgym.search.minilm import GRAPHS, NAME
 from kbgym.search.ranking import Spread
-from kbgym.search.wordllama import WordLlamaEmbedder
 from kbgym.store import Store
-from kbgym.sync import run_sync
 from kbgym.tools import PAGE_SIZE, Role
 from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, search_of
 from kbgym.worlds.pages import pages_of
 from kbgym.worlds.world import Document, Question, World
+
+if TYPE_CHECKING:  # who plays is loaded when somebody does: a search waits for what is imported here
+    from kbgym.llm.connect import Models
+    from kbgym.protocol.train import Agents
+    from kbgym.search.live import LiveEngine
 
 CASSETTE = "cassette.jsonl"  # what the models of a run said, beside its trace
 Player = str | Callable[..., Any]  # a name, a callable that gives a policy, or a function of a view
@@ -51,13 +47,13 @@ def embedder_named(name: str) -> CachedEmbedder:
     kind, _, size = name.partition("-")
     if kind == "hash" and (size.isdecimal() or not size):
         return _hash_embedder(int(size or 256))
-    if name in ("", "all-MiniLM-L6-v2"):
-        return _default_embedder(cache_folder())
+    if name in ("", *GRAPHS):
+        return _default_embedder(cache_folder(), name or NAME)
     if kind == "wordllama":
         return _wordllama(cache_folder())
     if name == "none":
         return CachedEmbedder(NoEmbedder())
-    raise BadInput(f"there is no embedder {name!r}; use all-MiniLM-L6-v2, wordllama, or hash for tests.")
+    raise BadInput(f"there is no embedder {name!r}; use {', '.join(GRAPHS)}, wordllama, or hash for tests.")
 
 
 @cache
@@ -67,6 +63,8 @@ def _hash_embedder(dimensions: int) -> CachedEmbedder:
 
 @cache
 def _wordllama(folder: Path) -> CachedEmbedder:
+    from kbgym.search.wordllama import WordLlamaEmbedder
+
     return CachedEmbedder(WordLlamaEmbedder(), VectorCache(folder))
 
 
@@ -84,6 +82,8 @@ def engine_for(
     """A search engine that holds every document of a store; with `overlays`, one that keeps views of the past."""
     items = ((record.id, record.text) for record in store)
     if overlays:
+        from kbgym.search.live import Embedding
+
         return live_engine(items, Embedding(embedder), tick, search, spread)
     return engine_of(items, embedder, tick, search, spread)
 
@@ -111,6 +111,8 @@ class _FunctionPolicy:
 def agent_of(who: Player, role: Role, models: Models | None = None, strategy: str = "paper", **told: Any) -> Agent:
     """What makes a policy for every pass of a role, by its name or as it is; `told` is what a model is told besides."""
     if isinstance(who, str):
+        from kbgym.agents.registry import make_agent
+
         return make_agent(who, role, models, strategy, **told)
     if not callable(who):
         raise BadInput(f"a {role} is a name, a function of a view, or a callable that gives a policy; not {who!r}.")
@@ -125,6 +127,8 @@ def agent_of(who: Player, role: Role, models: Models | None = None, strategy: st
 
 def kept_beside(out: str | Path | None) -> Path | None:
     """Where what the processes of an exam print is kept: beside its rows."""
+    from kbgym.agents.command.agent import KEPT
+
     return None if out is None else Path(out).with_name(f"{Path(out).stem}.{KEPT}")
 
 
@@ -147,6 +151,11 @@ def agents_named(
 
     What the world says of itself stands in their prompts; what commands print is kept in the file `kept`.
     """
+    from kbgym.agents.judge import LLMJudge
+    from kbgym.agents.llm import LLMAgent
+    from kbgym.agents.registry import make_judge
+    from kbgym.protocol.train import Agents
+
     about = description_for_prompt(world) if world is not None else ""
     told: dict[str, Any] = {"about": about, "kept": kept}
     reads = agent_of(reader or settings.reader, "reader", models, **told)
@@ -163,6 +172,8 @@ def agents_named(
 
 def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
     """What a curator works from: its own where it is built in, else by the world's kind."""
+    from kbgym.agents.registry import make_agenda
+
     elsewhere = world is not None and agent_for(world) == "general"
     any_text = settings.curator == "general" or (elsewhere and settings.curator != "reference")
     return lambda: make_agenda("general" if any_text else "reference")
@@ -171,6 +182,9 @@ def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
 @contextmanager
 def models_for(names: Iterable[str], models: Models | None = None, **options: Any) -> Iterator[Models | None]:
     """The models given, else new ones, closed at the end; None when nobody who plays is one."""
+    from kbgym.llm.connect import Models, Options, is_model
+    from kbgym.sync import run_sync
+
     if models is not None or not any(is_model(name) for name in names):
         yield models
         return
@@ -208,6 +222,8 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     Who plays, what is searched by and how results read follow from the kind of world, unless they were named; where a
     run stands already, they are what it began with.
     """
+    from kbgym.protocol.lessons import schedule
+
     if not world.split("train"):
         raise BadInput(
             "this world has no training questions: import it with --questions FILE, or let a model draft some with "

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -147,16 +148,13 @@ def splits_of(world: World) -> str:
 @contextlib.contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
     """A bar on stderr; where that was not wanted, or stderr is no terminal, a function that does nothing."""
-    if quiet or is_silent():
+    if quiet or is_silent() or not sys.stderr.isatty():
         yield lambda done, total, note: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, total, note: None
-        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}", markup=False), console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, note="")

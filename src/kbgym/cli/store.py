@@ -34,7 +34,7 @@ def command() -> None:
 @click.argument("query")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
 @click.option(
-    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2, wordllama, or hash for tests.  [default: the store's]"
+    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2[-int8], wordllama, or hash.  [default: the store's]"
 )
 @search_options
 def search_command(place: str, query: str, page: int, **how: Any) -> Printed:

@@ -30,7 +30,7 @@ training_options = flags(
     click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [0]"),
     click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [rich for real text]"),
     click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]"),
-    click.option("--embedder", callback=say_cost, help="all-MiniLM-L6-v2 (default), wordllama, or hash for tests."),
+    click.option("--embedder", callback=say_cost, help="all-MiniLM-L6-v2[-int8], wordllama, or hash for tests."),
     forward_budget,
     agent_options,
     search_options,

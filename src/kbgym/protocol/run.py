@@ -28,6 +28,7 @@ from kbgym.store import Store
 from kbgym.trace.folder import RECORDS
 from kbgym.worlds.world import World
 
+STRATEGIES = ("paper", "class")
 # Settings of earlier versions: `levels` split an index of more documents than that, 0 for never.
 _GONE = ("levels",)
 

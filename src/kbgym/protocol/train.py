@@ -38,7 +38,6 @@ from kbgym.trace.live import LiveStore
 from kbgym.trace.place import open_place
 from kbgym.worlds.world import Question
 
-STRATEGIES = ("paper", "class")
 EVAL = ("n", "f1", "em", "set_f1", "actions", "characters", "outcomes")  # what the trace keeps of an evaluation
 READER: Role = "reader"
 CURATOR: Role = "curator"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kbgym.errors import BadInput, Missing
 from kbgym.search.bm25 import BM25Index
@@ -18,8 +18,10 @@ from kbgym.search.engine import Engine
 from kbgym.search.graph import INSTALL, installed
 from kbgym.search.index import ExactIndex, KeptIndex, VectorIndex
 from kbgym.search.kinds import SEARCHES, SearchKind
-from kbgym.search.live import Embedding, LiveEngine
 from kbgym.search.ranking import Spread
+
+if TYPE_CHECKING:
+    from kbgym.search.live import Embedding, LiveEngine
 
 Kind = Literal["exact", "approximate"]
 
@@ -100,6 +102,8 @@ def live_engine(
     spread: Spread | None = None,
 ) -> LiveEngine:
     """The same for a process that serves many."""
+    from kbgym.search.live import LiveEngine
+
     pairs = list(items)
     words = BM25Index()
     if search != "vectors":

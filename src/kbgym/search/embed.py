@@ -185,7 +185,7 @@ class NoEmbedder:
         return np.ones((len(texts), 1), dtype=np.float32)
 
 
-def default_embedder(cache: Path | None = None) -> CachedEmbedder:
+def default_embedder(cache: Path | None = None, name: str = minilm.NAME) -> CachedEmbedder:
     """all-MiniLM-L6-v2 with the disk cache in `cache`, or in the usual folder; `errors.Missing` where it is not."""
     folder = cache or cache_folder()
-    return CachedEmbedder(minilm.MiniLM(minilm.find(folder), folder), VectorCache(folder))
+    return CachedEmbedder(minilm.MiniLM(minilm.find(folder), folder, name=name), VectorCache(folder))

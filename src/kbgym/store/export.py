@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
-from xml.sax.saxutils import escape, quoteattr
 
 from kbgym.canonical import encode, whole_folder, write_whole
 from kbgym.characters import safe_cell
@@ -41,6 +40,8 @@ def _jsonl(store: Store, out: Path, _: bool) -> None:
 
 
 def _graphml(store: Store, out: Path, _: bool) -> None:
+    from xml.sax.saxutils import escape, quoteattr  # with it comes all of HTTP
+
     with _whole_file(out) as file:
         file.write('<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
         for field in _FIELDS:

@@ -7,13 +7,13 @@ a plain folder) is documents and questions: it can do none of that, and says so.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Protocol
 
 from kbgym.errors import BadInput
 from kbgym.worlds.describing import describe
-from kbgym.worlds.people.kind import PeopleKind
-from kbgym.worlds.phantomwiki.kind import WikiKind
 from kbgym.worlds.truth import Truth
 from kbgym.worlds.world import Description, Question, World
 
@@ -21,13 +21,12 @@ from kbgym.worlds.world import Description, Question, World
 class WorldKind(Protocol):
     """`name` is what `world.json` says, `title` what a report calls it.
 
-    `search` is what suits its text, unless told otherwise. `has_pools`: it can list everything a template could ask.
-    `lists_answers`: a gold may be several answers, separated by commas.
+    `has_pools`: it can list everything a template could ask. `lists_answers`: a gold may be several answers, separated
+    by commas.
     """
 
     name: str
     title: str
-    search: str
     has_pools: bool
     lists_answers: bool
 
@@ -59,7 +58,6 @@ class UnknownKind:
     def __init__(self, name: str) -> None:
         self.name = name
         self.title = name or "your documents"
-        self.search = "hybrid" if name in _REAL_TEXT else "vectors"
 
     def pool(self, world: World, template: str) -> Iterator[Question]:
         raise BadInput("this world cannot list its questions: only generated worlds have instance pools.")
@@ -77,17 +75,30 @@ class UnknownKind:
         return describe(world.documents)
 
 
-_KINDS: dict[str, WorldKind] = {kind.name: kind for kind in (PeopleKind(), WikiKind())}
+# Where a kind is; it is loaded when something is asked of it, since with it comes all that makes such a world.
+_KINDS = {"people": "people.kind:PeopleKind", "phantomwiki": "phantomwiki.kind:WikiKind"}
 
 
 def kind_of(world: World) -> WorldKind:
-    name = str(world.facts.get("kind", ""))
-    return _KINDS.get(name) or UnknownKind(name)
+    return _kind(_name(world))
+
+
+@cache
+def _kind(name: str) -> WorldKind:
+    if name not in _KINDS:
+        return UnknownKind(name)
+    module, _, attribute = _KINDS[name].partition(":")
+    made: WorldKind = getattr(importlib.import_module(f"kbgym.worlds.{module}"), attribute)()
+    return made
+
+
+def _name(world: World) -> str:
+    return str(world.facts.get("kind", ""))
 
 
 def agent_for(world: World) -> str:
     """Who plays on a world unless told otherwise: the reference agents where they know the grammar, else general."""
-    return "reference" if kind_of(world).name in _KINDS else "general"
+    return "reference" if _name(world) in _KINDS else "general"
 
 
 def why_agent(world: World) -> str:
@@ -98,13 +109,13 @@ def why_agent(world: World) -> str:
 
 
 def search_of(world: World) -> object:
-    """What a world is searched by: what its facts say, else what suits its kind."""
-    return world.facts.get("search") or kind_of(world).search
+    """What a world is searched by: what its facts say, else what suits its text."""
+    return world.facts.get("search") or ("hybrid" if _name(world) in _REAL_TEXT else "vectors")
 
 
 def observations_of(world: World) -> str:
     """How results read unless told otherwise: on real text they say what has links, elsewhere as in the paper."""
-    return "rich" if kind_of(world).name in _REAL_TEXT else "paper"
+    return "rich" if _name(world) in _REAL_TEXT else "paper"
 
 
 def budget_of(world: World) -> int | None:

@@ -38,7 +38,6 @@ _KEYS = (
 class PeopleKind:
     name = "people"
     title = "People universe"
-    search = "vectors"
     has_pools = True
     lists_answers = False
 

@@ -26,7 +26,6 @@ _KEYS = (
 class WikiKind:
     name = "phantomwiki"
     title = "PhantomWiki"
-    search = "vectors"
     has_pools = True
     lists_answers = True
 

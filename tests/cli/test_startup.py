@@ -1,0 +1,46 @@
+"""What a command loads before it says anything: nothing it does not need. No times, since other work takes turns."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbgym.store import Store, source
+from kbgym.trace.folder import save_store
+from kbgym.worlds.people import generate
+
+HEAVY = ("onnxruntime", "rich", "asyncio", "ssl", "http.client", "pandas", "psycopg", "kbgym.llm", "kbgym.corpus")
+PLAYING = ("kbgym.agents.registry", "kbgym.protocol.train", "kbgym.protocol.exam", "kbgym.search.live")
+MAKING = ("kbgym.artefact.making", "kbgym.worlds.people", "kbgym.worlds.phantomwiki")
+FOR_HELP = (*HEAVY, *PLAYING, *MAKING, "numpy", "msgspec", "kbgym.store", "kbgym.search", "kbgym.artefact")
+
+
+def loaded(*arguments: str) -> set[str]:
+    """The modules in a fresh process after a command."""
+    code = (
+        "import sys; from kbgym.cli.main import run\ntry: run()\n"
+        "finally: print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout, done.stderr
+    return set(done.stderr.split())
+
+
+def test_help_loads_click_and_the_list_of_verbs() -> None:
+    found = loaded("--help")
+    assert "kbgym.cli.main" in found
+    assert found.intersection(FOR_HELP) == set()
+
+
+@pytest.mark.parametrize("kind", ["store", "world"])
+def test_a_search_loads_nobody_who_plays_and_nothing_that_makes(tmp_path: Path, kind: str) -> None:
+    if kind == "world":
+        generate(people=80).save(tmp_path / "it")
+    else:
+        save_store(Store([source("d0", "Ada bakes."), source("d1", "Bo sings.")]), tmp_path / "it")
+    found = loaded("store", "search", str(tmp_path / "it"), "who sings", "--embedder", "hash")
+    assert "kbgym.search.engine" in found
+    assert found.intersection((*HEAVY, *PLAYING, *MAKING)) == set()
