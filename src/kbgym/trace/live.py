@@ -30,7 +30,7 @@ from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import TRIES, JudgeCache
 from kbgym.trace.listeners import Listener, replaying
 from kbgym.trace.moment import Snapshot
-from kbgym.trace.place import Appender, Lost, Place, is_url, leave, open_place, shown, store_at
+from kbgym.trace.place import Appender, Place, is_url, leave, open_place, shown, store_at
 from kbgym.trace.replay import catch_up, committed, rolled_back
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
@@ -162,10 +162,7 @@ class LiveStore:
             except BadInput as error:  # what is there now is not what was written: no request of anybody's is at fault
                 raise Failed(str(error)) from error
         if self.shared and self._writer is not None:
-            try:
-                await self._in_thread(self._arrive, self._writer.news)
-            except Lost:  # of what others were writing when the server crashed, some was followed here and is gone
-                self._return()
+            await self._in_thread(self._arrive, self._writer.news)
             await self._follow()
         elif self._writer is None and self.folder is not None:
             trace = self.folder / TRACE

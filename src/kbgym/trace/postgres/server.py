@@ -86,12 +86,6 @@ class Server:
     def lost(self) -> bool:
         return self._connection is None or bool(self._connection.closed or self._connection.broken)
 
-    @property
-    def refused(self) -> bool:
-        """Whether a statement inside a transaction failed, so that nothing of it can have been kept."""
-        failed = self._psycopg.pq.TransactionStatus.INERROR
-        return self._connection is not None and self._connection.pgconn.transaction_status == failed
-
     def reconnect(self) -> Connection:
         """The connection broke: make another, waiting for a server that is coming back."""
         self.close()

@@ -4,10 +4,6 @@ A turn locks the head row, gives what others committed, and ends with one SQL tr
 the changed documents and links, and the new head: all of it or nothing. The events are replayed on a store of the
 appender's own before they are written, so no client can commit what a replay would not repeat.
 
-The turn is over when the transaction is committed, and the commit is acknowledged when it is flushed, which many wait
-for together. So a client may have followed what a server that crashes has not kept: nobody was told that it is there,
-and the client finds that its last line is gone and goes back to what is (`Lost`).
-
 Where the connection breaks in the very moment of a commit, the appender connects again, waits for the head (whatever
 the old connection was doing is over then) and looks for its own mark in the trace: it never guesses.
 """
@@ -36,10 +32,7 @@ from kbgym.trace.replay import catch_up
 _TRIES = 4
 # Waiting for a row wakes everybody who waits at every commit; this lock is a queue, and wakes the next one.
 _QUEUE = "SELECT pg_advisory_xact_lock(%s)"
-_NEWS = "SELECT line FROM trace WHERE seq >= %s ORDER BY seq"  # from the last line that is known, if it is still there
-_UNFLUSHED = "SET LOCAL synchronous_commit = off"
-# A transaction of its own that is as durable as the session's are: with it everything before it is.
-_FLUSH = "SELECT pg_logical_emit_message(true, 'kbgym', '')"
+_NEWS = "SELECT line FROM trace WHERE seq > %s ORDER BY seq"
 
 
 class PostgresWriter:
@@ -74,10 +67,6 @@ class PostgresWriter:
 
     def _looked(self, lines: Sequence[str]) -> tuple[Event, ...]:
         """Verify lines that were read and apply them to this appender's store."""
-        if self._seq:
-            last, *lines = lines or [""]
-            if not last.endswith(f'{self._chain}"}}'):
-                raise Lost(f"{self._server.address.shown} crashed and lost what was not acknowledged yet; try again.")
         events: list[Event] = []
         chain = self._chain
         for number, line in enumerate(lines, self._seq + 1):
@@ -177,7 +166,7 @@ class PostgresWriter:
             self._follow(store, events)
             self._write(store, head, events, block, chain)
         except self._server.errors as error:
-            if self._server.refused:
+            if not self._server.lost:
                 self._undo()
                 raise self._server.failure(error) from None
             self._head = None
@@ -199,9 +188,7 @@ class PostgresWriter:
         else:
             counter = write_changes(batch, store, after.iteration, head.counter)
         write_head(batch, msgspec.structs.replace(after, counter=counter))
-        batch.execute(_UNFLUSHED)
         batch.execute("COMMIT")
-        batch.execute(_FLUSH)
         batch.send(connection)
 
     def _undo(self) -> None:
@@ -227,15 +214,14 @@ class PostgresWriter:
             self.claim(name)
 
     def _resolve(self, seq: int, error: Exception) -> None:
-        """Something broke while a transaction was committed or flushed: return if it is kept, raise if it is not."""
+        """The connection broke while a transaction was committed: return if it was, raise if it was not."""
         try:
             self._reconnect()
             batch = self._taking()
             batch.execute("SELECT client FROM trace WHERE seq = %s", [seq])
             batch.execute("ROLLBACK")
-            batch.execute(_FLUSH)
             with self._server.said():
-                found = batch.send(self._server.connection)[-3]
+                found = batch.send(self._server.connection)[-2]
         except KbgymError as trouble:
             raise Failed(f"{trouble} Whether the last transaction (trace line {seq}) was kept is not known.") from None
         if found != [(self._client,)]:
