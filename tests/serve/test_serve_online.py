@@ -16,6 +16,7 @@ from kbgym.canonical import read_lines
 from kbgym.environment import Environment
 from kbgym.observations import documents as shown
 from kbgym.online.asked import Questions
+from kbgym.online.beside_others import beside_others
 from kbgym.online.learning import Online, Refusal
 from kbgym.online.measures import Measure, window
 from kbgym.policy import View
@@ -366,3 +367,25 @@ def test_a_client_with_many_golds_holds_up_no_other() -> None:
         taught.append(lesson)
         questions(Began(9, "backward", "curator", lesson, "Who?", 0), store, "")
     assert taught == ["q0", "q3", "q5", "q1", "q2", "q4"]
+
+
+def test_a_pass_lets_others_in_between_its_actions() -> None:
+    """A policy of rules never waits; beside others it does, before every action."""
+    told: list[str] = []
+
+    class Rules:
+        usage = None
+
+        async def act(self, view: View) -> Action:
+            told.append("acted")
+            return Done()
+
+    async def both() -> None:
+        policy = beside_others(Rules)()
+        acting = asyncio.create_task(policy.act(View("curator", None, (), 1)))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        told.append("somebody else")
+        await acting
+
+    asyncio.run(both())
+    assert told == ["somebody else", "acted"]

@@ -17,6 +17,7 @@ from kbgym.errors import BadInput
 from kbgym.llm.connect import Models
 from kbgym.online.agenda_follower import AgendaFollower
 from kbgym.online.asked import Questions
+from kbgym.online.beside_others import beside_others
 from kbgym.online.learning import Online
 from kbgym.policy import Backward
 from kbgym.protocol.asking import Asking, ask, askings
@@ -83,8 +84,10 @@ def open_online(
     """
     questions, desk = questions or Questions(), AgendaFollower(agenda_for(settings, open(place).world))
     kept = None if is_url(place) else Path(place) / KEPT
-    reader = make_agent(settings.reader, "reader", models, trusted=trusted, kept=kept)
-    curator = make_agent(settings.curator, "curator", models, settings.strategy, trusted=trusted, kept=kept)
+    reader = beside_others(make_agent(settings.reader, "reader", models, trusted=trusted, kept=kept))
+    curator = beside_others(
+        make_agent(settings.curator, "curator", models, settings.strategy, trusted=trusted, kept=kept)
+    )
     budget, memory = settings.forward_budget, settings.memory
     panel = held_out_questions(place, held_out) if gate else []
     made = Gate(gate, panel, reader, margin, evidence, budget=budget, memory=memory) if gate else None

@@ -94,7 +94,7 @@ class _Waiting:
 class Embedding:
     """Vectors by text, worked out by a thread or two beside the loop."""
 
-    def __init__(self, embedder: CachedEmbedder, remember: int = 8_192) -> None:
+    def __init__(self, embedder: CachedEmbedder, remember: int = 4_096) -> None:
         self.embedder = embedder
         self._remember = remember
         self._known: OrderedDict[str, Vector] = OrderedDict()
