@@ -77,7 +77,7 @@ SECTIONS = {
     "Look into a store and its history": "store view audit explain log diff blame agenda",
     "Change or restore a store": "curate learn watch prune rollback replay",
     "Give it to agents": "serve connect mcp-bridge",
-    "Pass it on": "submit verify-submission transcripts completion",
+    "Pass it on": "submit verify-submission transcripts distill completion",
 }
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from kbgym.artefact.making import trainer_for
 from kbgym.artefact.parts import agents_named, training_settings
+from kbgym.canonical import decode
 from kbgym.characters import number_in
 from kbgym.errors import BadInput, Missing
 from kbgym.llm.cassette import Role
@@ -127,8 +128,9 @@ _MESSAGES = TypeAdapter(list[ChatMessage])
 def _inspects(message: dict[str, Any]) -> dict[str, Any]:
     """A message of OpenAI's protocol as Inspect has it."""
     calls = [
-        {"id": call["id"], "function": call["function"]["name"], "arguments": json.loads(call["function"]["arguments"])}
+        {"id": call["id"], "function": asked["name"], "arguments": decode(asked["arguments"], dict[str, Any])}
         for call in message.get("tool_calls", ())
+        for asked in (call["function"],)
     ]
     return {**message, "content": message.get("content") or "", **({"tool_calls": calls} if calls else {})}
 
