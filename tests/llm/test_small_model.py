@@ -22,6 +22,7 @@ from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.notes import working
 from kbgym.agents.registry import make_agent
 from kbgym.agents.small import SYSTEM, TOOLS, SmallPolicy, SmallTalk, sample
+from kbgym.artefact.distill import drawn
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 from kbgym.llm import small
@@ -167,3 +168,8 @@ def test_small_reads_and_does_nothing_else() -> None:
 def test_a_search_on_the_first_page_does_not_say_so() -> None:
     talk = SmallTalk(view((Turn(Search("x"), "Nothing found."),)))
     assert talk.messages[1].call == Call("search", '{"query": "x"}', "call_1")
+
+
+def test_too_few_questions_to_have_one_of_every_template_are_refused() -> None:
+    with pytest.raises(BadInput, match="ask at least"):
+        drawn(generate(60, 1000), 5, 0)

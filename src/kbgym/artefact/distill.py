@@ -21,6 +21,7 @@ from kbgym.artefact.opened import Artefact
 from kbgym.artefact.parts import agent_of
 from kbgym.environment import Environment
 from kbgym.episode import FORWARD_BUDGET, play
+from kbgym.errors import BadInput
 from kbgym.grading import grade
 from kbgym.policy import Forward, Policy, View
 from kbgym.search import minilm
@@ -70,10 +71,12 @@ def drawn(world: World, count: int, seed: int) -> list[Question]:
     """Questions of all templates, of those of the hard classes twice as many."""
     rng = Random(f"{seed}:distill")
     weights = {name: 2 if template.class_ in HARD else 1 for name, template in TEMPLATES.items()}
+    if count < (least := sum(weights.values())):
+        raise BadInput(f"ask at least {least} questions of a world, so that every template has one, not {count}.")
     found: list[Question] = []
     for name, weight in weights.items():
         instances = list(pool(world, name))
-        found += rng.sample(instances, min(len(instances), count * weight // sum(weights.values())))
+        found += rng.sample(instances, min(len(instances), count * weight // least))
     rng.shuffle(found)
     return found
 

@@ -9,26 +9,22 @@ As the paper chose its size: chains that search alone can follow, beside classes
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from kbgym.analysis.clustered import Sampled, difference
 from kbgym.analysis.gradient import shared_keys
+from kbgym.analysis.headroom import MEASURES, Examined, add, counted, means
 from kbgym.artefact import open
 from kbgym.artefact.parts import CASSETTE
 from kbgym.canonical import pretty, write_whole
 from kbgym.cli.common import Printed, progress
 from kbgym.cli.spending import Spending
-from kbgym.protocol.exam import Row, read_rows
+from kbgym.protocol.exam import read_rows
 from kbgym.worlds import people
 from kbgym.worlds.world import World
 
 FILE = "headroom.json"
 SIZES = (120, 500)
-CHAINS = ("QC1", "QC2", "QC3", "QC9")
 SET = "test_in"
-MEASURES: dict[str, Callable[[Row], float]] = {"f1": lambda row: row.f1 or 0.0, "actions": lambda row: row.actions}
 
 
 def headroom(out: Path, seeds: tuple[int, ...], agent: str, embedder: str, hard: bool, spending: Spending) -> Printed:
@@ -40,44 +36,22 @@ def headroom(out: Path, seeds: tuple[int, ...], agent: str, embedder: str, hard:
     files = {place: out / "exams" / f"people-{size}-seed-{seed}.jsonl" for size, seed, place in places}
     asked = {place: len(World.load(place).split(SET)) for place in files}
     spending.confirm(agent, {"exam": sum(asked[place] - len(read_rows(files[place])) for place in files)})
-    found: dict[str, list[tuple[list[Row], Any]]] = {}
+    found: Examined = {}
     for size, _, place in places:
         file = files[place]
         with open(place, embedder=embedder) as opened:
             cassette = file.with_name(f"{file.stem}.{CASSETTE}")
             with spending.models([agent], cassette) as models, progress(f"exam {file.stem}") as tick:
                 exam = opened.examine(agent, SET, out=file, models=models, tick=tick)
-            keys = shared_keys(World.load(place))
-        for kind, chosen in (("chains", True), ("relations", False)):
-            rows = [row for row in exam.rows if row.f1 is not None and (row.class_ in CHAINS) == chosen]
-            found.setdefault(f"{size}/{kind}", []).append((rows, keys))
-    cells = {
-        f"headroom/{name}/{field}": _mean(of_seeds, value, field == "f1")
-        for name, of_seeds in found.items()
-        for field, value in MEASURES.items()
-    }
-    result = {"agent": agent, "seeds": list(seeds), "n": {name: _n(one) for name, one in found.items()}, "cells": cells}
+        add(found, size, exam.rows, shared_keys(World.load(place)))
+    cells, n = means(found), counted(found)
+    result = {"agent": agent, "seeds": list(seeds), "n": n, "cells": cells}
     with write_whole(out / FILE) as scratch:
         scratch.write_text(pretty(result), encoding="utf-8")
     lines = [f"By {agent} on stores nobody trained, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}:"]
-    for name, of_seeds in found.items():
+    for name in found:
         people_of, kind = name.split("/")
         what = "chains of documents" if kind == "chains" else "relations as a whole"
         f1, actions = (cells[f"headroom/{name}/{field}"]["text"] for field in MEASURES)
-        lines.append(f"  {people_of} people, {what:20} n = {_n(of_seeds):4}: F1 {f1}, {actions} actions")
+        lines.append(f"  {people_of} people, {what:20} n = {n[name]:4}: F1 {f1}, {actions} actions")
     return result, lines
-
-
-def _n(of_seeds: list[tuple[list[Row], Any]]) -> int:
-    return sum(len(rows) for rows, _ in of_seeds)
-
-
-def _mean(of_seeds: list[tuple[list[Row], Any]], value: Callable[[Row], float], scores: bool) -> dict[str, Any]:
-    """A mean with its interval, over seeds where there are several, as a report's cell."""
-    worlds = [
-        Sampled([value(row) for row in rows], [0.0] * len(rows), [keys[row.question] for row in rows])
-        for rows, keys in of_seeds
-    ]
-    found = difference(worlds, scores=scores).interval
-    text = f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
-    return {"text": text, "value": found.value, "low": found.low, "high": found.high}
