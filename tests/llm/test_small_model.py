@@ -83,8 +83,8 @@ def test_arguments_stand_in_the_order_of_the_schema() -> None:
         assert schema["required"] == list(schema["properties"])[: len(schema["required"])]
     calls = [message.call for message in SmallTalk(view(TURNS[:3])).messages if message.call]
     assert [json.loads(call.arguments) for call in calls] == [
-        {"query": "job is puppeteer"},
-        {"query": 'a "b" é', "page": 3},
+        {"query": " job is puppeteer"},
+        {"query": ' a "b" é', "page": 3},
         {"id": "2"},
     ]
     assert list(json.loads(calls[1].arguments)) == ["query", "page"]
@@ -126,7 +126,18 @@ def test_a_number_nobody_has_stays_what_it_is() -> None:
 
 
 def test_notes_go_no_further() -> None:
-    assert played(Call("answer", '{"notes": "Jon Lid 1", "text": "Jon Lid"}'), TURNS[:3])[0] == Answer("Jon Lid")
+    assert played(Call("answer", '{"notes": " Jon Lid 1", "text": " Jon Lid"}'), TURNS[:3])[0] == Answer("Jon Lid")
+
+
+def test_what_is_copied_keeps_its_tokens() -> None:
+    made = gguf().made_of(RECORD["vocabulary"], RECORD["merges"], [])
+    shown, written = "whose job is puppeteer", SmallTalk(view(())).call(Answer("puppeteer"), "").arguments
+    assert made.encode(shown).tokens[-2:] == [" puppet".replace(" ", "\u0120"), "eer"]
+    assert made.encode(written).tokens[-3:-1] == made.encode(shown).tokens[-2:]
+
+
+def test_the_space_before_a_text_goes_no_further() -> None:
+    assert played(Call("search", '{"query": " Jon Lid is"}'), TURNS[:1])[0] == Search("Jon Lid is")
 
 
 def test_notes_say_what_an_answer_rests_on() -> None:
@@ -167,7 +178,7 @@ def test_small_reads_and_does_nothing_else() -> None:
 
 def test_a_search_on_the_first_page_does_not_say_so() -> None:
     talk = SmallTalk(view((Turn(Search("x"), "Nothing found."),)))
-    assert talk.messages[1].call == Call("search", '{"query": "x"}', "call_1")
+    assert talk.messages[1].call == Call("search", '{"query": " x"}', "call_1")
 
 
 def test_too_few_questions_to_have_one_of_every_template_are_refused() -> None:

@@ -2,7 +2,8 @@
 
 It was taught every rule, so it is told none: a line instead of a skill, tools without descriptions. How many actions
 are left stands behind each result, not behind the last one alone, so that a pass only ever grows: what the server has
-read once it never reads again. Before an answer it writes down what that rests on; those notes go no further.
+read once it never reads again. Before an answer it writes down what that rests on; those notes go no further. Whatever
+it copies has a space before it, as where it was read: without one the same word is other tokens, and must be spelt.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class SmallPolicy(LLMPolicy):
         return self._settings.request(SYSTEM, SmallTalk(view).messages, TOOLS)
 
     def _read(self, reply: Reply, view: View) -> Action | Flawed:
-        action = read(_without_notes(reply), view.role)
+        action = read(_plainly(reply), view.role)
         return Read(SmallTalk(view).ids.get(action.id, action.id)) if isinstance(action, Read) else action
 
 
@@ -85,9 +86,9 @@ class SmallTalk:
             case Invalid(name):
                 return Call(name if name.isidentifier() else "invalid", "{}", id)
             case Search(query, page):
-                return Call("search", _json({"query": query} | ({"page": page} if page > 1 else {})), id)
+                return Call("search", _json({"query": f" {query}"} | ({"page": page} if page > 1 else {})), id)
             case Answer(text):
-                return Call("answer", _json({"notes": notes, "text": text}), id)
+                return Call("answer", _json({"notes": notes and f" {notes}", "text": f" {text}"}), id)
             case Read(document):
                 return Call("read", _json({"id": self._numbers.get(document, document)}), id)
         raise BadInput(f"a reader has no tool {action.__struct_config__.tag!r}.")
@@ -120,8 +121,9 @@ def _json(fields: dict[str, Any]) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
-def _without_notes(reply: Reply) -> Reply:
-    if len(reply.calls) != 1 or reply.calls[0].name != "answer":
+def _plainly(reply: Reply) -> Reply:
+    """A call without what is the model's own: its notes, and the space before a text."""
+    if len(reply.calls) != 1:
         return reply
     try:
         arguments = decode(reply.calls[0].arguments)
@@ -129,5 +131,6 @@ def _without_notes(reply: Reply) -> Reply:
         return reply
     if isinstance(arguments, dict):
         arguments.pop("notes", None)
+        arguments = {name: value.strip() if isinstance(value, str) else value for name, value in arguments.items()}
     call = msgspec.structs.replace(reply.calls[0], arguments=_json(arguments))
     return msgspec.structs.replace(reply, calls=(call,))
