@@ -116,11 +116,11 @@ def tokenizer(about: dict[str, Any]) -> Any:
 
 def made_of(vocabulary: dict[str, int], merges: list[str], marks: list[str]) -> Any:
     """Bytes merged in pairs, each digit alone, marks such as <|im_end|> whole."""
-    from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     pairs = [tuple(pair.split(" ")) for pair in merges]
     made = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))
     digits, words = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Sequence([digits, words]), decoders.ByteLevel()
     made.add_special_tokens([AddedToken(mark, special=True, normalized=False) for mark in marks])
     return made

@@ -38,7 +38,7 @@ class Player(torch.nn.Module):
         self.heads, self.pairs = base.about["llama.attention.head_count"], base.about["llama.attention.head_count_kv"]
         self.width = base.about["llama.rope.dimension_count"]
         self.epsilon = base.about["llama.attention.layer_norm_rms_epsilon"]
-        self.theta, self.kind = base.about["llama.rope.freq_base"], kind
+        self.theta, self.kind, self.scale = base.about["llama.rope.freq_base"], kind, scale
         self.block = layer_of(self.heads, self.pairs, self.epsilon, scale)
         self.frozen: dict[str, torch.Tensor] = {}
         self.a, self.b = torch.nn.ParameterDict(), torch.nn.ParameterDict()
@@ -50,6 +50,13 @@ class Player(torch.nn.Module):
                 self.a[_key(name)] = torch.nn.Parameter(torch.randn(rank, into) / math.sqrt(into))
                 self.b[_key(name)] = torch.nn.Parameter(torch.zeros(out, rank))
 
+    def take(self, adapter: Path) -> None:
+        """Go on from an adapter that was written before."""
+        written = Model(adapter)
+        for name in written.names:
+            of, kind = name.rsplit(".lora_", 1)
+            (self.a if kind == "a" else self.b)[_key(of)].data = torch.from_numpy(written.tensor(name).copy())
+
     def on(self, device: str) -> Player:
         self.frozen = {name: weights.to(device) for name, weights in self.frozen.items()}
         return self.to(device)
@@ -60,13 +67,16 @@ class Player(torch.nn.Module):
         names = [f"blk.{layer}.{matrix}.weight" for matrix in MATRICES]
         return norms + [part for name in names for part in (self.frozen[name], self.a[_key(name)], self.b[_key(name)])]
 
+    def turns(self, length: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """By how much each place turns each pair."""
+        pairs = torch.arange(0, self.width, 2, device=device)
+        turns = torch.arange(length, device=device)[:, None] * self.theta ** (-pairs / self.width)
+        return turns.cos().to(self.kind), turns.sin().to(self.kind)
+
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """The last hidden state of every place."""
         x = self.frozen["token_embd.weight"][tokens].to(self.kind)
-        turns = torch.arange(tokens.shape[1], device=tokens.device)[:, None] * self.theta ** (
-            -torch.arange(0, self.width, 2, device=tokens.device) / self.width
-        )
-        cos, sin = turns.cos().to(self.kind), turns.sin().to(self.kind)
+        cos, sin = self.turns(tokens.shape[1], tokens.device)
         for layer in range(self.layers):
             x = self.block(growing(x, 0, 1), growing(cos, 0), growing(sin, 0), *self.weights(layer))
         return norm(x, self.frozen["output_norm.weight"], self.epsilon)
@@ -156,8 +166,8 @@ def batches(passes: list[Pass], tokens: int) -> list[list[Pass]]:
     return found
 
 
-def padded(length: int) -> int:
-    return -(-length // 64) * 64
+def padded(length: int, to: int = 64) -> int:
+    return -(-length // to) * to
 
 
 def tensors(batch: list[Pass], device: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -213,10 +223,7 @@ def main() -> None:
     made = tokenizer(base.about)
     player = Player(base, asked.rank, asked.scale, torch.bfloat16 if asked.device == "cuda" else torch.float32)
     if asked.start:
-        written = Model(asked.start)
-        for name in written.names:
-            of, kind = name.rsplit(".lora_", 1)
-            (player.a if kind == "a" else player.b)[_key(of)].data = torch.from_numpy(written.tensor(name).copy())
+        player.take(asked.start)
     player = player.on(asked.device)
     plain_block = player.block
     if asked.device == "cuda" and not asked.eager:

@@ -107,14 +107,19 @@ def sample(question: str, turns: Sequence[Turn], budget: int, notes: str) -> dic
     """
     *before, last = turns
     talk = SmallTalk(View("reader", Forward(question), tuple(before), budget - len(before)))
+    return {"parts": rendered((*talk.messages, Message("assistant", call=talk.call(last.action, "", notes))))}
+
+
+def rendered(messages: Sequence[Message]) -> list[str]:
+    """What the server's template makes of a pass: by turns what is shown and what was called, or is to be."""
     parts, shown = list[str](), f"<|im_start|>system\n{SYSTEM}<|im_end|>\n"
-    for message in (*talk.messages, Message("assistant", call=talk.call(last.action, "", notes))):
+    for message in messages:
         if message.call is None:
             shown += f"<|im_start|>{message.role}\n{message.text}<|im_end|>\n"
         else:
             parts += [f"{shown}<|im_start|>assistant\n>", f"{message.call.name}\n{message.call.arguments};<|im_end|>"]
             shown = "\n"
-    return {"parts": parts}
+    return parts if shown == "\n" else [*parts, f"{shown}<|im_start|>assistant\n>"]
 
 
 def _json(fields: dict[str, Any]) -> str:

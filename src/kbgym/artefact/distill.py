@@ -49,17 +49,28 @@ class Noting:
 
 def distill(seed: int, people: int, questions: int, teacher: str = "reference") -> Iterator[dict[str, Any]]:
     """The samples of one world: so many questions of its pools on each store."""
-    world = generate(people, seed, words=_words())
+    world = school(seed, people)
     asked = drawn(world, questions, seed)
     with TemporaryDirectory(prefix="kbgym-distill-") as folder:
-        for name in STORES:
-            place = Path(folder) / name
-            if name == "flat":
-                world.save(place)
-            else:
-                train(world, place, strategy=name, eval=False)
+        for place in stores_of(world, Path(folder)):
             with Artefact(place) as opened:
-                yield from _passes(opened, asked, teacher, name, Random(f"{seed}:{name}"))
+                yield from _passes(opened, asked, teacher, place.name, Random(f"{seed}:{place.name}"))
+
+
+def school(seed: int, people: int) -> World:
+    """A world to learn in, with words of its own."""
+    return generate(people, seed, words=_words())
+
+
+def stores_of(world: World, folder: Path) -> Iterator[Path]:
+    """The world's stores, one after the other, each as soon as it is trained."""
+    for name in STORES:
+        place = folder / name
+        if name == "flat":
+            world.save(place)
+        else:
+            train(world, place, strategy=name, eval=False)
+        yield place
 
 
 def _words() -> list[str]:
