@@ -157,7 +157,7 @@ class Writer:
             values[into, :, places] = v.transpose(1, 2)
             q = turned(q, cos, sin).reshape(count, player.pairs, groups * length, player.width)
             a = F.scaled_dot_product_attention(q, keys[rows, :, :span], values[rows, :, :span], attn_mask=mask)
-            a = a.view(count, player.heads, length, player.width).transpose(1, 2).reshape(count, length, -1)
+            a = a.reshape(count, player.heads, length, player.width).transpose(1, 2).reshape(count, length, -1)
             x = x + a @ out.T
             gate, up = (norm(x, between, player.epsilon) @ gates.T).chunk(2, -1)
             x = x + (F.silu(gate) * up) @ down.T

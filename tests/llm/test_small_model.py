@@ -21,7 +21,7 @@ from kbgym.agents.llm import LLMPolicy
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.notes import working
 from kbgym.agents.registry import make_agent
-from kbgym.agents.small import SYSTEM, TOOLS, SmallPolicy, SmallTalk, sample
+from kbgym.agents.small import SYSTEM, TOOLS, SmallPolicy, SmallTalk, rendered, sample
 from kbgym.artefact.distill import drawn
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
@@ -58,6 +58,10 @@ def view(turns: tuple[Turn, ...]) -> View:
 def test_a_sample_reads_as_the_server_renders_it() -> None:
     assert RECORD["template"] == digest(small.TEMPLATE.encode()), "the template changed: record it again"
     assert "".join(recorded()[:-1]) == RECORD["prompt"]
+
+
+def test_a_request_is_rendered_as_the_server_does() -> None:
+    assert "".join(rendered(SmallTalk(view(TURNS[:-1])).messages)) == RECORD["prompt"]
 
 
 def test_a_sample_has_the_servers_tokens() -> None:

