@@ -205,6 +205,27 @@ def test_a_search_that_ended_among_documents_that_name_the_person_is_looked_at_o
     assert sought(agenda, "Ann Bell") == []
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_later_page_is_doubted_only_where_something_is_known_that_the_search_has_not_shown(elsewhere):
+    agenda = ReferenceAgenda()
+    agenda.note_question("What is the job of Ann Bell?")
+    both = [
+        line
+        for n in range(3)
+        for line in (f"Eve{n} Fox is a friend of Ann Bell.", f"Ann Bell is a friend of Eve{n} Fox.")
+    ]
+    lines = [f"[g{number}] {text}" for number, text in enumerate(both)]
+    known = [*lines, "[k] Ida Lee is a friend of Ann Bell.", "[l] Ann Bell is a friend of Ida Lee."][
+        : 8 if elsewhere else 6
+    ]
+    agenda.note_turn(Search("x"), "\n".join(known))
+    index(agenda, "n1", IndexKey("person", "Ann Bell"), "g1", "g3", "g5", *(["l"] if elsewhere else []))
+    agenda.note_turn(Search("Friends of Ann Bell"), "\n".join(lines[:3]))
+    agenda.note_turn(Search("Friends of Ann Bell", 2), "\n".join(lines[3:]))
+    doubted = [one for one in agenda.errands("") if one.value == "Ann Bell" and one.reason == "doubted"]
+    assert bool(doubted) is elsewhere
+
+
 @pytest.mark.parametrize(
     ("page", "number", "doubtful"),
     [
@@ -334,6 +355,24 @@ def test_parents_are_looked_for_where_most_have_some(agenda):
     }
     assert "Ann Lee9 is a child of" in queries["Ann Lee9"]
     assert "Ann Lee2 is a child of" not in queries.get("Ann Lee2", [])
+
+
+@pytest.mark.parametrize(("year", "sought"), [(1899, False), (1901, True)])
+def test_no_parents_are_looked_for_of_who_was_born_before_everybody_who_has_some(agenda, year, sought):
+    for number in range(12):
+        texts = [
+            f"Ann Lee{number} was born on {1900 + number}-01-01.",
+            f"Ann Lee{number} is a child of Bo Lee{number}.",
+        ]
+        if number == 9:
+            texts = [f"Ann Lee9 was born on {year}-05-05."]
+        agenda.note_turn(Search("x"), "\n".join(f"[d{number}-{place}] {text}" for place, text in enumerate(texts)))
+        index(
+            agenda, f"i{number}", IndexKey("person", f"Ann Lee{number}"), *(f"d{number}-{p}" for p in range(len(texts)))
+        )
+    agenda.errands("What is the job of Ann Lee1?")
+    lookups = agenda.errand(IndexKey("person", "Ann Lee9"), "doubted").lookups
+    assert ("Ann Lee9 is a child of" in [lookup.query for lookup in lookups]) is sought
 
 
 def test_indexes_of_a_family_lead_to_each_other_where_there_is_more_to_find(agenda):

@@ -6,7 +6,9 @@ import asyncio
 
 from kbgym.actions import Answer, Read, Search
 from kbgym.agents.general.answers import best_answer
+from kbgym.agents.general.moves import moves
 from kbgym.agents.general.reader import GeneralReader
+from kbgym.agents.general.seen import ReaderMemory
 from kbgym.agents.general.text import is_telling, names, split_title
 from kbgym.policy import Forward, Turn, View
 
@@ -111,6 +113,25 @@ def test_a_heading_the_question_says_all_of_is_opened_wherever_it_ranks() -> Non
     for heading, opened in (("built, how many and which", Read("n1")), ("built by Ann, how many", Search(question, 2))):
         turns = (Turn(Search(question), f"{others}\n[n1] {heading} (6 links)"),)
         assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 10))) == opened
+
+
+def test_a_single_link_is_not_followed_to_what_was_opened() -> None:
+    lines = [
+        FIRST.observation,
+        "[d2] Gull: The Gull was built by Holm Yard (1 link)",
+        "[d3] Tern: It met Ada Alm (1 link)",
+    ]
+    found = Turn(Search(QUESTION), "\n".join(lines))
+    opened = Turn(
+        Read("n1"), "[n1] Holm Yard (2 links)\nIt links to:\n[d4] Holm Yard: It is grey.\n[d5] Ede: It is in Lund."
+    )
+    memory = ReaderMemory(QUESTION)
+    memory.take(found)
+    before = {move.action: move.worth for move in moves(memory)}
+    memory.take(opened)
+    after = {move.action: move.worth for move in moves(memory)}
+    assert after[Read("d2")] < 0.2 * before[Read("d2")]
+    assert after[Read("d3")] == before[Read("d3")]
 
 
 def test_how_many_is_what_a_sentence_says_before_what_an_index_counts() -> None:

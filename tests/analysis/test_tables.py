@@ -95,8 +95,8 @@ def test_the_interval_of_one_seed_is_over_keys(folder, results):
     assert sharing > n, "some questions share a key"
     worth, uneven = n * n / sharing, n * sum(sum(row) ** 2 for row in share) / sharing**2
     by_keys = sum(x * y for x, row in zip(own, share, strict=True) for y, is_ in zip(own, row, strict=True) if is_)
-    alone = (sum(x * x for x in own) + 0.5) * n / (n - 1)
-    variance = max(alone, (by_keys + 0.5) / (1 - (2 * uneven - 1) / worth))
+    alone = (sum(x * x for x in own) + 0.25) * n / (n - 1)
+    variance = max(alone, (by_keys + 0.25) / (1 - (2 * uneven - 1) / worth))
     half = scipy.stats.t.ppf(0.975, math.floor(worth / uneven - 1)) * math.sqrt(variance) / n
     assert (found.low, found.high) == pytest.approx((fmean(changes) - half, fmean(changes) + half), rel=2e-3)
 

@@ -8,9 +8,9 @@ own world, the seed is the unit: nothing inside a seed is taken for independent,
 seeds, which answers what a further seed would show.
 
 Ratios are worked out on the logarithm, so that swapping the arms turns the interval upside down. Scores that hardly
-ever differ need more: when all agree there is no spread at all, and one exam would prove equality. Two made-up
-questions half a point either way join the spread, so 34 equal questions give +-0.04. A ratio of costs that are all
-equal is kept from proof by two that differ by a tenth: 34 equal questions give +-0.01; so is a difference of such.
+ever differ need more: when all agree there is no spread at all, and one exam would prove equality. A made-up question
+half a point off joins the spread, so 34 equal questions give +-0.03. A ratio of costs that are all equal is kept from
+proof by two that differ by a tenth: 34 equal questions give +-0.01; so is a difference of such.
 
 How often these intervals hold the truth, and how often the tests cry wolf, is measured by `benchmarks/intervals.py`,
 section intervals of benchmarks/RESULTS.md. It knows nothing of exams or of what a key is.
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from kbgym.analysis.stats import Floats, Interval, Values, paired, t_quantile
 from kbgym.errors import BadInput
 
-MADE_UP = 0.5  # of squared points: two questions, half a point either way
+MADE_UP = 0.25  # of squared points: a question half a point off
 MADE_UP_COST = 0.02  # of squared means: two questions, a tenth of the mean either way
 MOST_KEYS = 4  # of a question that are looked at
 

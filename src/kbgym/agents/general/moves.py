@@ -80,7 +80,7 @@ def _openings(memory: ReaderMemory) -> Iterator[Move]:
     for one in memory.seen.values():
         if one.opened or not (likely := _has_links(memory, one)):
             continue
-        opened = memory.was_opened(one.title)
+        opened = memory.was_opened(one.title) + _leads_back(memory, one)
         of = FIELD if one.links == 1 and field_of(one.text) else OTHER if _is_of_another(memory, one) else OPEN
         yield Move(Read(one.id), likely * of * AGAIN**opened * memory.page_belief(one))
 
@@ -91,6 +91,14 @@ def _has_links(memory: ReaderMemory, one: SeenDocument) -> float:
     if memory.marked:
         return 0.0
     return _BLIND if one.is_heading and len(one.text.split()) <= _MOST_HEADING else 0.0
+
+
+def _leads_back(memory: ReaderMemory, one: SeenDocument) -> bool:
+    """Whether the only link of a document leads to what was opened: everything it names was."""
+    if one.links != 1 or not one.title:
+        return False
+    named = {word_set(name) for name in telling_names(one.text, _MOST_NAMES)} - {word_set(one.title)}
+    return bool(named) and named <= memory.opened
 
 
 def _is_of_another(memory: ReaderMemory, one: SeenDocument) -> bool:

@@ -62,6 +62,7 @@ class ReaderMemory:
         self.ended: set[str] = set()
         self.by_title: dict[str, list[SeenDocument]] = {}
         self.doubt = 1.0  # how likely none of what was opened is what was asked for
+        self.opened: set[frozenset[str]] = set()  # what was opened, by the words of its heading or its page's title
         self._read: set[str] = set()  # words of what was opened and of what it links to
         self.actions = 0
         self.marked = False  # whether observations say how many links a document has
@@ -111,6 +112,7 @@ class ReaderMemory:
             self._show(id, first[1], 0.0)
         above = self.seen[id]
         above.opened, above.links, above.targets = True, len(linked), tuple(text for _, text in linked)
+        self.opened.add(word_set(above.title or above.text))
         belief = self.page_belief(above)
         if linked:
             self.doubt *= 1.0 - 0.5 * belief

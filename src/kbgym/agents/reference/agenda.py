@@ -43,11 +43,12 @@ _MOST_HAVE = 0.5  # a relation that so many have is worth one search where someb
 
 
 class LastPage(NamedTuple):
-    """The last page of a search that was looked at: its number, its texts, those nobody had seen before."""
+    """How far a search was read: its last page, with its number and what on it nobody had seen; the pages before."""
 
     number: int
-    texts: tuple[str, ...]
-    new: frozenset[str]
+    texts: tuple[str, ...] = ()
+    new: frozenset[str] = frozenset()
+    before: tuple[str, ...] = ()
 
 
 class ReferenceAgenda:
@@ -81,16 +82,17 @@ class ReferenceAgenda:
         """Take in one action and what came back."""
         if observation.startswith("Error: "):
             if isinstance(action, Search) and action.query in self._pages:
-                self._pages[action.query] = LastPage(self._pages[action.query].number, (), frozenset())
+                self._pages[action.query] = LastPage(self._pages[action.query].number)
             return
         if isinstance(action, Delete):
             self.seen.forget(action.id)
         shown = documents(observation)
         if isinstance(action, Search):
-            read = self._pages[action.query].number if action.query in self._pages else 0
-            if action.page == read + 1:
+            last = self._pages.get(action.query, LastPage(0))
+            if action.page == last.number + 1:
                 new = frozenset(text for id, text in shown if id not in self.seen.texts)
-                self._pages[action.query] = LastPage(action.page, tuple(text for _, text in shown), new)
+                texts = tuple(text for _, text in shown)
+                self._pages[action.query] = LastPage(action.page, texts, new, (*last.before, *last.texts))
         for id, text in shown:
             self.seen.see(id, text)
         self.indexes.note(action, observation)
@@ -196,7 +198,10 @@ class ReferenceAgenda:
         """One more page of a search that may have ended too early."""
         for lookup in searches_for(key, self.seen.memory.lists):
             page = self._pages.get(lookup.query)
-            if page is not None and is_doubtful(page.texts, page.number, lookup, key):
+            if page is None or not is_doubtful(page.texts, page.number, lookup, key):
+                continue
+            # Later pages only of a search that has not shown all that is known from elsewhere.
+            if page.number == 1 or self.seen.expected.is_missed(key.value, lookup.kinds, (*page.before, *page.texts)):
                 return msgspec.structs.replace(self._next(lookup, key, page), most=page.number + 1)
         return None
 
@@ -209,7 +214,8 @@ class ReferenceAgenda:
         expected, usual = self.seen.expected, self._usual
         page = self._pages.get(about_family(person))
         ends = page is not None and not all({*person.split()} <= {*re.findall(r"\w+", text)} for text in page.texts)
-        if ends or (page is None and IndexKey("person", person) not in self.indexes.of):
+        no_index = page is None and IndexKey("person", person) not in self.indexes.of
+        if ends or no_index or expected.is_too_old_for_parents(person):
             # No parents on a page that somebody else's facts end means none: who is named stands first on it, and
             # before that only others whose names together have the same words.
             usual = [kind for kind in usual if kind != "parent"]

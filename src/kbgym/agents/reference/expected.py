@@ -36,15 +36,21 @@ class Expected:
         self._own: dict[str, dict[Told, None]] = {}
         self._kinds: Counter[tuple[str, str]] = Counter()  # how many documents of each kind a person has
         self._implied: dict[str, dict[Told, None]] = {}
+        self._born: dict[str, str] = {}
+        self._first_with_parents = ""  # the earliest birth of anybody who is told to have a parent
 
     def learn(self, stated: Iterable[Fact]) -> None:
         for fact in stated:
             own, told = self._own.setdefault(fact.about, {}), _own(fact)
             self._kinds[fact.about, told[0]] += told not in own
             own[told] = None
-            other = fact.value if fact.about == fact.subject else fact.subject
             if fact.relation in _OTHER_END and not fact.whole:
-                self._implied.setdefault(other, {})[_OTHER_END[fact.relation], fact.about] = None
+                self._implied.setdefault(_other(fact), {})[_OTHER_END[fact.relation], fact.about] = None
+            if fact.relation == "born":
+                self._born[fact.about] = fact.value
+            born = self._born.get(fact.about, "")
+            if born and self.has(fact.about, "parent"):
+                self._first_with_parents = min(born, self._first_with_parents or born)
 
     def forget(self, stated: Iterable[Fact]) -> None:
         for fact in stated:
@@ -55,6 +61,10 @@ class Expected:
     def has(self, person: str, kind: str) -> bool:
         return self._kinds[person, kind] > 0
 
+    def is_too_old_for_parents(self, person: str) -> bool:
+        """Whether a person was born before everybody whose parents are told: families begin with somebody."""
+        return self._born.get(person, "~") < self._first_with_parents
+
     def share(self, people: Iterable[str], kind: str) -> float:
         """How many of these people have a document of this kind."""
         counted = [self.has(person, kind) for person in people]
@@ -64,6 +74,13 @@ class Expected:
         """What others' documents say of a person and the person's own do not, in the order it was seen."""
         own = self._own.get(person, {})
         return [told for told in self._implied.get(person, ()) if told not in own]
+
+    def is_missed(self, person: str, kinds: Iterable[str], texts: Iterable[str]) -> bool:
+        """Whether documents of these kinds that name a person were seen, and are not among these texts."""
+        own, implied = self._own.get(person, ()), self._implied.get(person, ())
+        seen = {(person, other) for kind, other in own if kind in kinds}
+        seen |= {(other, person) for kind, other in implied if kind in kinds}
+        return not seen <= {(fact.about, _other(fact)) for text in texts for fact in facts(text)}
 
     def guessed(self, person: str, memory: Memory, usual: Iterable[str]) -> list[Told]:
         """What is likely besides."""
@@ -105,6 +122,10 @@ def lookups_of(person: str, told: Iterable[Told]) -> list[Lookup]:
     together = Lookup(CHILDREN.format(person), kinds=("child",), most=1)
     first = [together] if any(relation == "child" for relation, _ in found) else []
     return first + [lookup for _, lookup in found]
+
+
+def _other(fact: Fact) -> str:
+    return fact.value if fact.about == fact.subject else fact.subject
 
 
 def _own(fact: Fact) -> Told:

@@ -23,8 +23,9 @@ _ABOUT_A_PERSON = (
     ("Friends of {}", ("friend",), 0),
 )
 # A search about a person may have ended too early where its last page had so many documents that name the person, or
-# was the first and had a member: worth another page once everybody has an index. Measured on three worlds: a page after
-# such a one shows something new in 1 of 70 cases, after any other in none of 700.
+# was the first and had a member: worth another page once everybody has an index. After the first page only where
+# something of the kind is known that the search has not shown: over 15 worlds such a page has something new in 21 of
+# 2,337 cases, where the search had shown all that was known in 1 of 1,105.
 _NAMED = 3
 # Pages of nothing but indexes say nothing about the members; but they must end.
 _MOST_INDEXES = 3

@@ -79,8 +79,8 @@ def difference_cell(
     results: Results, table: str, arm: str, group: str, seeds: Sequence[Seed] | None = None, base: str = "flat"
 ) -> Cell:
     formula = (
-        f"mean F1 on the arm minus mean F1 on {results.label(base)}, same questions; {how(results, seeds)}, two "
-        "made-up questions half a point either way joined to the spread"
+        f"mean F1 on the arm minus mean F1 on {results.label(base)}, same questions; {how(results, seeds)}, "
+        "a made-up question half a point off joined to the spread"
     )
     found = gain_of(results, results.pairs(arm, group, base, seeds)).interval
     sources = results.sources(arm, group, "f1", base, seeds)
