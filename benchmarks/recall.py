@@ -1,9 +1,10 @@
 """How many of a question's supporting sentences the question itself finds, by vectors, by words and by both.
 
-    python benchmarks/recall.py WORLD... [--embedder wordllama] [--depth 5]
+    python benchmarks/recall.py [WORLD...] [--embedder wordllama] [--depth 5]
 
 recall@5 is the share of a question's supports among the first five hits, a mean over the questions that have supports.
-Both together must reach the better of the two, less 0.01. Prints a Markdown table.
+Both together must reach the better of the two, less 0.01. Without a world, those of `trained_text.py`. Prints a
+Markdown table.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+
+from trained_text import DATA, SETS, world_of
 
 from kbgym.artefact.parts import embedder_named
 from kbgym.search.choice import engine_of
@@ -31,21 +34,23 @@ def recall(engine: Engine, questions: Sequence[Question], depth: int = 5) -> flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("worlds", nargs="+", type=Path)
+    parser.add_argument("worlds", nargs="*", type=Path)
     parser.add_argument("--embedder", default="")
     parser.add_argument("--depth", type=int, default=5)
     given = parser.parse_args()
     embedder = embedder_named(given.embedder)
     print(f"| world ({embedder.name}) | documents | questions | {' | '.join(SEARCHES)} | less than the better part |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for folder in given.worlds:
-        world = World.load(folder)
+    worlds = {folder.name: World.load(folder) for folder in given.worlds} or {
+        name: world_of(name, 0, DATA) for name in SETS
+    }
+    for name, world in worlds.items():
         texts = [(document.id, document.text) for document in world.documents]
         found = [recall(engine_of(texts, embedder, None, kind), world.questions, given.depth) for kind in SEARCHES]
         asked = sum(bool(question.support) for question in world.questions)
         less = max(0.0, max(found[:2]) - found[2])
         shown = " | ".join(f"{share:.4f}" for share in found)
-        print(f"| {folder.name} | {len(texts):,} | {asked} | {shown} | {less:.4f} (at most 0.01) |", flush=True)
+        print(f"| {name} | {len(texts):,} | {asked} | {shown} | {less:.4f} (at most 0.01) |", flush=True)
 
 
 if __name__ == "__main__":

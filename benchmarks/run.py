@@ -32,6 +32,7 @@ COMMANDS = {
     "baselines": ["baselines.py"],
     "corpus": ["corpus.py"],
     "large": ["large.py"],
+    "recall": ["recall.py"],
     "real_text": ["real_text.py"],
     "trained_text": ["trained_text.py"],
     "llm": ["llm_concurrency.py"],

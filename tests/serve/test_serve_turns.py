@@ -14,7 +14,7 @@ from kbgym.search.live import Embedding, wanted_by
 from kbgym.serve.http import make_app
 from kbgym.serve.server import listen
 from kbgym.serve.tokens import Client, Tokens
-from kbgym.serve.turns import NOBODY, Turns
+from kbgym.serve.turns import MOST_UNKNOWN, NOBODY, Turns
 
 
 class Begun:
@@ -151,3 +151,11 @@ def test_small_answers_are_sent_at_once() -> None:
         return made[0]
 
     assert asyncio.run(work())
+
+
+def test_of_those_nobody_knows_only_so_many_wait_and_the_oldest_go() -> None:
+    async def work() -> list[bool]:
+        turns = Turns()
+        return await asyncio.gather(*(turns.take(NOBODY) for _ in range(1 + 3 + MOST_UNKNOWN)))
+
+    assert asyncio.run(work()) == [True] + [False] * 3 + [True] * MOST_UNKNOWN, "the first waits for nobody"

@@ -131,6 +131,30 @@ def test_freeze_refuses_every_change() -> None:
     assert not store.copy().frozen, "a copy is a store of its own"
 
 
+@pytest.mark.parametrize("change", ["link", "unlink", "delete", "merge", "add"])
+def test_a_store_and_its_copies_do_not_see_each_others_changes(change: str) -> None:
+    changes = {
+        "link": lambda store: store.link("c", ["b", "d"]),
+        "unlink": lambda store: store.unlink("a", "b"),
+        "delete": lambda store: store.delete("b"),
+        "merge": lambda store: store.merge("b", "d"),
+        "add": lambda store: store.link(store.add("X."), ["b"]),
+    }
+
+    def seen(store: Store) -> object:
+        return list(store), {record.id: store.inbound(record.id) for record in store}, store.links, store.fingerprint
+
+    first = linked(small(), "ab", "cb", "ad") if change == "merge" else linked(small(), "ab", "ad")
+    second = first.copy()
+    third = second.copy()
+    before = seen(first)
+    for one, others in ((first, (second, third)), (third, (second,))):
+        changes[change](one)
+        check_invariants(one)
+        assert seen(one) != before and all(seen(other) == before for other in others)
+    assert seen(first) == seen(third)
+
+
 @pytest.mark.parametrize(
     ("records", "message"),
     [

@@ -68,6 +68,7 @@ def bounded(limits: Limits) -> type[asyncio.Protocol]:
             if self._unread is not None:
                 self._unread.cancel()
             super().connection_lost(exc)
+            self.cycle = None  # type: ignore[assignment]  # it knows this: without the ring no garbage collector is needed
 
         def _wait(self) -> None:
             """For a head; others may need the place more."""

@@ -59,7 +59,8 @@ class Guard:
         # Also for being refused: that costs as much as a small answer. Those whom nobody knows are one client together.
         name = NOBODY if refusal or self._is_open(scope) else scope["kbgym.client"].name
         wanted_by.set(name)
-        await self.turns.take(name)
+        if not await self.turns.take(name):
+            refusal = refuse(503, "too many ask here without a token; ask again.", {"Connection": "close"})
         refusal = refusal or self._check_rate(scope)
         if refusal is None:
             # Without a token nobody is waited for.

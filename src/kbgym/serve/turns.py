@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 
 NOBODY = ""  # those nobody knows, as one client: the newest comes first, since one that waited long has likely gone
+MOST_UNKNOWN = 64  # of whom so many wait; for one more the oldest goes
 HALF_LIFE = 2.0  # seconds after which a request counts for half
 LITTLE = 0.8  # of what clients have asked on average
 EASE = 1.0  # how long the loop is left free after a request, in times of what that took
@@ -29,24 +30,31 @@ class Turns:
         self._start = clock()
         self._had: dict[str, float] = {}  # in place of fading, what comes later counts for more
         self._sum = 0.0
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[str, deque[asyncio.Future[bool]]] = {}
         self._next: asyncio.Handle | None = None  # when the next one may begin
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    async def take(self, client: str) -> None:
-        """Return when it is this client's turn; one that was never here waits for it, as a crowd of such may come."""
+    async def take(self, client: str) -> bool:
+        """Whether it is this client's turn, once it is; False where too many of those nobody knows wait.
+
+        One that was never here waits, as a crowd of such may come.
+        """
         loop = asyncio.get_running_loop()
         if self._next is None:
             self._next = loop.call_soon(self._go_on, self._clock())
             self._count(client)
-        elif client in self._had and self._had[client] * len(self._had) <= self._sum * LITTLE:
+            return True
+        if client in self._had and self._had[client] * len(self._had) <= self._sum * LITTLE:
             self._count(client)
-        else:
-            turn = loop.create_future()
-            self._waiting.setdefault(client, deque()).append(turn)
-            await turn
+            return True
+        turn: asyncio.Future[bool] = loop.create_future()
+        queue = self._waiting.setdefault(client, deque())
+        queue.append(turn)
+        if client == NOBODY and len(queue) > MOST_UNKNOWN and not (oldest := queue.popleft()).done():
+            oldest.set_result(False)
+        return await turn
 
     def _begin(self) -> None:
         """One of those who wait begins: of several clients, the one that has had least."""
@@ -58,7 +66,7 @@ class Turns:
             if not queue:
                 del self._waiting[client]
             if not turn.done():  # else whoever waited has gone
-                turn.set_result(None)
+                turn.set_result(True)
                 self._count(client)
                 self._next = asyncio.get_running_loop().call_soon(self._go_on, self._clock())
                 return

@@ -9,7 +9,7 @@ import msgspec
 Flag = Literal["untouched", "edited", "authored"]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # it refers to nothing but text
     """One document.
 
     Agents see `text` and `links`. Provenance is the environment's: `origin` names the original fact the document

@@ -39,6 +39,7 @@ class Store:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._records: dict[str, Record] = {}
         self._inbound: dict[str, dict[str, None]] = {}
+        self._own: set[str] | None = None  # whose sources no copy of this store shares; None for all
         self._by_text: dict[str, dict[str, None]] | None = None
         self._issued = 0
         self._sum = 0
@@ -121,10 +122,10 @@ class Store:
         return f"{self._sum:064x}"
 
     def copy(self) -> Store:
-        """An independent, unfrozen store with the same content."""
+        """An independent, unfrozen store with the same content; what neither changes they go on sharing."""
         twin = Store()
-        twin._records = dict(self._records)
-        twin._inbound = {id: dict(sources) for id, sources in self._inbound.items()}
+        twin._records, twin._inbound = dict(self._records), dict(self._inbound)
+        self._own, twin._own = set(), set()
         twin._issued, twin._sum, twin.coded = self._issued, self._sum, self.coded
         twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
         return twin
@@ -278,14 +279,23 @@ class Store:
         if old is None or old.links is not record.links:
             before = () if old is None else old.links
             for target in set(before).difference(record.links):
-                self._inbound[target].pop(record.id)
+                self._sources(target).pop(record.id)
             for target in record.links:
-                self._inbound.setdefault(target, {})[record.id] = None
+                self._sources(target)[record.id] = None
             self.links += len(record.links) - len(before)
         if self._by_text is not None and (old is None or old.text != record.text):
             if old is not None:
                 self._forget_text(old)
             self._by_text.setdefault(normalised(record.text), {})[record.id] = None
+
+    def _sources(self, target: str) -> dict[str, None]:
+        """The documents that link to this one, to be changed: what a copy shares is not."""
+        if self._own is None:
+            return self._inbound.setdefault(target, {})
+        if target not in self._own:
+            self._own.add(target)
+            self._inbound[target] = dict(self._inbound.get(target, ()))
+        return self._inbound[target]
 
     def _set_links(self, id: str, links: tuple[str, ...]) -> None:
         record = self._records[id]
@@ -297,6 +307,8 @@ class Store:
         record = self._records.pop(id)
         self._sum = (self._sum - _weight(record)) % _MODULUS
         self._inbound.pop(id, None)
+        if self._own is not None:
+            self._own.discard(id)
         self._forget_text(record)
 
     def _forget_text(self, record: Record) -> None:

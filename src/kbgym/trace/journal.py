@@ -42,7 +42,7 @@ class Journal(Store):
 
     def _take(self, store: Store) -> None:
         twin, texts = store.copy(), store._by_text
-        self._records, self._inbound = twin._records, twin._inbound
+        self._records, self._inbound, self._own = twin._records, twin._inbound, twin._own
         # Which of two equal texts came first is not in the records.
         self._by_text = None if texts is None else {text: dict(ids) for text, ids in texts.items()}
         self._issued, self._sum, self.coded = twin._issued, twin._sum, twin.coded
@@ -64,7 +64,7 @@ class Journal(Store):
     def restore(self, issued: int, merges: int, origins: int, links: Iterable[tuple[str, str]]) -> None:
         """What records alone do not say: counters, and the order in which links came."""
         self._issued, self.merges, self.origins = issued, merges, origins
-        self._inbound = {}
+        self._inbound, self._own = {}, None
         for source, target in links:
             self._inbound.setdefault(target, {})[source] = None
 
