@@ -155,6 +155,17 @@ def test_a_store_and_its_copies_do_not_see_each_others_changes(change: str) -> N
     assert seen(first) == seen(third)
 
 
+def test_a_document_that_comes_back_after_a_copy_can_be_linked_to_again() -> None:
+    store = linked(small(), "ab")
+    store.copy()
+    store.link("c", ["b"])
+    store.delete("b")
+    store.follow((), (), [("b", "B.")], ())
+    store.link("d", ["b"])
+    assert store.inbound("b") == ("d",)
+    check_invariants(store)
+
+
 @pytest.mark.parametrize(
     ("records", "message"),
     [
