@@ -21,7 +21,7 @@ _ERRORS = {
     "422": "The arguments are not what the action takes.",
     "429": "This token asks too often; Retry-After says for how many seconds it may not.",
     "431": "The head of the request is too long.",
-    "503": "The disk refused the edit, and nothing was changed; or the server is closing.",
+    "503": "The disk refused the edit, and nothing was changed; or the server is closing, or has too many callers.",
 }
 _TEXT = {"type": "string"}
 _LINE = {"type": "string", "minLength": 1, "maxLength": MOST_TEXT}
