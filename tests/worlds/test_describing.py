@@ -32,9 +32,9 @@ def test_fields_pages_names_and_identifiers():
     said = describe([*BOATS, *CREWS])
     assert said.about == "9 documents, each a sentence, an item of a list or a row of a table, from 2 pages."
     assert [(form.form, form.example) for form in said.forms] == [
-        ("PAGE > SECTION: ...", BOATS[0].text),
-        ("PAGE: ...", CREWS[0].text),
-        ("Boat: ...; Type: ...; Owner: ...", BOATS[0].text),
+        ("PAGE > SECTION: ...", "Boats > Small: ..."),
+        ("PAGE: ...", "Crews: ..."),
+        ("Boat: ...; Type: ...; Owner: ...", "Boats > Small: Boat: ...; Type: ...; Owner: ..."),
     ]
     assert said.keys == (
         "a page, such as Boats; Crews",
@@ -76,8 +76,16 @@ def test_the_fields_of_a_table_on_one_page():
     assert [form.form for form in said.forms] == ["PAGE: ...", "Boat: ...; Crates: ..."]
 
 
+def test_an_example_says_nothing_of_what_the_documents_say():
+    rows = [f"Fees > Paid: {label}: secret{n}" for n, label in enumerate(["Berth", "Crane", "Ice"] * 3)]
+    said = describe(documents(*rows, *(f"Log: releases: 1.{n}: eol: secret{n}" for n in range(4))))
+    assert [form.example for form in said.forms][-1] == "Log: releases: ...: eol: ..."
+    assert len(said.forms) > 4 and not any("secret" in form.example for form in said.forms)
+
+
 def test_an_example_is_short():
-    assert [len(form.example) for form in describe(documents(*["Notes: " + "word " * 700] * 2)).forms] == [300]
+    texts = ["; ".join(f"{'x' * 30} {n} {'y' * 5}: {n}" for n in range(12))] * 3
+    assert max(len(form.example) for form in describe(documents(*texts)).forms) == 300
 
 
 def test_a_word_that_begins_a_sentence_is_no_name():

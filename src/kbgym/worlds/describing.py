@@ -1,7 +1,8 @@
 """A first description of documents nobody has described, by counting: pages, `Label:` fields, names, identifiers.
 
 It knows no language: a field is what stands before a colon in several places, a name what is written large inside a
-sentence. So it may be wrong; `--about` and `world.json` have the last word.
+sentence. So it may be wrong; `--about` and `world.json` have the last word. Examples show how documents are written and
+not what they say: a reader who is examined on them would know it without a search.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kbgym.worlds.world import Description, Document, SentenceForm
 
 MOST = 5_000  # documents read, evenly spread over all
 SHOWN = 5  # examples of anything
-LONGEST = 300  # characters of an example
+LONGEST = 300  # characters of a form or an example
 LONGEST_VALUE = 40  # of a field's value
 OFTEN = 3  # documents that must have a field, a name or an identifier
 
@@ -29,7 +30,7 @@ _IDENTIFIER = re.compile(
 
 
 def describe(documents: Sequence[Document]) -> Description:
-    """A draft from what recurs; the examples are documents as they stand, the beginning of long ones."""
+    """A draft from what recurs; the examples are documents without what they say."""
     step = max(1, -(-len(documents) // MOST))
     read = documents[::step]
     heads = [_head(one) for one in read]
@@ -45,10 +46,12 @@ def describe(documents: Sequence[Document]) -> Description:
     forms: dict[str, str] = {}
     for one, head in zip(read, heads, strict=True):
         if " > " in head or head in titles:
-            forms.setdefault("PAGE > SECTION: ..." if " > " in head else "PAGE: ...", one.text)
+            forms.setdefault("PAGE > SECTION: ..." if " > " in head else "PAGE: ...", f"{head}: ...")
     for label, (_, text) in list(fields.items())[:SHOWN]:
         rows = [other for other in fields if f"; {other}: " in text or f": {other}: " in text or label == other]
-        forms.setdefault("; ".join(f"{row.replace(': ', ': ...: ')}: ..." for row in rows), text)
+        form = "; ".join(f"{row.replace(': ', ': ...: ')}: ..." for row in rows)
+        begins = min(at for row in rows if (at := text.find(f"{row.partition(': ')[0]}: ")) >= 0)
+        forms.setdefault(form, text[:begins] + form)
     keys = [f"a page, such as {_listed(titles)}"] if titles else []
     keys += [f"the field {label}, such as {values}" for label, (values, _) in fields.items()]
     for what, found in (
@@ -56,7 +59,7 @@ def describe(documents: Sequence[Document]) -> Description:
         ("an identifier", _counted(map(_IDENTIFIER.findall, own))),
     ):
         keys += [f"{what}, such as {_listed(found)}"] if found else []
-    examples = (SentenceForm(form, text[:LONGEST]) for form, text in forms.items())
+    examples = (SentenceForm(form, example[:LONGEST]) for form, example in forms.items())
     return Description(f"{about}.", tuple(examples), tuple(keys))
 
 
