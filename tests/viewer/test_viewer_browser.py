@@ -183,9 +183,12 @@ def test_the_slider_replays_growth_and_a_click_opens_the_document(page, run):
     page.page.keyboard.press("/")
     page.page.keyboard.type(next(record.id for record in then if record.links))
     page.page.wait_for_url("**focus=**")
-    page.page.wait_for_timeout(300)
     box = page.page.locator(".stage").bounding_box()
-    page.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    for _ in range(60):  # the map takes its time to get there
+        page.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.page.wait_for_timeout(500)
+        if page.page.locator(".document").count():
+            break
     page.page.wait_for_selector(".document")
 
 

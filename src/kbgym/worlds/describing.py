@@ -44,7 +44,7 @@ def describe(documents: Sequence[Document]) -> Description:
     about = f"{len(documents):,} documents, each a sentence, an item of a list or a row of a table"
     about += f", from {pages:,} pages" if pages > 1 else ""
     forms: dict[str, str] = {}
-    for one, head in zip(read, heads, strict=True):
+    for head in heads:
         if " > " in head or head in titles:
             forms.setdefault("PAGE > SECTION: ..." if " > " in head else "PAGE: ...", f"{head}: ...")
     for label, (_, text) in list(fields.items())[:SHOWN]:
