@@ -150,7 +150,7 @@ COMMON = (0.0, 0.5)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=1000)
+    parser.add_argument("--times", type=int, default=4000)
     times = parser.parse_args().times
     for title, names, measure in (
         ("share of 95% intervals that hold the truth", list(INTERVALS), coverage),
