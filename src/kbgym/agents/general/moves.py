@@ -108,7 +108,7 @@ def _is_of_another(memory: ReaderMemory, one: SeenDocument) -> bool:
 
 
 def _names(memory: ReaderMemory) -> Iterator[Move]:
-    """Names in believed documents that were not in the question, and the titles of their pages."""
+    """Of names in believed documents that were not in the question, and of their pages' titles, the one worth most."""
     tried = [word_set(query) for query in memory.pages if query != memory.question]
     ranked = memory.ranked()
     best: dict[str, float] = {}
@@ -118,13 +118,13 @@ def _names(memory: ReaderMemory) -> Iterator[Move]:
                 best[name] = max(best.get(name, 0.0), NAME * one.belief)
         if one.title and not memory.was_opened(one.title):
             best[one.title] = max(best.get(one.title, 0.0), TITLE * one.belief)
-    held = ranked[0].words if ranked else frozenset()
-    for name, worth in best.items():
+    for name in sorted(best, key=lambda name: -best[name]):
         words = word_set(name)
         if words and not any(words <= query for query in tried):
-            left = [word for word in memory.wanted if word not in held and word not in words][:_MOST_NAMES]
-            query = name if name in memory.by_title else " ".join([name, *left])
-            yield Move(Search(query), worth)
+            held = words | ranked[0].words
+            left = [word for word in memory.wanted if word not in held][:_MOST_NAMES]
+            yield Move(Search(name if name in memory.by_title else " ".join([name, *left])), best[name])
+            return
 
 
 def _is_known(name: str, one: SeenDocument, memory: ReaderMemory) -> bool:
