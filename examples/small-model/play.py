@@ -170,7 +170,7 @@ class Writer:
         return torch.multinomial((logits / self.temperature).softmax(-1), 1)[:, 0]
 
 
-class Line:
+class QueuedModel:
     """What a policy has for its model: it leaves the prompt and waits for the text."""
 
     name = "small"
@@ -196,7 +196,7 @@ async def passes(opened: Artefact, questions: Sequence[Question], line: Connecti
     waiting: dict[str, tuple[str, asyncio.Future[str]]] = {}
 
     async def one(question: Question) -> Row:
-        policy = SmallPolicy(Line(question.id, waiting), ModelSettings("small", 0.0, None, 1))
+        policy = SmallPolicy(QueuedModel(question.id, waiting), ModelSettings("small", 0.0, None, 1))
         task = Forward(question.text)
         passed = await play(policy, environment, "reader", task, how.forward_budget, how.memory)
         return row_of(question, passed, how.ranking, how.observations)
@@ -218,7 +218,7 @@ def work(line: Connection, place: str) -> None:
             line.send(asyncio.run(passes(opened, questions, line)))
 
 
-class Table:
+class PlayedStores:
     """Stores, each in its own process, and the model that plays on all of them."""
 
     def __init__(self, writer: Writer, made: Any, places: Sequence[str]) -> None:
@@ -292,16 +292,16 @@ def main() -> None:
     asked = parser.parse_args()
     player, made = model(asked.base, asked.adapter, torch.float32, asked.device)
     torch.set_float32_matmul_precision("high")
-    table = Table(Writer(player, asked.rows, asked.length), made, asked.stores)
+    stores = PlayedStores(Writer(player, asked.rows, asked.length), made, asked.stores)
     asked.out.mkdir(parents=True, exist_ok=True)
     for name in asked.sets:
-        found = table.play([questions_of(store, name, asked.questions) for store in asked.stores])
+        found = stores.play([questions_of(store, name, asked.questions) for store in asked.stores])
         for store, rows in zip(asked.stores, found, strict=True):
             write_lines(asked.out / f"{Path(store).name}-{name}.jsonl", rows)
             f1, actions = ([getattr(row, part) or 0.0 for row in rows] for part in ("f1", "actions"))
             of = f"{store}, {name}: n {len(rows)}"
             print(f"{of}, F1 {sum(f1) / len(f1):.3f}, actions {sum(actions) / len(actions):.2f}", flush=True)
-    table.close()
+    stores.close()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python reinforce.py --base SmolLM2-135M-Instruct.Q4_1.gguf --start imitation.gguf --minutes 6 --out adapter.gguf
 
-A pass earns its F1 less a price for every action. Every question is played several times, with a die; what a pass
+A pass earns its F1 less a price for every action. Every question is played several times at temperature 1; what a pass
 earned beyond the mean of its question is how strongly its own words are learnt, or unlearnt (a policy gradient).
 Nothing is said of how a question should be answered.
 """
@@ -22,10 +22,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from gguf import write_adapter
-from play import Table, Writer, model
+from play import PlayedStores, Writer, model
 from train import IGNORED, Pass, Player, batches, tensors
 
-from kbgym.artefact.distill import STORES, drawn, school, stores_of
+from kbgym.artefact.distill import STORES, drawn, practice_world, stores_of
 from kbgym.protocol.exam import Row
 from kbgym.worlds.world import Question
 
@@ -34,7 +34,7 @@ Turns = list[tuple[list[int], list[int]]]  # what was shown up to here, and what
 
 def made(folder: Path, seed: int, people: int) -> tuple[list[str], list[Question]]:
     """A world's stores and many questions about it; stores that are there already are not made again."""
-    world, places = school(seed, people), [folder / str(seed) / name for name in STORES]
+    world, places = practice_world(seed, people), [folder / str(seed) / name for name in STORES]
     if not all(place.exists() for place in places):
         places = list(stores_of(world, folder / str(seed)))
     return [str(place) for place in places], drawn(world, 400, seed)
@@ -95,7 +95,7 @@ def main() -> None:
     player, made_of = model(asked.base, asked.start, kind, asked.device)
     torch.manual_seed(asked.seed)
     rng = random.Random(asked.seed)
-    table = Table(Writer(player, asked.rows, asked.length, temperature=1.0), made_of, places)
+    stores = PlayedStores(Writer(player, asked.rows, asked.length, temperature=1.0), made_of, places)
     optimiser = torch.optim.AdamW(player.parameters(), lr=asked.rate, betas=(0.9, 0.99), weight_decay=0.0)
     began, done, rounds = time.time(), 0.0, 0
     length = asked.until - began if asked.until else 60 * asked.minutes
@@ -107,13 +107,13 @@ def main() -> None:
         learnt: list[Pass] = []
         worth: dict[int, float] = {}
         earnings, played = list[float](), list[Row]()
-        for number, rows in enumerate(table.play(copies)):
+        for number, rows in enumerate(stores.play(copies)):
             got = [earned(row, asked.price) for row in rows]
             earnings, played = earnings + got, played + rows
             for start in range(0, len(rows), asked.times):
                 mean = sum(got[start : start + asked.times]) / asked.times
                 for row, reward in list(zip(rows, got, strict=True))[start : start + asked.times]:
-                    one = as_pass(table.turns[number, row.id])
+                    one = as_pass(stores.turns[number, row.id])
                     if one is not None and abs(reward - mean) > 1e-6 and len(one[0]) <= asked.length:
                         learnt.append(one)
                         worth[id(one)] = reward - mean
@@ -128,12 +128,12 @@ def main() -> None:
             torch.nn.utils.clip_grad_norm_(player.parameters(), 1.0)
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
-        table.writer.fold()
+        stores.writer.fold()
         f1, actions = np.mean([row.f1 or 0.0 for row in played]), np.mean([row.actions for row in played])
         means = f"earned {np.mean(earnings):.4f}, F1 {f1:.4f}, actions {actions:.3f}"
         done_by = f"{time.time() - began:.0f} s, round {rounds}: {len(played)} passes"
         print(f"{done_by}, {means}, {len(learnt)} learnt from", flush=True)
-    table.close()
+    stores.close()
     rank = len(next(iter(player.a.values())))
     write_adapter(asked.out, rank * player.scale, player.adapters())
 

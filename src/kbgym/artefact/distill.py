@@ -49,7 +49,7 @@ class Noting:
 
 def distill(seed: int, people: int, questions: int, teacher: str = "reference") -> Iterator[dict[str, Any]]:
     """The samples of one world: so many questions of its pools on each store."""
-    world = school(seed, people)
+    world = practice_world(seed, people)
     asked = drawn(world, questions, seed)
     with TemporaryDirectory(prefix="kbgym-distill-") as folder:
         for place in stores_of(world, Path(folder)):
@@ -57,7 +57,7 @@ def distill(seed: int, people: int, questions: int, teacher: str = "reference") 
                 yield from _passes(opened, asked, teacher, place.name, Random(f"{seed}:{place.name}"))
 
 
-def school(seed: int, people: int) -> World:
+def practice_world(seed: int, people: int) -> World:
     """A world to learn in, with words of its own."""
     return generate(people, seed, words=_words())
 
