@@ -9,6 +9,7 @@ page shows; `result_pages.py` keeps that in docs/results.json, and `section` and
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 SETS = {"pooled": "the four groups", "test_in": "test_in", "test_out": "test_out"}
@@ -26,8 +27,8 @@ def cells_of(folder: Path) -> dict[str, Any]:
     about = {
         "seeds": [seed.number for seed in results.seeds],
         "arms": {arm: results.label(arm) for arm in results.arms},
-        "played": [arm for arm in read.arms],
-        "readers": {name: [arm for arm in of.arms] for name, of in results.readers.items()},
+        "played": list(read.arms),
+        "readers": {name: list(of.arms) for name, of in results.readers.items()},
     }
     cells: dict[str, str] = {}
     for name, of in results.readers.items():
@@ -43,7 +44,8 @@ def cells_of(folder: Path) -> dict[str, Any]:
                     beside = difference_cell(of, "", arm, group, base="trained-class")
                     cells[f"{name}/{arm}/{group}/beside"] = beside.text
     for arm in read.arms:
-        rows = [row for seed in read.seeds for group in (*read.groups, "test_in", "test_out") for row in seed.rows(arm, group)]
+        groups = (*read.groups, "test_in", "test_out")
+        rows = [row for seed in read.seeds for group in groups for row in seed.rows(arm, group)]
         used = [row.usage or {} for row in rows]
         flawed, asked = (sum(one.get(part, 0) for one in used) for part in ("malformed", "requests"))
         cells[f"malformed/{arm}"] = f"{flawed:,} of {asked:,}"
@@ -54,7 +56,7 @@ def cells_of(folder: Path) -> dict[str, Any]:
             for cell in quality.lines[-1].cells[:4]:
                 if cell is not None:
                     cells[f"quality/{arm}/{cell.id.rpartition('/')[2]}"] = cell.text
-    return {"about": about, "cells": dict(sorted(cells.items()))}
+    return {"about": about, "cells": {id: {"text": text} for id, text in sorted(cells.items())}}
 
 
 def section(kept: dict[str, Any]) -> list[str]:
@@ -63,7 +65,7 @@ def section(kept: dict[str, Any]) -> list[str]:
     arms, seeds = about["arms"], ", ".join(map(str, about["seeds"]))
 
     def cell(id: str) -> str:
-        return str(cells.get(id, "–"))
+        return str(cells.get(id, {}).get("text", "–"))
 
     def table(heads: list[str], rows: list[list[str]]) -> str:
         lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
@@ -89,14 +91,15 @@ def section(kept: dict[str, Any]) -> list[str]:
         parts += [f"### It reads: {title}", table(heads, rows)]
     rows = [[arms[arm], cell(f"malformed/{arm}"), cell(f"n/{arm}")] for arm in played]
     parts += ["### Malformed calls, all sets", table(["", "of its calls", "questions"], rows)]
-    trained = [arm for arm in arms if arm.startswith("trained-")]
+    trained = [arm for arm in arms if arm.startswith("trained-")]  # the first is the paper's way
     names = ("n", "degree", "precision", "recall")
     rows = [[arms[arm], *(cell(f"quality/{arm}/{name}") for name in names)] for arm in trained]
     parts += ["### It trains: the indexes", table(["", "indexes", "links an index", "precision", "recall"], rows)]
     for group, title in SETS.items():
-        shown = [(name, arm) for name, of in about["readers"].items() for arm in ("flat", *trained) if arm in of]
+        shown = [(name, arm) for name, of in about["readers"].items() for arm in ("flat", *trained[1:]) if arm in of]
+        fields = ("f1", "actions", "rho", "beside")
         rows = [
-            [f"{name}, {arms[arm]}", *(cell(f"{name}/{arm}/{group}/{field}") for field in ("f1", "actions", "rho", "beside"))]
+            [f"{name}, {arms[arm]}", *(cell(f"{name}/{arm}/{group}/{field}") for field in fields)]
             for name, arm in shown
         ]
         heads = ["", "F1", "actions", "actions over flat's", "F1 minus the rules' store's"]
@@ -108,11 +111,12 @@ def sentence(kept: dict[str, Any]) -> str:
     """The line of the README."""
     cells = kept["cells"]
     flat, trained = (
-        f"F1 {cells[f'{READER}/{arm}/pooled/f1']} in {cells[f'{READER}/{arm}/pooled/actions']} actions"
+        f"F1 {cells[f'{READER}/{arm}/pooled/f1']['text']} in {cells[f'{READER}/{arm}/pooled/actions']['text']} actions"
         for arm in ("flat", "trained-class")
     )
-    return (
+    said = (
         f"A language model of 135 million parameters, taught by our rules and played offline (`--agent small`), reads the "
         f"flat store with {flat} a question and the store trained by `class` with {trained}; over "
         f"{len(kept['about']['seeds'])} worlds it had never seen: [docs/small-model.md](docs/small-model.md)."
     )
+    return fill(said, 120, break_long_words=False, break_on_hyphens=False)

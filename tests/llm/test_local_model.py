@@ -23,7 +23,8 @@ from llm_fixtures import plain, train, world
 
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.registry import make_agent
+from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.agents.registry import make_agenda, make_agent
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options

@@ -60,9 +60,7 @@ class Replies:
 
 
 def policy(provider: Replies) -> SmallCuratorPolicy:
-    return SmallCuratorPolicy(
-        ModelClient("small", provider, Prices("local", "x")), ModelSettings("x", 0.0, None, 100)
-    )
+    return SmallCuratorPolicy(ModelClient("small", provider, Prices("local", "x")), ModelSettings("x", 0.0, None, 100))
 
 
 def test_an_errand_reads_as_the_server_renders_it() -> None:
