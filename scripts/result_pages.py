@@ -191,13 +191,11 @@ def main() -> None:
         if chosen.headroom:
             found[0]["cells"] |= json.loads((chosen.headroom / "headroom.json").read_bytes())["cells"]
         experiments = [Cells(one) for one in found]
-        kept["took"], kept["command"] = (
-            chosen.took,
-            "\n".join(
-                f"kbgym experiment run paper {'--hard ' if one.about['hard'] else ''}--seeds {_seeds(one.about['seeds'])} "
-                f"--readers {','.join(one.about['readers'])} --jobs 2 --out {folder.parent.name}/{folder.name}"
-                for folder, one in zip(chosen.folders, experiments, strict=True)
-            ),
+        kept["took"] = chosen.took
+        kept["command"] = "\n".join(
+            f"kbgym experiment run paper {'--hard ' if one.about['hard'] else ''}--seeds {_seeds(one.about['seeds'])} "
+            f"--readers {','.join(one.about['readers'])} --jobs 2 --out {folder.parent.name}/{folder.name}"
+            for folder, one in zip(chosen.folders, experiments, strict=True)
         )
     if chosen.small:
         kept["small"] = cells_of(chosen.small)

@@ -73,9 +73,11 @@ def section(kept: dict[str, Any]) -> list[str]:
 
     parts = [
         "## A small language model",
-        f"SmolLM2-135M, taught by our rules ([how](small-model.md)), on the standard world, seeds {seeds}, which it had "
-        "never seen. It says how structure helps a weak reader that makes mistakes, not how well models reason. `pages` "
-        "is not among the arms: these documents have no pages, so that it is the flat store.",
+        f"SmolLM2-135M, taught by our rules ([how](small-model.md)), on the standard world, seeds {seeds}, which it "
+        "had never seen. It says how structure helps a weak reader that makes mistakes, not how well models reason. "
+        "Passes in which it gave no valid call have no score. `pages` is not among the arms: these documents have no "
+        "pages, so that it is the flat store. Where 16 lessons are under way at once each is lent fewer errands, and "
+        "fewer of the narrow indexes are made, by rules as by the small model.",
     ]
     played = about["played"]
     for group, title in SETS.items():
@@ -115,8 +117,8 @@ def sentence(kept: dict[str, Any]) -> str:
         for arm in ("flat", "trained-class")
     )
     said = (
-        f"A language model of 135 million parameters, taught by our rules and played offline (`--agent small`), reads the "
-        f"flat store with {flat} a question and the store trained by `class` with {trained}; over "
+        "A language model of 135 million parameters, taught by our rules and played offline (`--agent small`), reads "
+        f"the flat store with {flat} a question and the store trained by `class` with {trained}; over "
         f"{len(kept['about']['seeds'])} worlds it had never seen: [docs/small-model.md](docs/small-model.md)."
     )
     return fill(said, 120, break_long_words=False, break_on_hyphens=False)

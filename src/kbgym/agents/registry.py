@@ -1,7 +1,7 @@
 """Agents by name, as given on the command line.
 
 `reference` is the deterministic reader and curator, `general` a reader of any text; `small` is a small language model
-on this machine, which reads; `llm:PROVIDER/MODEL` is any language model, `cassette:FILE` a recorded one; `hand` is a
+on this machine; `llm:PROVIDER/MODEL` is any language model, `cassette:FILE` a recorded one; `hand` is a
 person at the terminal and `hand:FOLDER` whoever answers there;
 `command:LINE` is a program that plays over MCP, and `claude-code`, `codex` and others are such lines, ready made;
 `MODULE:NAME` is your own: a function without arguments that makes a policy for one pass.

@@ -2,7 +2,7 @@
 
 What the reader did, the question and the gold are in the agenda already: it names the key, what was seen of it and what
 is still to be searched for. The model searches, decides when a search is over and which documents belong, names the
-index and links it; `done` is its word for the end of an errand, and costs nothing. It never sees two errands at once, so
+index and links it; `done` is its word for the end of an errand, and costs nothing. It never sees two errands at once:
 what it is shown stays short however long the pass is. Without an agenda it does nothing.
 """
 
