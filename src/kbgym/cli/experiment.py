@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
@@ -255,8 +254,6 @@ def _run(out: Path, plan: Plan, jobs: int, where: Where, spending: Spending) -> 
             for seed in plan.seeds:
                 run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note), spending.models)
             return
-        # A process a seed: more threads inside each would only get in each other's way.
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
             waiting = {pool.submit(run_seed, out, plan, seed, prepare) for seed in plan.seeds}
             while waiting:
