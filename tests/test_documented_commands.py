@@ -31,6 +31,7 @@ SHORTER = {
     r"kbgym demo(?!.*--people)": "--people 60 --questions 6 --n 3",
     r"generate .*--seed 201": "--people 60 --test-in 2",
     r"kbgym train .*(w201|llm:|codex|small)": "--questions 2 --epochs 1 --no-eval",
+    r"(exam|train) .*--(agent|reader) small": "--forward-budget 2",
     r"prove .*llm:": "--questions 2 --epochs 1 --n 2",
     r"import phantomwiki": "--train 2 --test-in 1 --test-out 0 --eval-in 0 --eval-out 0",
     r"import phantomwiki (?!--from)": "--trees 1 --per-type 2",
