@@ -24,7 +24,7 @@ COMMANDS = {
     "worlds/musique": "kbgym import musique musique_ans_v1.0_dev.jsonl --out worlds/musique",
     "worlds/harbour": "kbgym import corpus examples/harbour/notes --questions examples/harbour/questions.csv"
     " --links --out worlds/harbour",
-    "runs/r0": f"kbgym train --world worlds-out/w0 --out runs/r0 {_TRAINED}",
+    "runs/r0": f"kbgym prove worlds-out/w0 --out runs/r0 {_TRAINED} --n 4",
     "runs/first": "kbgym train --world worlds-out/w0 --out runs/first --questions 30 --epochs 2",
     "runs/demo": f"kbgym train --world worlds-out/w0 --out runs/demo {_TRAINED}",
     "runs/other": f"kbgym train --world worlds-out/w0 --out runs/other --strategy class {_TRAINED}",
