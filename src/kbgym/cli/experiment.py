@@ -117,10 +117,10 @@ def run_command(
     \b
     Examples:
       kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
-      kbgym experiment run paper --out exp/paper --seeds 0-9 --jobs 2 --readers all
+      kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --out exp/paper
       kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
-      kbgym experiment run ablation --vary budget --out exp/budget
-      kbgym experiment run headroom --seeds 0-4 --out exp/headroom
+      kbgym experiment run ablation --vary budget --out exp/budget --seeds 0-2
+      kbgym experiment run headroom --seeds 0-9 --out exp/headroom
       kbgym experiment run ablation --vary admission --values 0,5,20 --out exp/admission
       kbgym report exp/paper
     """
