@@ -348,11 +348,10 @@ def markdown(found: dict[str, Any]) -> str:
     lines = []
     for row in found["load"]:
         search, edit = row["milliseconds"]["/search"], row["milliseconds"].get("/edit", {"p99": 0.0})
-        lines.append(
-            f"| {row['version']} | {row['think']:g} | {row['new']:.0%} | {row['per_second']} | {search['p50']} "
-            f"| {search['p95']} | {search['p99']} | {edit['p99']} | {row['server_cores']} | {row['server_ms']} | {row['client_cores']} "
-            f"| {row['load_before']} to {row['load_after']} | {len(row['undocumented'])} |"
-        )
+        cells = [row["version"], f"{row['think']:g}", f"{row['new']:.0%}", row["per_second"]]
+        cells += [search["p50"], search["p95"], search["p99"], edit["p99"], row["server_cores"], row["server_ms"]]
+        cells += [row["client_cores"], f"{row['load_before']} to {row['load_after']}", len(row["undocumented"])]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     text = f"{head} load average | undocumented answers |\n|{' ---: |' * 13}\n" + "\n".join(lines) if lines else ""
     if lines:
         row = found["load"][0]
