@@ -30,8 +30,8 @@ def command(out: Path, worlds: int, seed: int, people: int, questions: int, teac
 
     \b
     Example:
-      kbgym distill --worlds 1 --people 60 --questions 60 --out samples
-      kbgym distill --role curator --worlds 1 --people 60 --out errands
+      kbgym distill --worlds 1 --people 60 --questions 40 --out samples
+      kbgym distill --role curator --worlds 1 --people 30 --out errands
     """
     from kbgym.artefact.distill import distill, distill_curator
 

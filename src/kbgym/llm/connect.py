@@ -90,8 +90,8 @@ class Models:
             return self._player(rest, role)
         provider, _, model = rest.partition("/")
         if name == small.NAME:
-            if role == "judge":
-                raise BadInput("small reads and curates; name another judge.")
+            if role != "reader" and role != "curator":
+                raise BadInput(f"small reads and curates; name another {role}.")
             provider, model = small.NAME, small.model_name(role)
         elif kind != "llm" or provider not in KEYS or not model:
             raise BadInput(
