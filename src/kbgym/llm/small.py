@@ -11,16 +11,16 @@ import os
 import socket
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kbgym.canonical import digest, read_file
 from kbgym.errors import BadInput, Missing
-from kbgym.tools import Role
 
+PlayedRole = Literal["reader", "curator"]
 NAME = "small"
 BASE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 BASE_HASH = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-ADAPTERS: dict[Role, tuple[Path, str]] = {
+ADAPTERS: dict[PlayedRole, tuple[Path, str]] = {
     "reader": (
         Path(__file__).with_name("small.gguf"),
         "3142790e89b038c15b7cae117340a9443f6289e1831dd57e816eeba3bcf7990a",
@@ -60,7 +60,7 @@ def base_file() -> Path:
     raise Missing(f"the agent small needs its base model: {INSTALL}.")
 
 
-def model_name(role: Role) -> str:
+def model_name(role: PlayedRole) -> str:
     """What requests call it: another adapter is another model."""
     file, wanted = ADAPTERS[role]
     if digest(read_file(file)) != wanted:
@@ -69,7 +69,7 @@ def model_name(role: Role) -> str:
 
 
 @cache
-def served(role: Role) -> str:
+def served(role: PlayedRole) -> str:
     """The address it is served at, one server a role in a process, started when first asked for."""
     file = base_file()
     if digest(read_file(file)) != BASE_HASH:
