@@ -152,7 +152,8 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
         checks.append(_played(passes))
         if isinstance(reader, LLMAgent):
             checks.append(_well_formed(reader.client.usage))
-            checks.append(await _judged(models, judge or name, needed=judge is not None))
+            if judge is not None or name != SMALL:  # which was not taught to judge
+                checks.append(await _judged(models, judge or name, needed=judge is not None))
     except KbgymError as error:
         checks.append(DoctorCheck("reached", False, str(error)))
     finally:
