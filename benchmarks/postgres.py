@@ -1,14 +1,17 @@
 """A store in PostgreSQL: pgvector beside the exact index, actions a second by clients, copying there and back.
 
-    python benchmarks/postgres.py [vectors]
+    python benchmarks/postgres.py [--vectors N] [--before FOLDER]
 
-The server is a private one from the package pgserver, on the same machine, with its usual durability (fsync on).
+The server is a private one from the package pgserver, on the same machine, with its usual durability (fsync on). With
+`--before`, a checkout of an earlier version, its clients take turns with ours: the same additions, one after the other.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +21,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.actions import Add
 from kbgym.search.index import ExactIndex
 from kbgym.search.pgvector import PgVectorIndex
 from kbgym.store import Store, source
@@ -27,10 +29,11 @@ from kbgym.trace.place import open_place
 from kbgym.trace.postgres.place import PostgresStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from live_stores import LiveClient
 from postgres import MISSING, Cluster, installed
 
+HERE = Path(__file__).resolve().parents[1]
 DIMENSIONS, PAGE, QUERIES = 384, 60, 100
+LOADS = ((1, 1), (4, 1), (16, 1), (16, 4))  # processes, and clients of each
 
 
 def rows(count: int, groups: int, seed: int) -> NDArray[np.float32]:
@@ -82,32 +85,89 @@ def vectors(cluster: Cluster, count: int) -> None:
     opened.close()
 
 
-def actions(cluster: Cluster, clients: int, each: int) -> None:
-    """Additions by so many processes to one store, in turns."""
-    place = cluster.url(f"a{clients}")
+# Knows what both versions have.
+_CLIENT = """
+import asyncio, os, sys, time
+from kbgym.actions import Add
+from kbgym.serve.acting import act
+from kbgym.serve.sessions import Session
+from kbgym.trace.live import LiveStore
+from live_stores import NoSearch
+
+where, name, clients, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+
+async def one(live, number):
+    session = Session(f"{name}.{number}")
+    for count in range(each):
+        await act(live, session, Add(f"Sentence {count} of client {number} in process {name}."), "curator")
+
+async def main():
+    live = LiveStore(where, lambda store: NoSearch())
+    print("ready", flush=True)
+    sys.stdin.readline()
+    spent = time.process_time()
+    await asyncio.gather(*(one(live, number) for number in range(clients)))
+    print(time.process_time() - spent, flush=True)
+    os._exit(0)
+
+asyncio.run(main())
+"""
+
+
+def actions(
+    cluster: Cluster, version: Path, store: str, processes: int, clients: int, total: int
+) -> tuple[float, float]:
+    """Additions by so many processes to one store, each acknowledged before its client's next one.
+
+    Gives how many there were a second, and the milliseconds of processor time one took of all processes together.
+    """
+    place = cluster.url(store)
     save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), place)
-    LiveClient(place, "first").close()
-    ready, begin = os.pipe()
-    children = []
-    for number in range(clients):
-        child = os.fork()
-        if child == 0:
-            os.close(begin)
-            shared = LiveClient(place, f"c{number}")
-            os.read(ready, 1)  # closed when all are to begin
-            for count in range(each):
-                shared.act(Add(f"Sentence {count} of client {number}."))
-            os._exit(0)
-        children.append(child)
-    time.sleep(1 + clients / 4)
+    open_place(place).start("none", {}).close()
+    each = total // (processes * clients)
+    environment = {**os.environ, "PYTHONPATH": f"{version / 'src'}:{version / 'tests'}"}
+    running = []
+    for number in range(processes):
+        command = [sys.executable, "-c", _CLIENT, place, f"p{number}", str(clients), str(each)]
+        piped = subprocess.PIPE
+        running.append(subprocess.Popen(command, stdin=piped, stdout=piped, text=True, env=environment))
+    for process in running:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
     started = time.perf_counter()
-    os.close(begin)
-    for child in children:
-        assert os.waitpid(child, 0)[1] == 0
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    spent = sum(float(process.communicate()[0]) for process in running)
     seconds = time.perf_counter() - started
-    os.close(ready)
-    open_place(place).verify()
-    print(f"| {clients} | {clients * each:,} | {clients * each / seconds:,.0f} |", flush=True)
+    opened = open_place(place)
+    opened.verify()
+    made = processes * clients * each
+    assert opened.iteration == made, "an acknowledged addition is missing"
+    opened.close()
+    return made / seconds, 1000 * spent / made
+
+
+def writing(cluster: Cluster, before: Path | None, total: int, times: int = 3) -> None:
+    """Ours and the version before in turn, several times; the median of each."""
+    versions = {"before": before, "now": HERE} if before else {"now": HERE}
+    print(
+        "| processes | clients of each |"
+        + "".join(f" {name}, a second | {name}, ms of processor |" for name in versions)
+    )
+    print("| ---: | ---: |" + " ---: | ---: |" * len(versions))
+    for processes, clients in LOADS:
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in versions}
+        for again in range(times):
+            for name, version in versions.items():
+                store = f"a_{name}_{processes}_{clients}_{again}"
+                assert version is not None
+                found[name].append(actions(cluster, version, store, processes, clients, total))
+        cells = ""
+        for rows in found.values():
+            cells += f" {statistics.median(rate for rate, _ in rows):,.0f} | {min(ms for _, ms in rows):.2f} |"
+        print(f"| {processes} | {clients} |{cells}", flush=True)
+    print(f"\n(one-minute load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores)")
 
 
 def copying(cluster: Cluster, count: int) -> None:
@@ -138,18 +198,20 @@ def copying(cluster: Cluster, count: int) -> None:
 def main() -> None:
     if installed() is None:
         sys.exit(MISSING)
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--vectors", type=int, default=100_000)
+    parser.add_argument("--before", type=Path)
+    parser.add_argument("--additions", type=int, default=1600)
+    chosen = parser.parse_args()
     cluster = Cluster("shared_buffers = 512MB", "max_wal_size = 4GB")
     try:
-        print("| clients | additions | a second, all together |\n| --- | --- | --- |")
-        for clients in (1, 4, 16):
-            actions(cluster, clients, 1600 // clients)
+        writing(cluster, chosen.before, chosen.additions)
         copying(cluster, 100_000)
         print(
             "\n| vectors | by | filled | page of 60 | exact, in memory | recall@60 |"
             "\n| --- | --- | --- | --- | --- | --- |"
         )
-        for count in (6_000, 20_000, most):
+        for count in (6_000, 20_000, chosen.vectors):
             vectors(cluster, count)
     finally:
         cluster.remove()
