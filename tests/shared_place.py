@@ -113,6 +113,9 @@ class SharedWriter:
     def claim(self, name: str) -> bool:
         return self.place.claims.setdefault(name, self) is self
 
+    def holds(self, name: str) -> bool:
+        return self.place.claims.get(name) is self
+
     def release(self, name: str) -> None:
         del self.place.claims[name]
 

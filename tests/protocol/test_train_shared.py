@@ -20,7 +20,8 @@ from kbgym.protocol.train import Trainer, join, remembered
 from kbgym.trace.copying import copy_store
 from kbgym.trace.events import Acted, Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.place import open_place
+from kbgym.trace.place import Place, open_place
+from kbgym.trace.postgres.place import PostgresStore
 from kbgym.worlds.people import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason=MISSING)]
@@ -101,17 +102,17 @@ def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Pa
         join(url, StoreFolder(tmp_path / "other").initial, "hash", remembered(SETTINGS, agents))
 
 
+def start(folder: Path, url: str) -> subprocess.Popen[str]:
+    code = _TRAIN.format(tests=str(Path(__file__).parent.parent))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    command = [sys.executable, "-c", code, str(folder), url]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
 def test_three_trainers_of_which_two_are_killed_again_and_again(cluster: Cluster, tmp_path: Path) -> None:
     url = cluster.url("three")
     copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
-    code = _TRAIN.format(tests=str(Path(__file__).parent.parent))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-
-    def start(name: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", code, str(tmp_path / name), url]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-
-    running = {name: start(name) for name in ("a", "b", "c")}
+    running = {name: start(tmp_path / name, url) for name in ("a", "b", "c")}
     kills = 0
     try:
         for number in range(4):
@@ -123,10 +124,43 @@ def test_three_trainers_of_which_two_are_killed_again_and_again(cluster: Cluster
                 os.kill(running[victim].pid, signal.SIGKILL)
                 kills += 1
             running[victim].wait()
-            running[victim] = start(victim)
+            running[victim] = start(tmp_path / victim, url)
         said = {name: process.communicate(timeout=200)[0] for name, process in running.items()}
     finally:
         for process in running.values():
             process.kill()
     assert kills >= 2 and all("finished" in text for text in said.values())
     whole(url)
+
+
+@pytest.mark.timeout(600)
+def test_a_fleet_of_eight_of_which_three_are_killed(cluster: Cluster, tmp_path: Path) -> None:
+    """In the middle of lessons, for good; and the server crashes once. Every lesson is taught once."""
+    url = cluster.url("eight")
+    copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
+    running = [start(tmp_path / str(number), url) for number in range(8)]
+    place = open_place(url)
+    try:
+        for process in running:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        for victim, moment in zip(running[:3], (60, 180, 300), strict=True):
+            while _iteration(place) < moment:
+                assert any(process.poll() is None for process in running), "they ended before anybody was killed"
+                time.sleep(0.02)
+            assert victim.poll() is None
+            victim.kill()
+        place.close()
+        cluster.stop("immediate")
+        cluster.start()
+        said = [process.communicate(timeout=400)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert ["finished" in text for text in said] == [False] * 3 + [True] * 5
+    whole(url)
+
+
+def _iteration(place: Place) -> int:
+    assert isinstance(place, PostgresStore)
+    row = place.server.connection.execute("SELECT iteration FROM head").fetchone()
+    return 0 if row is None else int(row[0])

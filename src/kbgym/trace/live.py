@@ -221,6 +221,9 @@ class LiveStore:
             await self._news()
             return claimed
 
+    def holds(self, name: str) -> bool:
+        return self._writer is None or self._writer.holds(name)
+
     async def release(self, name: str) -> None:
         if self._turn is not None:
             async with self._lock:

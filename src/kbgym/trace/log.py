@@ -234,6 +234,9 @@ class TraceWriter:
         """Whether this writer may do the named piece of work: it is the only one."""
         return True
 
+    def holds(self, name: str) -> bool:
+        return True
+
     def release(self, name: str) -> None:
         """Give a claim back."""
 

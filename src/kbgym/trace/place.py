@@ -65,6 +65,9 @@ class Appender(Protocol):
     def claim(self, name: str) -> bool:
         """Take a piece of work nobody else has claimed; freed by `release`, or when this process ends."""
 
+    def holds(self, name: str) -> bool:
+        """Whether it is still claimed here: a connection that broke gives its claims up."""
+
     def release(self, name: str) -> None: ...
 
     def close(self) -> None: ...

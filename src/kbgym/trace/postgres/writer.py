@@ -297,6 +297,9 @@ class PostgresWriter:
                 return name in self._claims
         return False
 
+    def holds(self, name: str) -> bool:
+        return name in self._claims
+
     def release(self, name: str) -> None:
         if name in self._claims:
             del self._claims[name]
