@@ -117,7 +117,8 @@ class SharedWriter:
         return self.place.claims.get(name) is self
 
     def release(self, name: str) -> None:
-        del self.place.claims[name]
+        if self.holds(name):
+            del self.place.claims[name]
 
     def close(self) -> None:
         self.closed = True

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from postgres import MISSING, Cluster, installed
+from travelling import FOLDER
 
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.cli.main import run as verb
 from kbgym.errors import BadInput
+from kbgym.experiment.engines import Here
+from kbgym.experiment.fleet import Fleet, train_fleet
+from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer, join, remembered
 from kbgym.trace.copying import copy_store
@@ -102,11 +109,15 @@ def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Pa
         join(url, StoreFolder(tmp_path / "other").initial, "hash", remembered(SETTINGS, agents))
 
 
+def environment() -> dict[str, str]:
+    paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
 def start(folder: Path, url: str) -> subprocess.Popen[str]:
     code = _TRAIN.format(tests=str(Path(__file__).parent.parent))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     command = [sys.executable, "-c", code, str(folder), url]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
 
 
 def test_three_trainers_of_which_two_are_killed_again_and_again(cluster: Cluster, tmp_path: Path) -> None:
@@ -158,6 +169,34 @@ def test_a_fleet_of_eight_of_which_three_are_killed(cluster: Cluster, tmp_path: 
             process.kill()
     assert ["finished" in text for text in said] == [False] * 3 + [True] * 5
     whole(url)
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'kbgym[ray]')")
+@pytest.mark.xdist_group("ray")
+@pytest.mark.timeout(600)
+def test_a_fleet_on_ray_of_which_one_dies(cluster: Cluster, tmp_path: Path) -> None:
+    """Ray starts another trainer in its place; what was begun is gone on with."""
+    url, world = cluster.url("ray"), generate(people=80, seed=3)
+    world.save(tmp_path / "world")
+    copy_store(str(tmp_path / "world"), url)
+    (tmp_path / "fatal").write_text(schedule(world, SETTINGS)[5].question.text)
+    words = ["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / "run"), "--store", url, "--json"]
+    words += ["--questions", "20", "--epochs", "2", "--embedder", "hash", "--no-eval", "--strategy", "class"]
+    words += ["--batch-size", "2", "--reader", "travelling:Mortal", "--engine", "ray", "--workers", "2", "--quiet"]
+    program = [sys.executable, "-c", "from kbgym.cli.main import run; run()", *words]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment() | {FOLDER: str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "dead").exists(), "nobody was killed"
+    assert json.loads(done.stdout)["authored"] > 0
+    whole(url)
+
+
+def test_what_a_fleet_needs_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        verb(["train", "--world", "w", "--out", "r", "--engine", "ray"])
+    assert stopped.value.code == 2 and "name it with --store" in capfd.readouterr().err
+    with pytest.raises(BadInput, match="no common budget"):
+        train_fleet(Here(), Fleet(generate(people=40, seed=1), Settings(reader="llm:local/m"), "postgresql://x/y"))
 
 
 def _iteration(place: Place) -> int:

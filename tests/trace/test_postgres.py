@@ -15,7 +15,7 @@ from live_stores import LiveClient
 from playing import records
 
 import kbgym
-from kbgym.actions import Add, Added, Link
+from kbgym.actions import Add, Added, Link, Search
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
 from kbgym.search.index import ExactIndex
@@ -191,6 +191,25 @@ class TestBrokenConnections:
         backends(cluster)
         assert shared.writer.news() == ()
         assert shared.writer.claim("x")
+        assert LiveClient(url, "bo").act(Add("Three.")) == Added("n5"), "nobody stands in line for ever"
+        open_place(url).verify()
+
+    def test_what_a_crash_lost_is_undone_in_who_had_seen_it(self, url: str, cluster: postgres.Cluster) -> None:
+        """The turn is over before the flush: for a moment others see what is not kept yet."""
+        ada, bo = LiveClient(url, "ada"), LiveClient(url, "bo")
+        ada.act(Add("Kept."))
+        connection = open_place(url).server.connection  # type: ignore[attr-defined]
+        connection.execute("CREATE TABLE before AS SELECT * FROM head")
+        assert ada.act(Add("Seen, and not kept.")) == Added("n4")
+        assert bo.act(Search("Seen")) and "n4" in bo.store
+        with connection.transaction():  # as a server has it that went down before the flush
+            connection.execute("DELETE FROM head")
+            connection.execute("INSERT INTO head SELECT * FROM before")
+            connection.execute("DELETE FROM trace WHERE seq > (SELECT seq FROM head)")
+            connection.execute("DELETE FROM documents WHERE id = 'n4'")
+        backends(cluster)
+        assert bo.act(Add("Instead.")) == Added("n4") and bo.store["n4"].text == "Instead."
+        assert ada.act(Add("After all.")) == Added("n5") and ada.store["n4"].text == "Instead."
         open_place(url).verify()
 
     def test_in_a_turn_nothing_is_kept_and_it_is_said(self, url: str, cluster: postgres.Cluster) -> None:

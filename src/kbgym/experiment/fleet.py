@@ -17,15 +17,17 @@ from kbgym.errors import BadInput
 from kbgym.experiment.engines import WorkEngine
 from kbgym.llm.connect import is_model
 from kbgym.protocol.run import Run, Settings
+from kbgym.store import Store
 from kbgym.worlds.world import World
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """What all trainers share."""
+    """What all trainers share. `begun` is the store it began with, where that was not the world's documents."""
 
     world: World
     settings: Settings
     url: str
+    begun: Store | None = None
 
 
 def train_fleet(engine: WorkEngine, fleet: Fleet) -> list[int]:
@@ -39,7 +41,7 @@ def train_fleet(engine: WorkEngine, fleet: Fleet) -> list[int]:
 def train_one(fleet: Fleet, number: int) -> int:
     """One trainer, in whatever process this is."""
     with tempfile.TemporaryDirectory(prefix="kbgym-trainer-") as scratch:
-        run = Run.open_or_create(Path(scratch) / "run", fleet.world, fleet.settings)
+        run = Run.open_or_create(Path(scratch) / "run", fleet.world, fleet.settings, fleet.begun)
         trainer = trainer_for(run, agents_named(fleet.settings, world=fleet.world), fleet.url)
         teach(trainer)
         return trainer.ended

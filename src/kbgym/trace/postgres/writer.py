@@ -62,20 +62,17 @@ class PostgresWriter:
         self._in_line = False
         self._client = secrets.token_hex(8)
         self._claims: dict[str, None] = {}
-        self._turn, self._line = self._key(""), self._key("line")
+        self._turn, self._line = self._key(""), self._key("\0line")
 
     # -- others -------------------------------------------------------------------------------------------------------
 
     def news(self) -> tuple[Event, ...]:
         """What others committed since the last news; does not wait for anybody's turn."""
-        return () if self._head is not None else self._read(Batch())
+        return () if self._head is not None else self._read()
 
     def line_up(self) -> tuple[Event, ...]:
         """Wait until the next turn but one is this writer's; gives the news. A turn follows, or `step_out`."""
-        self._in_line = True
-        batch = Batch()
-        batch.often(_LINE, [self._line])
-        return self._read(batch)
+        return self._read(in_line=True)
 
     def step_out(self) -> None:
         """Give up the place in line, where there is one."""
@@ -85,9 +82,13 @@ class PostgresWriter:
                 with suppress(*self._server.errors):
                     self._server.connection.execute(_OUT_OF_LINE, [self._line])
 
-    def _read(self, batch: Batch) -> tuple[Event, ...]:
-        batch.often(_NEWS, [self._seq])
+    def _read(self, in_line: bool = False) -> tuple[Event, ...]:
         for _ in range(_TRIES):
+            batch = Batch()
+            if in_line:
+                self._in_line = True  # on this connection; with another one it is gone
+                batch.often(_LINE, [self._line])
+            batch.often(_NEWS, [self._seq])
             try:
                 *_, lines = batch.send(self._server.connection)
                 return self._looked([line for (line,) in lines])
