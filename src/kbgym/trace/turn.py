@@ -54,21 +54,26 @@ class DatabaseTurn:
             await self._take()
 
     async def _take(self) -> None:
-        held, entering = self._writer.turn(), None
+        held = self._writer.turn()
         try:
-            await asyncio.shield(self._run(self._arrive, self._writer.line_up))
-            await self._follow()  # most of it before the others are held up
-            entering = self._run(self._arrive, held.__enter__)
-            await asyncio.shield(entering)
+            if not await asyncio.shield(self._run(self._line_up, held)):
+                await self._follow()  # most of it before the others are held up
+                await asyncio.shield(self._run(self._arrive, held.__enter__))
             await self._follow()
             self.held = held
         except BaseException as error:
             # Also where nobody waits any more: the thread takes the turn in any case, and then gives it back.
-            if entering is None:
-                self._thread.submit(self._writer.step_out)
-            elif entering.cancelled() or not entering.done() or entering.exception() is None:
-                self._thread.submit(leave, held, error)
+            self._thread.submit(leave, held, error)
+            self._thread.submit(self._writer.step_out)
             raise
+
+    def _line_up(self, held: AbstractContextManager[tuple[Event, ...]]) -> bool:
+        """Whether the turn is taken: at once, where there is nothing to be followed first."""
+        self._arrive(self._writer.line_up)
+        if self.arrived:
+            return False
+        self._arrive(held.__enter__)
+        return True
 
     async def end(self, events: Sequence[Event], made: Store | None) -> None:
         """Let the others go on; durable on return is what was committed in the turn, if anything was."""
