@@ -118,6 +118,19 @@ class TestTroubles:
                 rules.write_text(before)
                 connection.execute("SELECT pg_reload_conf()")
 
+    def test_an_ordinary_user_needs_no_more_than_a_schema(self, cluster: postgres.Cluster) -> None:
+        import psycopg
+
+        with psycopg.connect(cluster.url(), autocommit=True) as connection:
+            connection.execute("CREATE ROLE ordinary LOGIN")
+            connection.execute("GRANT CREATE ON DATABASE postgres TO ordinary")
+        place = cluster.url("ordinary", user="ordinary")
+        save_store(Store(records()), place)
+        ada = LiveClient(place, "ada")
+        assert ada.act(Add("One.")) == Added("n3") and ada.writer.claim("x")
+        ada.close()
+        open_place(place).verify()
+
     def test_the_driver_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "psycopg", None)
         with pytest.raises(Missing, match=r"kbgym\[postgres\]"):
