@@ -84,9 +84,10 @@ class Batch:
         """Have all of them carried out, in order; gives the rows of each."""
         cursor = driver().ClientCursor(connection)
         cursor.execute("; ".join(self._named(connection)), self._values)
-        rows = [cursor.fetchall() if cursor.description else []]
-        while cursor.nextset():
-            rows.append(cursor.fetchall() if cursor.description else [])
+        rows, more = [], True
+        while more:  # `description` says the same as `nfields`, and takes as long as all the rest
+            rows.append(cursor.fetchall() if cursor.pgresult.nfields else [])
+            more = cursor.nextset()
         return rows
 
 
