@@ -4,15 +4,13 @@ Trainer and server are its users. Whoever changes the store takes a turn: within
 processes where the store is in a database; what the others committed is followed before the turn begins. What is
 recorded belongs to the open transaction. A commit ends it and hands it to the disk, where transactions that wait are
 flushed together; in a database the transactions of a turn are written when the turn ends. When a write fails, the store
-returns to what was written, and whoever waited for it is told.
-
-It knows nothing of lessons, clients, golds or agents.
+returns to what was written, and whoever waited for it is told. It knows nothing of lessons, clients, golds or agents.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
@@ -26,7 +24,7 @@ from kbgym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.events import Acted, Committed, Event, Imported, RolledBack
+from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by
 from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.journal import Journal
 from kbgym.trace.judge_cache import JudgeCache
@@ -72,6 +70,7 @@ class LiveStore:
         self._closed: list[Transaction] = []
         self._flushing: asyncio.Task[None] | None = None
         self.last: asyncio.Future[None] | None = None  # done when everything committed so far is durable
+        self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable yet
         self._turn: DatabaseTurn | None = None  # of a store that others write too
         self._lost = False  # what was written could not be read again yet
         self._snapshot: Snapshot | None = None
@@ -250,8 +249,7 @@ class LiveStore:
         if self._lost:
             raise Failed(f"{self.name}: what this was built on could not be written.")
         self.iteration += 1
-        if self._position_now is not None:
-            self._position = self._position_now()
+        self._position = self._position if self._position_now is None else self._position_now()
         store = self.store
         commit = committed(self.iteration, self._position, store)
         events, self._open = [*self._open, commit], []
@@ -260,10 +258,15 @@ class LiveStore:
         durable.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
         self._closed.append((events, durable))
         self.last = durable
+        self._unwritten.update(dict.fromkeys(touched_by(events), durable))
         self.commits += 1
         if not self.shared and self._flushing is None:
             self._flushing = asyncio.get_running_loop().create_task(self._flush())
         return durable
+
+    def written(self, ids: Iterable[str]) -> Awaitable[Any]:
+        """To be awaited: that these documents are on the disk as they are now, whatever else still waits for it."""
+        return asyncio.shield(asyncio.gather(*{self._unwritten[id] for id in (*ids, ANY) if id in self._unwritten}))
 
     async def durable(self) -> None:
         """Wait until everything committed so far is on the disk."""
@@ -290,12 +293,13 @@ class LiveStore:
         for _, durable in done:
             if not durable.done():  # whoever waited for it may have been cancelled, and it with them
                 durable.set_result(None)
+        self._unwritten = {id: durable for id, durable in self._unwritten.items() if not durable.done()}
         if not self._closed:
             self.last = None
 
     def _give_up(self, done: Sequence[Transaction], error: Exception) -> None:
         """Nothing of this was written, nor may what was built on it be: return to what was."""
-        self._open, self._closed, self.last = [], [], None
+        self._open, self._closed, self.last, self._unwritten = [], [], None, {}
         self._lost = True
         if not self._lock.locked():  # else the turn that is held ends first; it can commit nothing any more
             self._recover()
