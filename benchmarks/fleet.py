@@ -74,8 +74,8 @@ def main() -> None:
     if installed() is None:
         sys.exit(MISSING)
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--questions", type=int, default=20)
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--questions", type=int, default=10)
+    parser.add_argument("--times", type=int, default=2)
     parser.add_argument("--thinks", default="0.05")
     chosen = parser.parse_args()
     os.environ[THINKS] = chosen.thinks

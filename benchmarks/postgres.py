@@ -1,17 +1,13 @@
-"""A store in PostgreSQL: pgvector beside the exact index, actions a second by clients, copying there and back.
+"""A store in PostgreSQL: pgvector beside the exact index, copying there and back.
 
-    python benchmarks/postgres.py [--vectors N] [--additions N] [--before COMMIT]
+    python benchmarks/postgres.py [vectors]
 
-The server is a private one from the package pgserver, on the same machine, with its usual durability (fsync on). With
-`--before`, the clients of an earlier version take turns with ours: the same additions, one run after the other.
+The server is a private one from the package pgserver, on the same machine, with its usual durability (fsync on).
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,9 +27,7 @@ from kbgym.trace.postgres.place import PostgresStore
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres import MISSING, Cluster, installed
 
-HERE = Path(__file__).resolve().parents[1]
 DIMENSIONS, PAGE, QUERIES = 384, 60, 100
-LOADS = ((1, 1), (4, 1), (16, 1), (16, 4))  # processes, and clients of each
 
 
 def rows(count: int, groups: int, seed: int) -> NDArray[np.float32]:
@@ -85,95 +79,6 @@ def vectors(cluster: Cluster, count: int) -> None:
     opened.close()
 
 
-# Knows what both versions have.
-_CLIENT = """
-import asyncio, os, sys, time
-from kbgym.actions import Add
-from kbgym.serve.acting import act
-from kbgym.serve.sessions import Session
-from kbgym.trace.live import LiveStore
-from live_stores import NoSearch
-
-where, name, clients, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-
-async def one(live, number):
-    session = Session(f"{name}.{number}")
-    for count in range(each):
-        await act(live, session, Add(f"Sentence {count} of client {number} in process {name}."), "curator")
-
-async def main():
-    live = LiveStore(where, lambda store: NoSearch())
-    print("ready", flush=True)
-    sys.stdin.readline()
-    spent = time.process_time()
-    await asyncio.gather(*(one(live, number) for number in range(clients)))
-    print(time.process_time() - spent, flush=True)
-    os._exit(0)
-
-asyncio.run(main())
-"""
-
-
-def actions(
-    cluster: Cluster, version: Path, store: str, processes: int, clients: int, total: int
-) -> tuple[float, float]:
-    """Additions by so many processes to one store, each acknowledged before its client's next one.
-
-    Gives how many there were a second, and the milliseconds of processor time one took of all processes together.
-    """
-    place = cluster.url(store)
-    save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), place)
-    open_place(place).start("none", {}).close()
-    each = total // (processes * clients)
-    environment = {**os.environ, "PYTHONPATH": f"{version / 'src'}:{version / 'tests'}"}
-    running = []
-    for number in range(processes):
-        command = [sys.executable, "-c", _CLIENT, place, f"p{number}", str(clients), str(each)]
-        piped = subprocess.PIPE
-        running.append(subprocess.Popen(command, stdin=piped, stdout=piped, text=True, env=environment))
-    for process in running:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    started = time.perf_counter()
-    for process in running:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    spent = sum(float(process.communicate()[0]) for process in running)
-    seconds = time.perf_counter() - started
-    opened = open_place(place)
-    opened.verify()
-    made = processes * clients * each
-    assert opened.iteration == made, "an acknowledged addition is missing"
-    opened.close()
-    return made / seconds, 1000 * spent / made
-
-
-def writing(cluster: Cluster, versions: dict[str, Path], total: int, times: int = 3) -> None:
-    """Each version in turn, several times; the best of each, for others are at work on the machine too."""
-    print("| processes | clients of each |" + "".join(f" {name}, a second | processor, ms each |" for name in versions))
-    print("| ---: | ---: |" + " ---: | ---: |" * len(versions))
-    for processes, clients in LOADS:
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in versions}
-        for again in range(times):
-            for name, version in versions.items():
-                store = f"a_{name}_{processes}_{clients}_{again}"
-                found[name].append(actions(cluster, version, store, processes, clients, total))
-        cells = "".join(
-            f" {max(row[0] for row in rows):,.0f} | {min(row[1] for row in rows):.2f} |" for rows in found.values()
-        )
-        print(f"| {processes} | {clients} |{cells}", flush=True)
-    print(f"\n{total:,} additions a run, best of {times}; one-minute load average {os.getloadavg()[0]:.1f} on ", end="")
-    print(f"{os.cpu_count()} cores. Processor time is the clients'.")
-
-
-def checkout(commit: str, folder: Path) -> Path:
-    packed = subprocess.run(
-        ["git", "-C", str(HERE), "archive", commit, "src", "tests"], stdout=subprocess.PIPE, check=True
-    )
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=packed.stdout, check=True)
-    return folder
-
-
 def copying(cluster: Cluster, count: int) -> None:
     """There and back, and opening: from the tables, and by replay."""
     with tempfile.TemporaryDirectory() as name:
@@ -202,22 +107,15 @@ def copying(cluster: Cluster, count: int) -> None:
 def main() -> None:
     if installed() is None:
         sys.exit(MISSING)
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--vectors", type=int, default=100_000)
-    parser.add_argument("--before", metavar="COMMIT")
-    parser.add_argument("--additions", type=int, default=640)
-    chosen = parser.parse_args()
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     cluster = Cluster("shared_buffers = 512MB", "max_wal_size = 4GB")
     try:
-        with tempfile.TemporaryDirectory() as name:
-            before = {"before": checkout(chosen.before, Path(name))} if chosen.before else {}
-            writing(cluster, {**before, "now": HERE}, chosen.additions)
         copying(cluster, 100_000)
         print(
             "\n| vectors | by | filled | page of 60 | exact, in memory | recall@60 |"
             "\n| --- | --- | --- | --- | --- | --- |"
         )
-        for count in (6_000, 20_000, chosen.vectors):
+        for count in (6_000, 20_000, most):
             vectors(cluster, count)
     finally:
         cluster.remove()
