@@ -1,4 +1,4 @@
-"""A store in PostgreSQL: pgvector beside the exact index, actions a second by clients, copying there and back.
+"""A store in PostgreSQL: pgvector beside the exact index, copying there and back.
 
     python benchmarks/postgres.py [vectors]
 
@@ -7,7 +7,6 @@ The server is a private one from the package pgserver, on the same machine, with
 
 from __future__ import annotations
 
-import os
 import statistics
 import sys
 import tempfile
@@ -18,7 +17,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.actions import Add
 from kbgym.search.index import ExactIndex
 from kbgym.search.pgvector import PgVectorIndex
 from kbgym.store import Store, source
@@ -27,7 +25,6 @@ from kbgym.trace.place import open_place
 from kbgym.trace.postgres.place import PostgresStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from live_stores import LiveClient
 from postgres import MISSING, Cluster, installed
 
 DIMENSIONS, PAGE, QUERIES = 384, 60, 100
@@ -82,34 +79,6 @@ def vectors(cluster: Cluster, count: int) -> None:
     opened.close()
 
 
-def actions(cluster: Cluster, clients: int, each: int) -> None:
-    """Additions by so many processes to one store, in turns."""
-    place = cluster.url(f"a{clients}")
-    save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), place)
-    LiveClient(place, "first").close()
-    ready, begin = os.pipe()
-    children = []
-    for number in range(clients):
-        child = os.fork()
-        if child == 0:
-            os.close(begin)
-            shared = LiveClient(place, f"c{number}")
-            os.read(ready, 1)  # closed when all are to begin
-            for count in range(each):
-                shared.act(Add(f"Sentence {count} of client {number}."))
-            os._exit(0)
-        children.append(child)
-    time.sleep(1 + clients / 4)
-    started = time.perf_counter()
-    os.close(begin)
-    for child in children:
-        assert os.waitpid(child, 0)[1] == 0
-    seconds = time.perf_counter() - started
-    os.close(ready)
-    open_place(place).verify()
-    print(f"| {clients} | {clients * each:,} | {clients * each / seconds:,.0f} |", flush=True)
-
-
 def copying(cluster: Cluster, count: int) -> None:
     """There and back, and opening: from the tables, and by replay."""
     with tempfile.TemporaryDirectory() as name:
@@ -141,9 +110,6 @@ def main() -> None:
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     cluster = Cluster("shared_buffers = 512MB", "max_wal_size = 4GB")
     try:
-        print("| clients | additions | a second, all together |\n| --- | --- | --- |")
-        for clients in (1, 4, 16):
-            actions(cluster, clients, 1600 // clients)
         copying(cluster, 100_000)
         print(
             "\n| vectors | by | filled | page of 60 | exact, in memory | recall@60 |"

@@ -41,11 +41,13 @@ COMMANDS = {
     "serve": ["serve.py"],
     "players": ["players.py"],
     "postgres": ["postgres.py"],
+    "writers": ["writers.py", "--before", "8e8ce01"],
     "online": ["online.py"],
     "gate": ["gate.py"],
     "intervals": ["intervals.py"],
     "scale": ["scale.py"],
     "ray": ["ray_exam.py"],
+    "fleet": ["fleet.py"],
     "mutants": ["../scripts/mutants.py", "--least", "85"],
 }
 

@@ -84,13 +84,18 @@ class SharedWriter:
         self.waiting: list[Event] = []
         self.closed = False
 
-    def commit(self, events: Sequence[Event]) -> None:
+    def commit(self, events: Sequence[Event], made: Store | None = None) -> None:
         assert self.place.turn.locked() and isinstance(events[-1], Committed)
         self.waiting += events
 
     def news(self) -> tuple[Event, ...]:
         found, self.known = self.place.events[self.known :], len(self.place.events)
         return found
+
+    def line_up(self) -> tuple[Event, ...]:
+        return self.news()
+
+    def step_out(self) -> None: ...
 
     @contextmanager
     def turn(self) -> Iterator[tuple[Event, ...]]:
@@ -108,8 +113,12 @@ class SharedWriter:
     def claim(self, name: str) -> bool:
         return self.place.claims.setdefault(name, self) is self
 
+    def holds(self, name: str) -> bool:
+        return self.place.claims.get(name) is self
+
     def release(self, name: str) -> None:
-        del self.place.claims[name]
+        if self.holds(name):
+            del self.place.claims[name]
 
     def close(self) -> None:
         self.closed = True

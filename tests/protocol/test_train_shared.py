@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from postgres import MISSING, Cluster, installed
+from travelling import FOLDER
 
 from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.cli.main import run as verb
 from kbgym.errors import BadInput
+from kbgym.experiment.engines import Here
+from kbgym.experiment.fleet import Fleet, train_fleet
+from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer, join, remembered
 from kbgym.trace.copying import copy_store
 from kbgym.trace.events import Acted, Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.place import open_place
+from kbgym.trace.place import Place, open_place
+from kbgym.trace.postgres.place import PostgresStore
 from kbgym.worlds.people import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason=MISSING)]
@@ -101,17 +109,21 @@ def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Pa
         join(url, StoreFolder(tmp_path / "other").initial, "hash", remembered(SETTINGS, agents))
 
 
+def environment() -> dict[str, str]:
+    paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def start(folder: Path, url: str) -> subprocess.Popen[str]:
+    code = _TRAIN.format(tests=str(Path(__file__).parent.parent))
+    command = [sys.executable, "-c", code, str(folder), url]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+
+
 def test_three_trainers_of_which_two_are_killed_again_and_again(cluster: Cluster, tmp_path: Path) -> None:
     url = cluster.url("three")
     copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
-    code = _TRAIN.format(tests=str(Path(__file__).parent.parent))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-
-    def start(name: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", code, str(tmp_path / name), url]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-
-    running = {name: start(name) for name in ("a", "b", "c")}
+    running = {name: start(tmp_path / name, url) for name in ("a", "b", "c")}
     kills = 0
     try:
         for number in range(4):
@@ -123,10 +135,71 @@ def test_three_trainers_of_which_two_are_killed_again_and_again(cluster: Cluster
                 os.kill(running[victim].pid, signal.SIGKILL)
                 kills += 1
             running[victim].wait()
-            running[victim] = start(victim)
+            running[victim] = start(tmp_path / victim, url)
         said = {name: process.communicate(timeout=200)[0] for name, process in running.items()}
     finally:
         for process in running.values():
             process.kill()
     assert kills >= 2 and all("finished" in text for text in said.values())
     whole(url)
+
+
+@pytest.mark.timeout(600)
+def test_a_fleet_of_eight_of_which_three_are_killed(cluster: Cluster, tmp_path: Path) -> None:
+    """In the middle of lessons, for good; and the server crashes once. Every lesson is taught once."""
+    url = cluster.url("eight")
+    copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
+    running = [start(tmp_path / str(number), url) for number in range(8)]
+    place = open_place(url)
+    try:
+        for process in running:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        for victim, moment in zip(running[:3], (60, 180, 300), strict=True):
+            while _iteration(place) < moment:
+                assert any(process.poll() is None for process in running), "they ended before anybody was killed"
+                time.sleep(0.02)
+            assert victim.poll() is None
+            victim.kill()
+        place.close()
+        cluster.stop("immediate")
+        cluster.start()
+        said = [process.communicate(timeout=400)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert ["finished" in text for text in said] == [False] * 3 + [True] * 5
+    whole(url)
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'kbgym[ray]')")
+@pytest.mark.xdist_group("ray")
+@pytest.mark.timeout(600)
+def test_a_fleet_on_ray_of_which_one_dies(cluster: Cluster, tmp_path: Path) -> None:
+    """Ray starts another trainer in its place; what was begun is gone on with."""
+    url, world = cluster.url("ray"), generate(people=80, seed=3)
+    world.save(tmp_path / "world")
+    copy_store(str(tmp_path / "world"), url)
+    (tmp_path / "fatal").write_text(schedule(world, SETTINGS)[5].question.text)
+    words = ["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / "run"), "--store", url, "--json"]
+    words += ["--questions", "20", "--epochs", "2", "--embedder", "hash", "--no-eval", "--strategy", "class"]
+    words += ["--batch-size", "2", "--reader", "travelling:Mortal", "--engine", "ray", "--workers", "2", "--quiet"]
+    program = [sys.executable, "-c", "from kbgym.cli.main import run; run()", *words]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment() | {FOLDER: str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "dead").exists(), "nobody was killed"
+    assert json.loads(done.stdout)["authored"] > 0
+    whole(url)
+
+
+def test_what_a_fleet_needs_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        verb(["train", "--world", "w", "--out", "r", "--engine", "ray"])
+    assert stopped.value.code == 2 and "name it with --store" in capfd.readouterr().err
+    with pytest.raises(BadInput, match="no common budget"):
+        train_fleet(Here(), Fleet(generate(people=40, seed=1), Settings(reader="llm:local/m"), "postgresql://x/y"))
+
+
+def _iteration(place: Place) -> int:
+    assert isinstance(place, PostgresStore)
+    row = place.server.connection.execute("SELECT iteration FROM head").fetchone()
+    return 0 if row is None else int(row[0])

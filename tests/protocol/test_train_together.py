@@ -17,7 +17,7 @@ from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer, join, remembered
 from kbgym.store import Store
 from kbgym.trace import live
-from kbgym.trace.events import Acted, Began
+from kbgym.trace.events import Acted, Began, Event, Graded
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.world import World
 
@@ -72,3 +72,46 @@ def test_two_trainers_teach_every_lesson_once(shared: SharedPlace, run: Run) -> 
     for passed in {(event.iteration, event.phase) for event in acted}:
         steps = [event.step for event in acted if (event.iteration, event.phase) == passed]
         assert steps == list(range(1, len(steps) + 1)), "steps are counted"
+
+
+def test_a_lesson_that_another_went_on_with_is_left_to_them(shared: SharedPlace, run: Run, tmp_path: Path) -> None:
+    """As when a connection breaks in the middle of a lesson: the claim is free, and somebody else takes it."""
+    joined(shared)
+    settings = msgspec.structs.replace(SETTINGS, batch_size=1)
+    engine = engine_for(Store(shared.records), embedder_named("hash"))
+    one = Trainer(Run.open_or_create(tmp_path / "one", run.world, settings), agents_named(settings), engine, URL)
+    other, stolen = shared.open().resume(), []
+
+    def steal(event: Event, store: Store, observation: str) -> None:
+        if isinstance(event, Acted) and event.step == 2 and not stolen:
+            (name,) = shared.claims
+            shared.claims[name] = other
+            stolen.append((name, event.iteration))
+
+    one.live.listeners.append(steal)  # type: ignore[arg-type]
+
+    async def work() -> None:
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            task = group.create_task(one.train())
+            while len({event.iteration for event in shared.events if isinstance(event, Graded)}) < 2:
+                await asyncio.sleep(0.01)
+            (name, number), *_ = stolen
+            steps = [event.step for event in shared.events if isinstance(event, Acted) and event.iteration == number]
+            assert steps == [1, 2], "nothing was done that another may be doing"
+            shared.claims.pop(name)
+            await task
+
+    asyncio.run(work())
+    grades = [event.question for event in shared.events if isinstance(event, Graded)]
+    assert len(grades) == len(set(grades)) == 3 and one.ended == 3
+
+
+def test_a_search_made_before_others_wrote_is_brought_up_to_date(shared: SharedPlace, run: Run) -> None:
+    joined(shared)
+    known = Store(shared.records)
+    engine = engine_for(known, embedder_named("hash"))
+    first = Trainer(run, agents_named(SETTINGS), engine_for(known, embedder_named("hash")), URL)
+    asyncio.run(first.train())
+    new = [record for record in first.store if record.id not in known]
+    late = Trainer(run, agents_named(SETTINGS), engine, URL, known)
+    assert new and all(late.live.environment.engine.search(record.text, 0, 1)[0][0] == record.id for record in new)

@@ -40,3 +40,11 @@ def test_ten_thousand_edits(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_few_hundred_edits(tmp_path: Path) -> None:
     crash(tmp_path, 300, 4, 1, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_twenty_crashes_of_the_server(tmp_path: Path) -> None:
+    """The turn ends before the flush, so a crash loses what was seen by others already; nobody was told it was kept."""
+    counts = crash(tmp_path, 3_000, 16, 20, 3)
+    assert counts["committed"] >= counts["acknowledged"]

@@ -390,6 +390,30 @@ def test_an_error_inside_a_turn_undoes_it(shared: SharedPlace) -> None:
     asyncio.run(work())
 
 
+def test_turns_that_wait_in_one_process_are_had_in_one_turn_of_the_database(shared: SharedPlace) -> None:
+    """Also where one of them fails half way: what the others did is kept, what it did is not."""
+
+    async def one(live: LiveStore, number: int) -> None:
+        async with live.turn():
+            step = await live.environment.carry_out(Add(f"Sentence {number}."))
+            live.record(Acted(live.iteration + 1, "serve", 1, step.action, step.result, step.verdict))
+            await asyncio.sleep(0)
+            if number == 2:
+                raise ZeroDivisionError
+
+    async def work() -> None:
+        async with opened(URL) as live:
+            said = await asyncio.gather(*(one(live, number) for number in range(6)), return_exceptions=True)
+            assert [type(error) for error in said if error] == [ZeroDivisionError] and said[2] is not None
+            assert live.commits == 5 and live.flushes < 5
+            there = Store(shared.open().store())
+            assert live.store.fingerprint == there.fingerprint
+            texts = [record.text for record in there]
+            assert [f"Sentence {number}." in texts for number in range(6)] == [True, True, False, True, True, True]
+
+    asyncio.run(work())
+
+
 def test_a_write_that_fails_at_the_end_of_a_turn_is_said_there(shared: SharedPlace) -> None:
     async def work() -> None:
         async with opened(URL) as live, opened(URL) as other:

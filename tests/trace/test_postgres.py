@@ -15,7 +15,7 @@ from live_stores import LiveClient
 from playing import records
 
 import kbgym
-from kbgym.actions import Add, Added, Link
+from kbgym.actions import Add, Added, Link, Search
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
 from kbgym.search.index import ExactIndex
@@ -118,6 +118,19 @@ class TestTroubles:
                 rules.write_text(before)
                 connection.execute("SELECT pg_reload_conf()")
 
+    def test_an_ordinary_user_needs_no_more_than_a_schema(self, cluster: postgres.Cluster) -> None:
+        import psycopg
+
+        with psycopg.connect(cluster.url(), autocommit=True) as connection:
+            connection.execute("CREATE ROLE ordinary LOGIN")
+            connection.execute("GRANT CREATE ON DATABASE postgres TO ordinary")
+        place = cluster.url("ordinary", user="ordinary")
+        save_store(Store(records()), place)
+        ada = LiveClient(place, "ada")
+        assert ada.act(Add("One.")) == Added("n3") and ada.writer.claim("x")
+        ada.close()
+        open_place(place).verify()
+
     def test_the_driver_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "psycopg", None)
         with pytest.raises(Missing, match=r"kbgym\[postgres\]"):
@@ -191,6 +204,25 @@ class TestBrokenConnections:
         backends(cluster)
         assert shared.writer.news() == ()
         assert shared.writer.claim("x")
+        assert LiveClient(url, "bo").act(Add("Three.")) == Added("n5"), "nobody stands in line for ever"
+        open_place(url).verify()
+
+    def test_what_a_crash_lost_is_undone_in_who_had_seen_it(self, url: str, cluster: postgres.Cluster) -> None:
+        """The turn is over before the flush: for a moment others see what is not kept yet."""
+        ada, bo = LiveClient(url, "ada"), LiveClient(url, "bo")
+        ada.act(Add("Kept."))
+        connection = open_place(url).server.connection  # type: ignore[attr-defined]
+        connection.execute("CREATE TABLE before AS SELECT * FROM head")
+        assert ada.act(Add("Seen, and not kept.")) == Added("n4")
+        assert bo.act(Search("Seen")) and "n4" in bo.store
+        with connection.transaction():  # as a server has it that went down before the flush
+            connection.execute("DELETE FROM head")
+            connection.execute("INSERT INTO head SELECT * FROM before")
+            connection.execute("DELETE FROM trace WHERE seq > (SELECT seq FROM head)")
+            connection.execute("DELETE FROM documents WHERE id = 'n4'")
+        backends(cluster)
+        assert bo.act(Add("Instead.")) == Added("n4") and bo.store["n4"].text == "Instead."
+        assert ada.act(Add("After all.")) == Added("n5") and ada.store["n4"].text == "Instead."
         open_place(url).verify()
 
     def test_in_a_turn_nothing_is_kept_and_it_is_said(self, url: str, cluster: postgres.Cluster) -> None:
@@ -213,7 +245,7 @@ class TestBrokenConnections:
         real, broken = Batch.send, []
 
         def send(batch: Batch, connection: psycopg.Connection) -> list[list[tuple[object, ...]]]:
-            commits = batch._statements[-1] == "COMMIT"
+            commits = "COMMIT" in batch._statements
             if commits and not broken and not after:
                 broken.append(connection.close())
             rows = real(batch, connection)

@@ -95,9 +95,10 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | N
     overlays = settings.admission > 0  # what is on trial is searched apart
     spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None
     vectors = embedder_named(settings.embedder)
-    engine = engine_for(place.store(), vectors, tick, overlays, settings.search, spread)
+    store = place.store()
+    engine = engine_for(store, vectors, tick, overlays, settings.search, spread)
     place.close()
-    return Trainer(run, agents, engine, url)
+    return Trainer(run, agents, engine, url, None if url is None else store)
 
 
 def teach(trainer: Trainer, tick: Tick | None = None) -> None:

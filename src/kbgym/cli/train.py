@@ -13,9 +13,12 @@ from kbgym.analysis.coverage import coverage
 from kbgym.artefact import beginning, open, teach, trainer_for
 from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import Printed, progress, settings_given, verb
+from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands
 from kbgym.cli.training import begin, players, training_options
-from kbgym.store import ledger
+from kbgym.errors import BadInput
+from kbgym.protocol.run import Run
+from kbgym.store import Store, ledger
 from kbgym.trace.events import Ended
 from kbgym.trace.place import shown
 from kbgym.worlds.kinds import kind_of
@@ -29,6 +32,7 @@ from kbgym.worlds.world import World
 @click.option("--from", "begins", metavar="STORE", help="Train on top of this store, such as an arm's.")
 @click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")
 @training_options
+@engine_options
 @spending_options
 def command(
     world_folder: Path, out: Path, url: str | None, config: Path | None, begins: str | None, **flags: Any
@@ -44,12 +48,16 @@ def command(
       kbgym baseline hipporag --world worlds-out/w0 --out stores/b3
       kbgym train --world worlds-out/w0 --out runs/b3 --from stores/b3
     """
-    spending = Spending(flags)
+    spending, where = Spending(flags), Where(flags)
+    if not where.is_here and url is None:
+        raise BadInput("--engine ray has many trainers at one store in a database: name it with --store.")
     world = World.load(world_folder)
     given = settings_given(config, flags)
     store, said = beginning(begins, world) if begins is not None else (None, None)
     settings = training_settings(world, out, **given, **({"begins": said} if said else {}))
     run, why = begin(out, world, settings, given, store)
+    if url is not None and not where.is_here:
+        _as_a_fleet(where, run, url, store)
     with spending.models(players(settings), run.folder / CASSETTE) as models:
         with progress("embedding") as tick:
             agents = agents_named(settings, models, world=world, kept=run.folder / KEPT)
@@ -71,9 +79,9 @@ def command(
         "settings": settings,
         "agents": why or f"{settings.reader} reads, {settings.curator} curates.",
     }
-    where = shown(url) if url else out
+    place = shown(url) if url else out
     text = (
-        f"{where}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
+        f"{place}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
         f"The store has {counted.authored} authored documents and {counted.links:,} links, "
         f"covering {share:.1%} of {counted.origins:,} originals.\n"
         + _next(out, url, world_folder, kind_of(world).has_pools)
@@ -85,6 +93,14 @@ def command(
 
     used, spent = used_by_commands(players(settings), passes())
     return result | used, text + spent
+
+
+def _as_a_fleet(where: Where, run: Run, url: str, store: Store | None) -> None:
+    """Every lesson, by the engine's workers; what is left to do here is to say how it came out."""
+    from kbgym.experiment.fleet import Fleet, train_fleet
+
+    with where.opened() as engine:
+        train_fleet(engine, Fleet(run.world, run.settings, url, store))
 
 
 def _next(out: Path, url: str | None, world: Path, pools: bool) -> str:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from kbgym.actions import Action
 from kbgym.canonical import sweep
-from kbgym.environment import SearchEngine, Step
+from kbgym.environment import Environment, SearchEngine, Step
 from kbgym.episode import Transcript, play
 from kbgym.errors import BadInput
 from kbgym.grading import score
@@ -35,7 +36,7 @@ from kbgym.tools import Role, check
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
-from kbgym.trace.place import open_place
+from kbgym.trace.place import Lost, open_place
 from kbgym.worlds.world import Question
 
 EVAL = ("n", "f1", "em", "set_f1", "actions", "characters", "outcomes")  # what the trace keeps of an evaluation
@@ -95,8 +96,12 @@ class Trainer:
     teach at one database, each lesson one of them; nobody evaluates or keeps snapshots there.
     """
 
-    def __init__(self, run: Run, agents: Agents, engine: SearchEngine, url: str | None = None) -> None:
+    def __init__(
+        self, run: Run, agents: Agents, engine: SearchEngine, url: str | None = None, known: Store | None = None
+    ) -> None:
+        """`known` is the store the engine was made over, where others may have changed it since."""
         self.run = run
+        self.ended = 0  # lessons, by this trainer
         self.agents = agents
         self.settings = settings = run.settings
         self.lessons = schedule(run.world, settings)
@@ -106,7 +111,7 @@ class Trainer:
         self.clear()
         self.live = LiveStore(
             run.folder if url is None else url,
-            lambda _: engine,
+            lambda store: engine if known is None else _caught_up(engine, known, store),
             (self.progress, self),
             judge=agents.judge,
             ranking=settings.ranking,
@@ -174,12 +179,13 @@ class Trainer:
             if self.position == 0:
                 await self._evaluate(0)
             for epoch in range(1, self.settings.epochs + 1):
-                left = [one for one in self.lessons if one.epoch == epoch and not self.progress.is_over(one)]
-                # What was cut short comes first: that is where the trace ends.
-                waiting = deque(sorted(left, key=lambda lesson: lesson.key not in self.progress.begun))
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(min(self.settings.batch_size, len(waiting))):
-                        group.create_task(self._work(waiting, tick))
+                # Again, because another trainer's last commits may be lost with a server that crashes.
+                while left := [one for one in self.lessons if one.epoch == epoch and not self.progress.is_over(one)]:
+                    # What was cut short comes first: that is where the trace ends.
+                    waiting = deque(sorted(left, key=lambda lesson: lesson.key not in self.progress.begun))
+                    async with asyncio.TaskGroup() as group:
+                        for _ in range(min(self.settings.batch_size, len(waiting))):
+                            group.create_task(self._work(waiting, tick))
         except* Exception as failures:
             raise failures.exceptions[0] from None
         finally:
@@ -212,25 +218,42 @@ class Trainer:
 
     async def _share(self, lesson: Lesson, waiting: deque[Lesson]) -> None:
         """Teach a lesson unless another trainer has it; then come back to it, in case that one dies over it."""
-        name = f"lesson {lesson.epoch} {lesson.question.id}"
-        if not await self.live.claim(name):
+        if not await self.live.claim(_claim(lesson)):
             waiting.append(lesson)
             await asyncio.sleep(_LOOK_AGAIN)
-        else:
+            return
+        try:
             if not self.progress.is_over(lesson):
                 await self._teach(lesson)
-            await self.live.release(name)
+                self.ended += 1
+        except (_TakenOver, Lost):  # what is left of it is taught from where the trace ends
+            waiting.append(lesson)
+        await self.live.release(_claim(lesson))
+
+    @asynccontextmanager
+    async def _turn(self, lesson: Lesson, taken: int | None = None) -> AsyncIterator[None]:
+        """A turn of the store for a lesson, of which so many steps were taken here.
+
+        Where the connection broke meanwhile, another trainer may have gone on with the lesson: then it is theirs.
+        """
+        async with self.live.turn():
+            begun = self.progress.begun.get(lesson.key)
+            there = len(begun.forward) + len(begun.backward) if begun is not None else 0
+            moved = begun is not None and (begun.finished or (taken is not None and taken != there))
+            if self.live.shared and (moved or not self.live.holds(_claim(lesson))):
+                raise _TakenOver(lesson.question.id)
+            yield
 
     async def _teach(self, lesson: Lesson) -> None:
         """Forward, grade, backward; of a lesson that was cut short, what is left."""
         question, live = lesson.question, self.live
         if lesson.key not in self.progress.begun:
-            async with live.turn():
+            async with self._turn(lesson):
                 live.record(self._began(self.progress.last + 1, "forward", lesson))
         begun = self.progress.begun[lesson.key]
         if begun.grade is None:
-            forward = await self._play("forward", begun, Forward(question.text))
-            async with live.turn():
+            forward = await self._play("forward", lesson, begun, Forward(question.text))
+            async with self._turn(lesson):
                 live.record(_ended(begun, "forward", forward))
                 if forward.outcome == "agent_failed":
                     return
@@ -238,19 +261,19 @@ class Trainer:
                 live.record(Graded(begun.iteration, question.id, question.golds, f1, em, forward.answer))
                 live.record(self._began(begun.iteration, "backward", lesson))
         backward = await self._backward(begun, lesson)
-        async with live.turn():
+        async with self._turn(lesson):
             live.record(_ended(begun, "backward", backward))
 
     async def _backward(self, begun: Underway, lesson: Lesson) -> Transcript:
         """A backward pass; with admission on trial, and recorded as what became of it."""
         task, settings, live = self._task(lesson.question, begun), self.settings, self.live
         if not settings.admission:
-            return await self._play("backward", begun, task)
+            return await self._play("backward", lesson, begun, task)
         made = await trial(live, self.agents.curator, task, settings.backward_budget, settings.memory)
         answered = [other.question for other in self.lessons if self.progress.is_over(other)]
         self.panel.answered = askings([*answered, lesson.question])
         made, verdict = await judged(self.panel, made, begun.iteration)
-        async with live.turn():
+        async with self._turn(lesson):
             if verdict is not None and verdict["verdict"] == "quarantined":
                 refuse(live, begun.iteration, "backward", made)
             else:
@@ -273,13 +296,14 @@ class Trainer:
         agent = self.agents.described.get(role, {}).get("agent", given)
         return Began(iteration, phase, agent, lesson.question.id, lesson.question.text, lesson.epoch)
 
-    async def _play(self, phase: Phase, begun: Underway, task: Forward | Backward) -> Transcript:
+    async def _play(self, phase: Phase, lesson: Lesson, begun: Underway, task: Forward | Backward) -> Transcript:
         settings = self.settings
         if phase == "forward":
             policy, role, budget, past = self.agents.reader(), READER, settings.forward_budget, begun.forward
         else:
             policy, role, budget, past = self.agents.curator(), CURATOR, settings.backward_budget, begun.backward
-        acting = _Acting(self.live, begun.iteration, phase, len(past))
+        before = len(begun.forward) if phase == "backward" else 0
+        acting = _Acting(self.live, begun.iteration, phase, len(past), lambda n: self._turn(lesson, before + n))
         return await play(policy, acting, role, task, budget, settings.memory, past=past)
 
     async def _evaluate(self, epoch: int) -> None:
@@ -299,11 +323,22 @@ class Trainer:
         return f"forward F1 {f1:.2f}  documents {len(self.store):,}  links {self.store.links:,}"
 
 
+class _TakenOver(Exception):
+    """Another trainer has the lesson."""
+
+
 class _Acting:
     """What a pass acts on: the live store, where each step is recorded in the turn in which it took effect."""
 
-    def __init__(self, live: LiveStore, iteration: int, phase: Phase, taken: int) -> None:
-        self._live, self._iteration, self._phase, self._taken = live, iteration, phase, taken
+    def __init__(
+        self,
+        live: LiveStore,
+        iteration: int,
+        phase: Phase,
+        taken: int,
+        turn: Callable[[int], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._live, self._iteration, self._phase, self._taken, self._turn = live, iteration, phase, taken, turn
 
     @property
     def only_shown(self) -> bool:
@@ -312,12 +347,22 @@ class _Acting:
     async def step(self, action: Action, role: Role) -> Step:
         live, action = self._live, check(action, role)
         await live.prepare([action])
-        async with live.turn():
+        async with self._turn(self._taken):
             step = await live.environment.carry_out(action)
             self._taken += 1
             acted = Acted(self._iteration, self._phase, self._taken, step.action, step.result, step.verdict)
             live.record(acted, step.observation)
         return step
+
+
+def _claim(lesson: Lesson) -> str:
+    return f"lesson {lesson.epoch} {lesson.question.id}"
+
+
+def _caught_up(engine: SearchEngine, known: Store, now: Store) -> SearchEngine:
+    """A search made over an earlier state of a store, brought to where the store is."""
+    Environment(known, engine).become(now)
+    return engine
 
 
 def _ended(begun: Underway, phase: Phase, passed: Transcript) -> Ended:

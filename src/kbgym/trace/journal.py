@@ -1,6 +1,7 @@
 """A store that notes what changes in it, so that a copy elsewhere can be changed in the same way.
 
-It does what a store does; what the notes are written to, it does not know.
+It does what a store does; what the notes are written to, it does not know. It can also give back so much of what it was
+as is needed to see that events do to it what was done.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kbgym.store import Record, Store
+from kbgym.store.store import normalised
 
 
 class Journal(Store):
@@ -15,11 +17,11 @@ class Journal(Store):
     that came or went; all in the order in which it happened."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self.clear()
         super().__init__(records)
         self.clear()
 
     def clear(self) -> None:
+        self.began = self._counts()
         self.before: dict[str, Record | None] = {}
         self.added: dict[str, None] = {}
         self.linked: dict[tuple[str, str], None] = {}
@@ -31,6 +33,7 @@ class Journal(Store):
         """A journal with the content of a store; the records are shared, nothing else is."""
         made = cls()
         made._take(store)
+        made.clear()
         return made
 
     def become(self, store: Store) -> None:
@@ -47,6 +50,22 @@ class Journal(Store):
         self._by_text = None if texts is None else {text: dict(ids) for text, ids in texts.items()}
         self._issued, self._sum, self.coded = twin._issued, twin._sum, twin.coded
         self.origins, self.links, self.merges = twin.origins, twin.links, twin.merges
+
+    def _counts(self) -> tuple[str, int, int, int, int]:
+        return self.fingerprint, self.issued, self.links, self.merges, len(self)
+
+    def earlier(self, ids: Iterable[str], texts: Iterable[str]) -> Store:
+        """The store as it was at `clear`, with only what changed since, these documents and those with these texts.
+
+        It counts and hashes as the whole store did, so events that name nothing else can be replayed on it. Which of
+        several documents with one text came first it may not know.
+        """
+        asked = dict.fromkeys(ids)
+        if self._by_text is not None:
+            for text in texts:
+                asked.update(self._by_text.get(normalised(text), {}))
+        held = [self._records[id] for id in asked if id in self._records and id not in self.before]
+        return _Part([*(old for old in self.before.values() if old is not None), *held], self.coded, *self.began)
 
     @property
     def issued(self) -> int:
@@ -95,3 +114,21 @@ class Journal(Store):
             del self.linked[source, target]
         else:
             self.unlinked[source, target] = None
+
+
+class _Part(Store):
+    """Some documents of a store, with the counts of the whole."""
+
+    def __init__(
+        self, records: list[Record], coded: bool, fingerprint: str, issued: int, links: int, merges: int, documents: int
+    ) -> None:
+        super().__init__()
+        self.coded, self._issued, self._sum = coded, issued, int(fingerprint, 16)
+        self.links, self.merges, self._others = links, merges, documents - len(records)
+        for record in records:
+            self._records[record.id] = record
+            for target in record.links:
+                self._inbound.setdefault(target, {})[record.id] = None
+
+    def __len__(self) -> int:
+        return super().__len__() + self._others

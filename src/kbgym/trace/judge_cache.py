@@ -8,13 +8,13 @@ and at last inside the turn. The latest verdicts are kept here; the trace keeps 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from kbgym.actions import Action, Add, Edit
 from kbgym.environment import Environment
 from kbgym.store.guard import NEIGHBOURS, THRESHOLD, Judge, verdict
 
-TRIES = 3
+_TRIES = 3
 _MOST = 1_000
 
 
@@ -37,6 +37,18 @@ class JudgeCache:
             if len(self._decided) > _MOST:
                 self._decided.popitem(last=False)
         return self._decided[pair]
+
+    async def prepare(self, actions: Sequence[Action], environment: Environment) -> None:
+        """Decide what can be decided now.
+
+        Others may add a neighbour meanwhile, so the judge is asked again, but not for ever: the rest is asked in turn.
+        """
+        for _ in range(_TRIES):
+            undecided = [action for action in actions if not self.is_decided(action, environment)]
+            for action in undecided:
+                await self.consider(action, environment)
+            if not undecided:
+                return
 
     async def consider(self, action: Action, environment: Environment) -> None:
         """Decide now about what the action's sentence is near to."""

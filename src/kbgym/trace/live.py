@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,13 @@ from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by
 from kbgym.trace.folder import TRACE, returning
-from kbgym.trace.judge_cache import TRIES, JudgeCache
+from kbgym.trace.journal import Journal
+from kbgym.trace.judge_cache import JudgeCache
 from kbgym.trace.listeners import Listener, replaying
-from kbgym.trace.moment import Snapshot
-from kbgym.trace.place import Appender, Place, is_url, leave, open_place, shown, store_at
+from kbgym.trace.moment import Snapshot, overlay_of, snapshot_of
+from kbgym.trace.place import Appender, Lost, Place, is_url, open_place, shown, store_at
 from kbgym.trace.replay import catch_up, committed, rolled_back
+from kbgym.trace.turn import DatabaseTurn
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
 
@@ -69,9 +71,8 @@ class LiveStore:
         self._flushing: asyncio.Task[None] | None = None
         self.last: asyncio.Future[None] | None = None  # done when everything committed so far is durable
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable yet
-        self._held: AbstractContextManager[tuple[Event, ...]] | None = None
+        self._turn: DatabaseTurn | None = None  # of a store that others write too
         self._lost = False  # what was written could not be read again yet
-        self._arrived: list[Event] = []  # what others committed and this store has not followed yet
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "trace")
@@ -85,10 +86,12 @@ class LiveStore:
                 place = open_place(where)
         if (write and place.genesis is not None) or is_url(where):
             self._writer = place.resume()
+            if self._writer.shared:
+                self._turn = DatabaseTurn(self._writer, self._thread, self._follow, self._return)
         self._judge_cache = None if judge is None else JudgeCache(judge)
         try:
             self._settle(place)
-            store = place.store(watch=self._replayed)
+            store = self._noting(place.store(watch=self._replayed))
             self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
         except BaseException:
             if self._writer is not None:
@@ -104,7 +107,7 @@ class LiveStore:
     @property
     def shared(self) -> bool:
         """Whether other processes may write at the same time."""
-        return self._writer is not None and self._writer.shared
+        return self._turn is not None
 
     def _settle(self, place: Place) -> None:
         self.iteration, self._position = place.iteration, place.position
@@ -133,112 +136,106 @@ class LiveStore:
             raise BadInput(f"{self.name} was opened for looking only.")
         await self._lock.acquire()
         try:
-            await self._news()  # most of it before the others are held up
-            if self._writer is not None and self._writer.shared:
-                await self._take(self._writer)
+            await self._news(take=True)
         except BaseException:
             self._lock.release()
             raise
-        error: BaseException | None = None
+        before, error = len(self._closed), None
         try:
             yield
         except BaseException as caught:
             error = caught
             raise
         finally:
-            if self._held is None:
+            if self._turn is None:
                 self._recover()
                 self._lock.release()
             else:  # a caller that goes away in this moment must not leave the turn half ended
-                await asyncio.shield(asyncio.get_running_loop().create_task(self._end(error)))
+                await asyncio.shield(asyncio.get_running_loop().create_task(self._end(self._turn, before, error)))
 
-    async def _in_thread(self, work: Callable[..., Any], *given: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
-
-    async def _news(self) -> None:
+    async def _news(self, take: bool = False) -> None:
         if self._lost:
             try:
                 self._return()
             except BadInput as error:  # what is there now is not what was written: no request of anybody's is at fault
                 raise Failed(str(error)) from error
-        if self.shared and self._writer is not None:
-            await self._in_thread(self._arrive, self._writer.news)
-            await self._follow()
+        if self._turn is not None:
+            if self._turn.held is not None:  # nobody else can have committed anything
+                return
+            await (self._turn.take() if take else self._turn.news())
+            if isinstance(self.store, Journal):
+                self.store.clear()  # its notes are of one turn
         elif self._writer is None and self.folder is not None:
             trace = self.folder / TRACE
             if trace.exists() and trace.stat().st_size != self._size:
                 self._return()
 
-    async def _take(self, writer: Appender) -> None:
-        held = writer.turn()
-        taking = asyncio.get_running_loop().run_in_executor(self._thread, self._arrive, held.__enter__)
-        try:
-            await asyncio.shield(taking)
-            self._held = held
-            await self._follow()
-        except BaseException as error:
-            # Also where nobody waits any more: the thread takes the turn in any case, and then gives it back.
-            if taking.cancelled() or not taking.done() or taking.exception() is None:
-                self._thread.submit(leave, held, error)
-            self._held = None
-            raise
-
-    async def _end(self, error: BaseException | None) -> None:
+    async def _end(self, turn: DatabaseTurn, before: int, error: BaseException | None) -> None:
+        """End a turn. Those that wait for one in this process have theirs in the same turn of the database."""
+        held = turn.held
         try:
             if error is None and self._open:
                 self.commit()
-            held, self._held = self._held, None
-            done, self._closed = self._closed, []
-            assert held is not None and self._writer is not None
-            if error is not None:
-                await self._in_thread(leave, held, error)
-                if done or self._open:
-                    self._give_up(done, KbgymError(str(error)))
+            if error is not None and (self._open or len(self._closed) > before):
+                await self._abandon(turn, before, error)
                 return
-            try:
-                if done:
-                    self._writer.commit([event for events, _ in done for event in events])
-                    self.flushes += 1
-                await self._in_thread(held.__exit__, None, None, None)
-            except KbgymError as trouble:
-                self._give_up(done, trouble)
-                raise
-            self._written(done)
+            mine = self._closed[-1][1] if len(self._closed) > before else None
         finally:
-            self._held = None
-            self._recover()
             self._lock.release()
+        async with self._lock:
+            if turn.held is held:
+                await self._write(turn, self.store)
+        if mine is not None:
+            await mine
+
+    async def _abandon(self, turn: DatabaseTurn, before: int, error: BaseException) -> None:
+        """The turn failed half way: keep what the ones before it did, and return to that."""
+        self._open, undone = [], self._closed[before:]
+        del self._closed[before:]
+        await self._write(turn)
+        self._give_up(undone, KbgymError(str(error)))
+        self._recover()
+
+    async def _write(self, turn: DatabaseTurn, made: Store | None = None) -> None:
+        """End the turn of the database with all that was committed in it, where one is held."""
+        if turn.held is None:
+            return
+        done, self._closed = self._closed, []
+        try:
+            await turn.end([event for events, _ in done for event in events], made)
+        except KbgymError as trouble:
+            self._give_up(done, trouble)
+            self._recover()
+        else:
+            self.flushes += bool(done)
+            self._written(done)
 
     async def claim(self, name: str) -> bool:
         """Take a piece of work and follow what was done so far; what another has claimed is its own until it dies."""
-        if self._writer is None or not self.shared:
+        if self._turn is None:
             return True
         async with self._lock:
-            claimed = bool(await self._in_thread(self._writer.claim, name))
+            await self._write(self._turn, self.store)
+            claimed = await self._turn.claim(name)
             await self._news()
             return claimed
 
+    def holds(self, name: str) -> bool:
+        return self._writer is None or self._writer.holds(name)
+
     async def release(self, name: str) -> None:
-        if self._writer is not None and self.shared:
+        if self._turn is not None:
             async with self._lock:
-                await self._in_thread(self._writer.release, name)
+                await self._write(self._turn, self.store)
+                await self._turn.release(name)
 
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def prepare(self, actions: Sequence[Action]) -> None:
-        """Before the turn: have the vectors at hand and the judge asked, which may take a model's time.
-
-        Others may add a neighbour meanwhile, so the judge is asked again, but not for ever: the rest is asked in turn.
-        """
+        """Before the turn: have the vectors at hand and the judge asked, which may take a model's time."""
         await self.environment.engine.prepare([text for action in actions for text in texts_in(action)])
-        cache = self._judge_cache
-        for _ in range(TRIES if cache is not None else 0):
-            assert cache is not None
-            undecided = [action for action in actions if not cache.is_decided(action, self.environment)]
-            if not undecided:
-                return
-            for action in undecided:
-                await cache.consider(action, self.environment)
+        if self._judge_cache is not None:
+            await self._judge_cache.prepare(actions, self.environment)
 
     def record(self, event: Event, observation: str = "") -> None:
         """Add to the open transaction; the caller holds the turn and has just done to the store what the event says."""
@@ -247,7 +244,7 @@ class LiveStore:
 
     def commit(self) -> asyncio.Future[None]:
         """End the open transaction and hand it to the disk; the future is done when it is durable."""
-        if self.shared and self._held is None:
+        if self._turn is not None and self._turn.held is None:
             raise RuntimeError("a shared store is changed in a turn")
         if self._lost:
             raise Failed(f"{self.name}: what this was built on could not be written.")
@@ -283,7 +280,8 @@ class LiveStore:
                 self.flushes += 1
                 assert self._writer is not None
                 try:
-                    await self._in_thread(self._writer.commit, [event for events, _ in done for event in events])
+                    events = [event for events, _ in done for event in events]
+                    await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.commit, events)
                 except (Failed, OSError) as error:
                     self._give_up([*done, *self._closed], error)
                     continue
@@ -307,7 +305,7 @@ class LiveStore:
             self._recover()
         for _, durable in done:
             if not durable.done():
-                durable.set_exception(Failed(str(error)))
+                durable.set_exception((Lost if isinstance(error, Lost) else Failed)(str(error)))
 
     def _recover(self) -> None:
         if self._lost:
@@ -323,22 +321,21 @@ class LiveStore:
             self._writer.rejoin(place)
         self._settle(place)
         self._open = []
-        self._arrived.clear()
+        if self._turn is not None:
+            self._turn.arrived.clear()
         for listener in self.listeners:
             listener.clear()
         self.become(place.store(watch=self._replayed))
         place.close()
         self._lost = False
 
-    def _arrive(self, read: Callable[[], Sequence[Event]]) -> None:
-        """Read what others committed. It is told once, so it is kept even where nobody waits for it any more."""
-        self._arrived.extend(read())
-
     async def _follow(self) -> None:
         """Take on what others committed: the store, its search, and whoever listens."""
-        if not (events := tuple(self._arrived)):
+        arrived = self._turn.arrived if self._turn else []
+        if not (events := tuple(arrived)):
             return
-        earlier, made = partial(store_at, self.where), [event.action for event in events if isinstance(event, Acted)]
+        earlier = partial(store_at, self.where)
+        made = [event.action for event in events if isinstance(event, Acted)]
         await self.environment.engine.prepare([text for action in made for text in texts_in(action)])
         if any(isinstance(event, Imported | RolledBack) for event in events):
             self.become(catch_up(self.store.copy(), events, self.iteration, earlier, self._replayed))
@@ -346,7 +343,7 @@ class LiveStore:
             catch_up(self.store, events, self.iteration, earlier, self._followed)
         if isinstance(last := events[-1], Committed):
             self.iteration, self._position = last.iteration, last.position
-        del self._arrived[: len(events)]
+        del arrived[: len(events)]
 
     def _followed(self, event: Event, store: Store) -> None:
         if isinstance(event, Acted):
@@ -356,17 +353,12 @@ class LiveStore:
     def snapshot(self) -> Snapshot:
         """The store as it is now, for as long as somebody needs it; those who ask at one iteration share one."""
         if self._snapshot is None or self._snapshot.iteration != self.iteration:
-            now = self.environment
-            store = now.store.copy().freeze()
-            self._snapshot = Snapshot(store, self.overlay(), self.iteration, now.ranking, now.observations)
+            self._snapshot = snapshot_of(self.environment, self.iteration)
         return self._snapshot
 
     def overlay(self) -> Overlay:
         """The search as it is now, to be changed apart from the live one."""
-        engine = self.environment.engine
-        if not isinstance(engine, LiveEngine):
-            raise TypeError("a store whose passes are on trial needs a search with overlays")
-        return engine.overlay()
+        return overlay_of(self.environment)
 
     async def roll_back(self, to: int, reason: str = "") -> int:
         """Return to what the store was after an iteration, by adding to the history; gives the new iteration."""
@@ -384,9 +376,17 @@ class LiveStore:
         await asyncio.shield(durable)
         return number
 
+    def _noting(self, store: Store) -> Store:
+        """The store, noting what changes in it where a database wants to know."""
+        if not self.shared or not self.writes:
+            return store
+        noting = Journal.of(store)
+        noting.whole = True  # until the next turn begins
+        return noting
+
     def become(self, store: Store) -> None:
         """Take on another state of the store and bring the search into step."""
-        self.environment.become(store)
+        self.environment.become(self._noting(store))
         self._snapshot = None
 
     async def close(self) -> None:

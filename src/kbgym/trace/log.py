@@ -172,7 +172,7 @@ class TraceWriter:
         if reading is None:
             _sync_folder(self._path.parent)
 
-    def commit(self, events: Sequence[Event]) -> None:
+    def commit(self, events: Sequence[Event], made: object = None) -> None:
         """Write a transaction and return once it is on the disk."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
@@ -216,6 +216,12 @@ class TraceWriter:
         """What others committed: nothing, there are no others."""
         return ()
 
+    def line_up(self) -> tuple[Event, ...]:
+        return ()
+
+    def step_out(self) -> None:
+        """Nobody waits in line."""
+
     @contextmanager
     def turn(self) -> Iterator[tuple[Event, ...]]:
         """It is always this writer's turn."""
@@ -226,6 +232,9 @@ class TraceWriter:
 
     def claim(self, name: str) -> bool:
         """Whether this writer may do the named piece of work: it is the only one."""
+        return True
+
+    def holds(self, name: str) -> bool:
         return True
 
     def release(self, name: str) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from kbgym.environment import Environment, Ranking
 from kbgym.observations import Observations
-from kbgym.search.live import Overlay
+from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 
 
@@ -21,3 +21,14 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
 
     def environment(self) -> Environment:
         return Environment(self.store, self.engine, ranking=self.ranking, observations=self.observations)
+
+
+def overlay_of(environment: Environment) -> Overlay:
+    """Its search as it is now, to be changed apart from it."""
+    if not isinstance(environment.engine, LiveEngine):
+        raise TypeError("a store whose passes are on trial needs a search with overlays")
+    return environment.engine.overlay()
+
+
+def snapshot_of(now: Environment, iteration: int) -> Snapshot:
+    return Snapshot(now.store.copy().freeze(), overlay_of(now), iteration, now.ranking, now.observations)

@@ -40,14 +40,21 @@ class Appender(Protocol):
     def shared(self) -> bool:
         """Whether others may write at the same time."""
 
-    def commit(self, events: Sequence[Event]) -> None:
+    def commit(self, events: Sequence[Event], made: Store | None = None) -> None:
         """Add a transaction: durable on return, or at the end of the turn where one is held.
 
-        Without a turn, it is refused where others committed since the last news.
+        Without a turn, it is refused where others committed since the last news. `made` is the store the events were
+        made on, where that is a `Journal` cleared when the turn began: what they change need then not be read.
         """
 
     def news(self) -> tuple[Event, ...]:
         """What others committed since the last news, in order."""
+
+    def line_up(self) -> tuple[Event, ...]:
+        """Before a turn: wait until it is nearly this writer's; gives the news, to be followed meanwhile."""
+
+    def step_out(self) -> None:
+        """Whoever lined up takes no turn."""
 
     def turn(self) -> AbstractContextManager[tuple[Event, ...]]:
         """Hold up every other writer, for one commit; gives the news. An error inside undoes the commit."""
@@ -57,6 +64,9 @@ class Appender(Protocol):
 
     def claim(self, name: str) -> bool:
         """Take a piece of work nobody else has claimed; freed by `release`, or when this process ends."""
+
+    def holds(self, name: str) -> bool:
+        """Whether it is still claimed here: a connection that broke gives its claims up."""
 
     def release(self, name: str) -> None: ...
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
+from weakref import WeakKeyDictionary
 
 from kbgym.canonical import encode
 from kbgym.errors import BadInput, Failed, KbgymError, Missing
@@ -41,29 +42,52 @@ def driver() -> Any:
     return psycopg
 
 
+# The statements a connection has been told of, each with the name it is called by there.
+_told: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+
+
 class Batch:
     """Statements sent as one message: on a busy machine every message costs two context switches."""
 
     def __init__(self) -> None:
         self._statements: list[str] = []
         self._values: list[Any] = []
+        self._often: dict[int, str] = {}
 
     def execute(self, statement: LiteralString, values: Sequence[Any] = ()) -> None:
         self._statements.append(statement)
         self._values += values
 
+    def often(self, statement: LiteralString, values: Sequence[Any] = ()) -> None:
+        """A statement that will come again: a connection reads and plans it once."""
+        self._often[len(self._statements)] = statement
+        self.execute(f"({', '.join(['%s'] * len(values))})" if values else "", values)
+
     def execute_with(self, statement: LiteralString, rows: Sequence[dict[str, Any]]) -> None:
         """A statement that takes rows as one JSON value; nothing where there are none."""
         if rows:
-            self.execute(statement, [encode(rows).decode()])
+            self.often(statement, [encode(rows).decode()])
+
+    def _named(self, connection: Connection) -> list[str]:
+        """The statements with those that come often by their name on this connection."""
+        told, statements = _told.setdefault(connection, {}), list(self._statements)
+        for place, statement in self._often.items():
+            if statement not in told:
+                first, *rest = statement.split("%s")
+                body = first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
+                connection.execute(f"PREPARE kbgym_{len(told)} AS {body}")
+                told[statement] = f"kbgym_{len(told)}"
+            statements[place] = f"EXECUTE {told[statement]}{statements[place]}"
+        return statements
 
     def send(self, connection: Connection) -> list[list[tuple[Any, ...]]]:
         """Have all of them carried out, in order; gives the rows of each."""
         cursor = driver().ClientCursor(connection)
-        cursor.execute("; ".join(self._statements), self._values)
-        rows = [cursor.fetchall() if cursor.description else []]
-        while cursor.nextset():
-            rows.append(cursor.fetchall() if cursor.description else [])
+        cursor.execute("; ".join(self._named(connection)), self._values)
+        rows, more = [], True
+        while more:  # `description` says the same as `nfields`, and takes as long as all the rest
+            rows.append(cursor.fetchall() if cursor.pgresult.nfields else [])
+            more = cursor.nextset()
         return rows
 
 

@@ -3,7 +3,7 @@
     meta       one row: the version of these tables, what kind of file the initial lines were, which arm made the store
     initial    what the store began with, line by line as it stood in its file
     trace      every event, line by line as it would stand in `trace.jsonl`, hash chain included
-    head       one row: where the trace ends, and the counters of the store; locked by whoever writes
+    head       one row: where the trace ends, and the counters of the store; read and written by whoever has the turn
     documents, links   the store at the head; a link to a document that is not there is refused by the database
     vectors    made by `search/pgvector.py`, derived, may be thrown away
 
@@ -45,7 +45,6 @@ CREATE = (
     "CREATE INDEX links_to ON links (target)",
 )
 HEAD = "SELECT seq, chain, iteration, position, hash, issued, merges, origins, imports, counter FROM head"
-LOCK_HEAD = HEAD + " FOR UPDATE"
 # Whether a field is left out of a record's bytes is decided by identity with its default.
 _FLAGS: dict[str, Flag] = {flag: flag for flag in get_args(Flag)}
 
@@ -103,7 +102,7 @@ def load(connection: Connection, head: Head) -> Journal:
 
 
 def write_head(batch: Batch, head: Head) -> None:
-    batch.execute(
+    batch.often(
         """UPDATE head SET seq = %s, chain = %s, iteration = %s, position = %s, hash = %s, issued = %s, merges = %s,
         origins = %s, imports = %s, counter = %s""",
         msgspec.structs.astuple(head),
@@ -116,8 +115,8 @@ def write_trace(batch: Batch, seq: int, client: str, events: Sequence[Event], li
         {"seq": number, "iteration": getattr(event, "iteration", 0), "line": line}
         for number, (event, line) in enumerate(zip(events, lines, strict=True), seq + 1)
     ]
-    batch.execute(
-        "INSERT INTO trace SELECT seq, iteration, %s, line "
+    batch.often(
+        "INSERT INTO trace SELECT seq, iteration, %s::text, line "
         "FROM json_to_recordset(%s::json) AS new (seq bigint, iteration bigint, line text)",
         [client, encode(rows).decode()],
     )
@@ -138,7 +137,7 @@ def write_changes(batch: Batch, store: Journal, iteration: int, counter: int) ->
     counter = _write_links(batch, store, counter)
     gone = [id for id, before in store.before.items() if before is not None and id not in store]
     if gone:
-        batch.execute("DELETE FROM documents WHERE id = ANY(%s)", [gone])
+        batch.often("DELETE FROM documents WHERE id = ANY(%s::text[])", [gone])
     return counter
 
 

@@ -1,10 +1,16 @@
 """The appender of a store in PostgreSQL: many processes, one order.
 
-A turn locks the head row, gives what others committed, and ends with one SQL transaction that holds the events,
-the changed documents and links, and the new head: all of it or nothing. The events are replayed on a store of the
-appender's own before they are written, so no client can commit what a replay would not repeat.
+A turn is a lock, gives what others committed, and ends with one SQL transaction that holds the events, the changed
+documents and links, and the new head: all of it or nothing. The events are replayed before they are written, so no
+client can commit what a replay would not repeat.
 
-Where the connection breaks in the very moment of a commit, the appender connects again, waits for the head (whatever
+The turn is over before the disk has what was written: the next one begins while this one waits for it, and many wait
+for one flush. The log of the database has the order of the turns, so what is flushed has everything before it. Others
+may thus see for a moment what a crash of the server would lose; they notice when they connect again, and read anew.
+
+Before the turn comes the line: its first has what others committed followed while the one before it still acts.
+
+Where the connection breaks in the very moment of a commit, the appender connects again, waits for the turn (whatever
 the old connection was doing is over then) and looks for its own mark in the trace: it never guesses.
 """
 
@@ -19,20 +25,26 @@ from functools import partial
 import msgspec
 
 from kbgym.canonical import encode
-from kbgym.errors import BadInput, Failed, KbgymError
-from kbgym.trace.events import Committed, Event, Genesis
+from kbgym.environment import texts_in
+from kbgym.errors import BadInput, Damaged, Failed, KbgymError
+from kbgym.store import Store
+from kbgym.trace.events import Acted, Committed, Event, Genesis, Imported, RolledBack
 from kbgym.trace.journal import Journal
 from kbgym.trace.log import chained, verified
 from kbgym.trace.place import Lost, Place
 from kbgym.trace.postgres.reading import earlier_store, tables_store
 from kbgym.trace.postgres.server import Batch, Server
-from kbgym.trace.postgres.tables import LOCK_HEAD, Head, head_of, write_all, write_changes, write_head, write_trace
-from kbgym.trace.replay import catch_up
+from kbgym.trace.postgres.tables import HEAD, Head, head_of, write_all, write_changes, write_head, write_trace
+from kbgym.trace.replay import catch_up, redo
 
 _TRIES = 4
-# Waiting for a row wakes everybody who waits at every commit; this lock is a queue, and wakes the next one.
-_QUEUE = "SELECT pg_advisory_xact_lock(%s)"
+# Waiting for a row wakes everybody who waits at every commit; these locks are queues, and wake the next one.
+_TURN = "SELECT pg_advisory_xact_lock(%s)"
+_LINE = "SELECT pg_advisory_lock(%s)"
+_OUT_OF_LINE = "SELECT pg_advisory_unlock(%s)"
 _NEWS = "SELECT line FROM trace WHERE seq > %s ORDER BY seq"
+# A commit of its own, as durable as the connection was told to be: on its return all commits before it are too.
+_FLUSH = "SELECT pg_logical_emit_message(true, 'kbgym', '')"
 
 
 class PostgresWriter:
@@ -44,46 +56,56 @@ class PostgresWriter:
         """Continue after `head`; what others committed since is given by `news`."""
         self._server = server
         self._seq, self._chain, self._iteration = head.seq, head.chain, head.iteration  # how far it has looked
-        self._store: Journal | None = None  # what the tables hold at `_seq`; none: to be read again
         self._head: Head | None = None  # while it is this process's turn
         self._wanted: list[Event] | None = None
+        self._made: Store | None = None
+        self._in_line = False
         self._client = secrets.token_hex(8)
         self._claims: dict[str, None] = {}
-        self._turn = self._key("")
+        self._turn, self._line = self._key(""), self._key("\0line")
 
     # -- others -------------------------------------------------------------------------------------------------------
 
     def news(self) -> tuple[Event, ...]:
         """What others committed since the last news; does not wait for anybody's turn."""
-        if self._head is not None:
-            return ()
+        return () if self._head is not None else self._read()
+
+    def line_up(self) -> tuple[Event, ...]:
+        """Wait until the next turn but one is this writer's; gives the news. A turn follows, or `step_out`."""
+        return self._read(in_line=True)
+
+    def step_out(self) -> None:
+        """Give up the place in line, where there is one."""
+        if self._in_line:
+            self._in_line = False
+            if not self._server.lost:
+                with suppress(*self._server.errors):
+                    self._server.connection.execute(_OUT_OF_LINE, [self._line])
+
+    def _read(self, in_line: bool = False) -> tuple[Event, ...]:
         for _ in range(_TRIES):
+            batch = Batch()
+            if in_line:
+                self._in_line = True  # on this connection; with another one it is gone
+                batch.often(_LINE, [self._line])
+            batch.often(_NEWS, [self._seq])
             try:
-                lines = self._server.connection.execute(_NEWS, [self._seq]).fetchall()
+                *_, lines = batch.send(self._server.connection)
                 return self._looked([line for (line,) in lines])
             except self._server.errors as error:
                 self._again(error)
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
     def _looked(self, lines: Sequence[str]) -> tuple[Event, ...]:
-        """Verify lines that were read and apply them to this appender's store."""
+        """Verify lines that were read."""
         events: list[Event] = []
         chain = self._chain
         for number, line in enumerate(lines, self._seq + 1):
             event, chain = verified(self._server.address.shown, number, line.encode(), chain)
             events.append(event)
         if events:
-            store, self._store = self._store, None  # not to be trusted should this fail
-            if store is not None:
-                self._follow(store, events)
-                self._store = store
             self._advance(events, chain)
         return tuple(events)
-
-    def _follow(self, store: Journal, events: Sequence[Event]) -> None:
-        now = catch_up(store, events, self._iteration, partial(earlier_store, self._server), first=self._seq + 1)
-        if now is not store:
-            store.become(now)
 
     def _advance(self, events: Sequence[Event], chain: str) -> None:
         last = events[-1]
@@ -108,14 +130,14 @@ class PostgresWriter:
         else:
             self._finish()
 
-    def commit(self, events: Sequence[Event]) -> None:
+    def commit(self, events: Sequence[Event], made: Store | None = None) -> None:
         """Have a transaction written at the end of the turn; without a turn, at once, if nothing came in between."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
         if self._head is not None:
             if self._wanted is not None:
                 raise RuntimeError("a turn has one commit")
-            self._wanted = list(events)
+            self._wanted, self._made = list(events), made
             return
         with self.turn() as news:
             if news:
@@ -124,47 +146,44 @@ class PostgresWriter:
             self._wanted = list(events)
 
     def _begin(self) -> tuple[Event, ...]:
-        news: list[Event] = []
         for _ in range(_TRIES):
             try:
                 batch = self._taking()
-                batch.execute(_NEWS, [self._seq])
+                batch.often(_NEWS, [self._seq])
                 *_, (row,), lines = batch.send(self._server.connection)
-                head = head_of(row)
-                news += self._looked([line for (line,) in lines])
-                if self._store is None:
-                    self._store = tables_store(self._server, head)
-                self._store.clear()
+                self._in_line = False
+                news = self._looked([line for (line,) in lines])
             except self._server.errors as error:
                 self._again(error)
             except BaseException:
                 self._undo()
                 raise
             else:
-                self._head = head
-                return tuple(news)
+                self._head = head_of(row)
+                return news
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
     def _taking(self) -> Batch:
         """The statements that wait for the turn."""
         batch = Batch()
         batch.execute("BEGIN")
-        batch.execute(_QUEUE, [self._turn])
-        batch.execute(LOCK_HEAD)
+        batch.often(_TURN, [self._turn])
+        if self._in_line:
+            batch.often(_OUT_OF_LINE, [self._line])
+        batch.often(HEAD)
         return batch
 
     def _finish(self) -> None:
         """Replay the events here, then write them and everything they change in one go."""
-        events, head, store = self._wanted or [], self._head, self._store
-        assert head is not None and store is not None
-        self._wanted, self._store = None, None  # the store is to be trusted again once all is well
+        events, made, head = self._wanted or [], self._made, self._head
+        assert head is not None
+        self._wanted = self._made = None
         block, chain = [], head.chain
         for event in events:
             line, chain = chained(encode(event), chain)
             block.append(line[:-1].decode())
         try:
-            self._follow(store, events)
-            self._write(store, head, events, block, chain)
+            self._write(self._replayed(head, events, made), head, events, block, chain)
         except self._server.errors as error:
             if not self._server.lost:
                 self._undo()
@@ -175,8 +194,23 @@ class PostgresWriter:
             self._undo()
             raise
         else:
-            self._head, self._store = None, store
+            self._head = None
         self._advance(events, chain)
+
+    def _replayed(self, head: Head, events: Sequence[Event], made: Store | None) -> Journal:
+        """A store after these events, replayed, whose notes say what they change.
+
+        On the store they were made on only what they name is replayed. Where that does not come out as recorded, or
+        there is no such store, the whole one is read.
+        """
+        if isinstance(made, Journal) and _follows(made, head, events):
+            return made
+        store = tables_store(self._server, head)
+        store.clear()
+        now = catch_up(store, events, self._iteration, partial(earlier_store, self._server), first=self._seq + 1)
+        if now is not store:
+            store.become(now)
+        return store
 
     def _write(self, store: Journal, head: Head, events: Sequence[Event], block: list[str], chain: str) -> None:
         connection = self._server.connection
@@ -188,13 +222,16 @@ class PostgresWriter:
         else:
             counter = write_changes(batch, store, after.iteration, head.counter)
         write_head(batch, msgspec.structs.replace(after, counter=counter))
+        batch.execute("SET LOCAL synchronous_commit = off")
         batch.execute("COMMIT")
+        batch.often(_FLUSH)
         batch.send(connection)
 
     def _undo(self) -> None:
         """Nothing of this turn is kept, and the others may go on."""
-        self._head, self._wanted = None, None
+        self._head = self._wanted = self._made = None
         self._server.forget()
+        self.step_out()
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
@@ -208,10 +245,16 @@ class PostgresWriter:
 
     def _reconnect(self) -> None:
         self._server.reconnect()
+        self._in_line = False
         # The server has freed the claims of the old connection.
         for name in list(self._claims):
             del self._claims[name]
             self.claim(name)
+        with self._server.said():
+            row = self._server.connection.execute("SELECT line FROM trace WHERE seq = %s", [self._seq]).fetchone()
+        if self._seq and (row is None or not row[0].endswith(f'"{self._chain}"}}')):
+            where = self._server.address.shown
+            raise Lost(f"{where} went down with transactions that were not kept yet; what was built on them is undone.")
 
     def _resolve(self, seq: int, error: Exception) -> None:
         """The connection broke while a transaction was committed: return if it was, raise if it was not."""
@@ -220,8 +263,11 @@ class PostgresWriter:
             batch = self._taking()
             batch.execute("SELECT client FROM trace WHERE seq = %s", [seq])
             batch.execute("ROLLBACK")
+            batch.often(_FLUSH)
             with self._server.said():
-                found = batch.send(self._server.connection)[-2]
+                found = batch.send(self._server.connection)[-3]
+        except Lost:
+            raise
         except KbgymError as trouble:
             raise Failed(f"{trouble} Whether the last transaction (trace line {seq}) was kept is not known.") from None
         if found != [(self._client,)]:
@@ -234,7 +280,6 @@ class PostgresWriter:
         if not isinstance(head, Head):
             raise TypeError("only a place of the same store can be gone on from")
         self._seq, self._chain, self._iteration = head.seq, head.chain, head.iteration
-        self._store = None
 
     # -- claims -------------------------------------------------------------------------------------------------------
 
@@ -252,6 +297,9 @@ class PostgresWriter:
                     self._claims[name] = None
                 return name in self._claims
         return False
+
+    def holds(self, name: str) -> bool:
+        return name in self._claims
 
     def release(self, name: str) -> None:
         if name in self._claims:
@@ -274,3 +322,30 @@ class PostgresWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _follows(made: Journal, head: Head, events: Sequence[Event]) -> bool:
+    """Whether these events, replayed on what the store was at the head, are what was done to it."""
+    if made.whole or made.began[0] != head.hash or any(isinstance(event, Imported | RolledBack) for event in events):
+        return False
+    acted = [event for event in events if isinstance(event, Acted)]
+    part = made.earlier(
+        (id for event in acted for id in _named(event)), (text for event in acted for text in texts_in(event.action))
+    )
+    try:
+        for event in events:
+            redo(part, event, head.seq)
+    except Damaged:
+        return False
+    return (part.fingerprint, part.merges) == (made.fingerprint, made.merges)
+
+
+def _named(event: Acted) -> Iterator[str]:
+    """The documents an action names: whatever stands in it that may be an id."""
+    for value in (*msgspec.structs.astuple(event.action), *msgspec.structs.astuple(event.result)):
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (one for one in value if isinstance(one, str))
+    if event.verdict is not None and event.verdict.duplicate_of is not None:
+        yield event.verdict.duplicate_of

@@ -1,0 +1,140 @@
+"""Additions to one store in PostgreSQL by many processes, each acknowledged before its client's next one.
+
+    python benchmarks/writers.py [--additions N] [--times N] [--before COMMIT]
+
+The server is a private one from the package pgserver, on the same machine, with its usual durability (fsync on). With
+`--before`, the clients of an earlier version take turns with ours: the same additions, one run after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from kbgym.store import Store, source
+from kbgym.trace.copying import save_store
+from kbgym.trace.place import open_place
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from postgres import MISSING, Cluster, installed
+
+HERE = Path(__file__).resolve().parents[1]
+LOADS = ((1, 1), (16, 1), (16, 4))  # processes, and clients of each
+MUST = 1500  # a second, from sixteen processes
+
+# Knows what both versions have.
+_CLIENT = """
+import asyncio, os, sys, time
+from kbgym.actions import Add
+from kbgym.serve.acting import act
+from kbgym.serve.sessions import Session
+from kbgym.trace.live import LiveStore
+from live_stores import NoSearch
+
+where, name, clients, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+
+async def one(live, number):
+    session = Session(f"{name}.{number}")
+    for count in range(each):
+        await act(live, session, Add(f"Sentence {count} of client {number} in process {name}."), "curator")
+
+async def main():
+    live = LiveStore(where, lambda store: NoSearch())
+    print("ready", flush=True)
+    sys.stdin.readline()
+    spent = time.process_time()
+    await asyncio.gather(*(one(live, number) for number in range(clients)))
+    print(time.process_time() - spent, flush=True)
+    os._exit(0)
+
+asyncio.run(main())
+"""
+
+
+def actions(
+    cluster: Cluster, version: Path, store: str, processes: int, clients: int, total: int
+) -> tuple[float, float]:
+    """Additions by so many processes to one store, each acknowledged before its client's next one.
+
+    Gives how many there were a second, and the milliseconds of processor time one took of all processes together.
+    """
+    place = cluster.url(store)
+    save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), place)
+    open_place(place).start("none", {}).close()
+    each = total // (processes * clients)
+    environment = {**os.environ, "PYTHONPATH": f"{version / 'src'}:{version / 'tests'}"}
+    running = []
+    for number in range(processes):
+        command = [sys.executable, "-c", _CLIENT, place, f"p{number}", str(clients), str(each)]
+        piped = subprocess.PIPE
+        running.append(subprocess.Popen(command, stdin=piped, stdout=piped, text=True, env=environment))
+    for process in running:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    started = time.perf_counter()
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    spent = sum(float(process.communicate()[0]) for process in running)
+    seconds = time.perf_counter() - started
+    opened = open_place(place)
+    opened.verify()
+    made = processes * clients * each
+    assert opened.iteration == made, "an acknowledged addition is missing"
+    opened.close()
+    return made / seconds, 1000 * spent / made
+
+
+def writing(cluster: Cluster, versions: dict[str, Path], total: int, times: int) -> None:
+    """Each version in turn, several times; the best of each, for others are at work on the machine too."""
+    print("| processes | clients of each |" + "".join(f" {name}, a second | processor, ms each |" for name in versions))
+    print("| ---: | ---: |" + " ---: | ---: |" * len(versions))
+    reached = 0.0
+    for processes, clients in LOADS:
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in versions}
+        for again in range(times):
+            for name, version in versions.items():
+                store = f"a_{name}_{processes}_{clients}_{again}"
+                found[name].append(actions(cluster, version, store, processes, clients, total))
+        cells = "".join(
+            f" {max(row[0] for row in rows):,.0f} | {min(row[1] for row in rows):.2f} |" for rows in found.values()
+        )
+        print(f"| {processes} | {clients} |{cells}", flush=True)
+        reached = max(rate for rate, _ in found["now"])
+    print(f"\n{total:,} additions a run, best of {times}; one-minute load average {os.getloadavg()[0]:.1f} on ", end="")
+    print(f"{os.cpu_count()} cores. Processor time is the clients'.")
+    print(f"At least {MUST:,} a second from sixteen processes: {'yes' if reached >= MUST else 'NO'}.")
+
+
+def checkout(commit: str, folder: Path) -> Path:
+    packed = subprocess.run(
+        ["git", "-C", str(HERE), "archive", commit, "src", "tests"], stdout=subprocess.PIPE, check=True
+    )
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=packed.stdout, check=True)
+    return folder
+
+
+def main() -> None:
+    if installed() is None:
+        sys.exit(MISSING)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", metavar="COMMIT")
+    parser.add_argument("--additions", type=int, default=1600)
+    parser.add_argument("--times", type=int, default=2)
+    chosen = parser.parse_args()
+    cluster = Cluster("shared_buffers = 512MB", "max_wal_size = 4GB")
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            before = {"before": checkout(chosen.before, Path(name))} if chosen.before else {}
+            writing(cluster, {**before, "now": HERE}, chosen.additions, chosen.times)
+    finally:
+        cluster.remove()
+
+
+if __name__ == "__main__":
+    main()
