@@ -45,6 +45,7 @@ COMMANDS = {
     "gate": ["gate.py"],
     "intervals": ["intervals.py"],
     "scale": ["scale.py"],
+    "hundredfold": ["hundredfold.py"],
     "ray": ["ray_exam.py"],
     "mutants": ["../scripts/mutants.py", "--least", "85"],
 }
