@@ -93,6 +93,38 @@ def test_what_is_kept_is_what_would_be_worked_out_anew_whatever_happens(seed):
             assert agrees(agenda, history, draw.choice(questions)), f"after {turn + 1} turns"
 
 
+def test_every_single_document_is_taken_into_account_where_everybody_has_an_index():
+    question, draw = "What is the job of Ann Lee1?", Random(0)
+    agenda, history = ReferenceAgenda(), [("note_question", (question,))]
+    texts = []
+    for number in range(12):
+        name, parent = f"Ann Lee{number}", f"Ann Lee{(number + 5) % 12}"
+        history.append(("note_turn", (Search("x"), f"[c{number}] {name} lives in the city of X.")))
+        history.append(("note_turn", (Add(name), f"Added.\n[i{number}] {name}")))
+        texts += [f"{name}'s job is smith.", f"{name} was born on 19{draw.randrange(10, 99)}-01-01."]
+        texts += [f"{name} is a child of {parent}.", f"{parent} is the mother of {name}."]
+        texts += [f"{name} is married to Bo Lee{number}.", f"{name} is a friend of {parent}."]
+    told(agenda, history)
+    assert agrees(agenda, history, question) and len(agenda.indexes.of) == 12
+    draw.shuffle(texts)
+    for number, text in enumerate(texts):
+        history.append(("note_turn", (Search("x"), f"[d{number}] {text}")))
+        told(agenda, history[-1:])
+        assert agrees(agenda, history, question), text
+        for errand in agenda.errands(question):  # so that nothing is left to do before the next
+            turns = [(Search(lookup.query, lookup.page), "Nothing found.") for lookup in errand.lookups]
+            if errand.index is not None and errand.known:
+                targets = tuple(id for id, _ in errand.known)
+                turns.append((LinkMany(errand.index, targets), f"Linked [{errand.index}] to {len(targets)} documents."))
+            history += [("note_turn", turn) for turn in turns]
+            told(agenda, history[-len(turns) :] if turns else [])
+        assert agrees(agenda, history, question), text
+    for number in draw.sample(range(len(texts)), 20):
+        history.append(("note_turn", (Delete(f"d{number}"), f"Deleted [d{number}] and every link to it.")))
+        told(agenda, history[-1:])
+        assert agrees(agenda, history, question), texts[number]
+
+
 def test_what_a_curator_is_given_is_what_would_be_worked_out_anew():
     world = generate(people=60, seed=2)
     store = Store(source(document.id, document.text) for document in world.documents)

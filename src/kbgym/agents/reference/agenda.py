@@ -73,10 +73,7 @@ class ReferenceAgenda:
         self._incomplete = indexed(lambda key: not self.indexes.links(key).keys() >= {*self.seen.under(key)})
         # Of people only: no other index is ever doubted, and none leads on.
         self._people = indexed(lambda key: True)
-        self._having = {
-            kind: indexed(lambda key, kind=kind: self.seen.expected.has(key.value, kind))
-            for kind in (*INDEXED, "parent")
-        }
+        self._having = {kind: indexed(partial(self._has_stated, kind)) for kind in (*INDEXED, "parent")}
         self._owing = indexed(lambda key: bool(self._lookups(key)))
         self._cut_short = indexed(lambda key: self._doubtful(key) is not None)
         self._leading = indexed(lambda key: not self.indexes.links(key).keys() >= {*self._leads_on(key)})
@@ -209,6 +206,9 @@ class ReferenceAgenda:
 
     def _has_index(self, key: IndexKey) -> bool:
         return self.indexes.find(key) is not None
+
+    def _has_stated(self, kind: str, key: IndexKey) -> bool:
+        return self.seen.expected.has(key.value, kind)
 
     def _page(self, query: str) -> LastPage | None:
         self._readings.read(("page", query))
