@@ -2,9 +2,9 @@
 
     python benchmarks/scale_plan.py [--price DOLLARS] [--seed N]
 
-Prints the three tables of docs/scale.md, to the byte for the same flags. `--price` is dollars a million tokens. Two
-things are simulated, because queues do not add up: curators who take turns at one commit order, and searches that come
-in bursts. The rest is multiplication. Nothing here was run at these sizes.
+Prints the three tables of docs/scale.md, to the byte for the same flags. `--price` is dollars a million tokens. Three
+things are simulated, because they do not add up: curators who take turns at one commit order, searches that come in
+bursts, and shards of which the slowest is waited for. The rest is multiplication. Nothing here was run at these sizes.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ SIZES = (
 )
 
 
-# -- two queues -------------------------------------------------------------------------------------------------------
+# -- what queues -------------------------------------------------------------------------------------------------------
 
 
 def turns(curators: int, shards: int, seed: int, commits: int = 40_000) -> tuple[float, float]:

@@ -24,6 +24,7 @@ WHY = {
     r"experiment run": "takes minutes to hours; tests/cli run it small",
     r"hotpot|2wiki|musique|mixed|traffic\.jsonl": "reads files that do not come with kbgym",
     r"kbgym demo$": "takes a minute; tests/test_install.py runs it from a wheel",
+    r"people 50000|runs/w50k": "takes half an hour; benchmarks/hundredfold.py runs it",
     r"generate --hard|baseline hipporag|--from stores/b3": "takes minutes; tests/baselines, tests/worlds run it small",
 }
 
