@@ -139,3 +139,23 @@ EDITS: dict[type, str] = {
 }
 
 Result = Found | Opened | Answered | Added | Merged | Edited | Deleted | Linked | Unlinked | Finished | Error
+
+
+def changed_in(result: Result) -> tuple[str, ...]:
+    """The documents a result changed, made or removed."""
+    match result:
+        case Merged(into, gone):
+            return (into,) if gone is None else (into, gone)
+        case Added(id) | Edited(id) | Deleted(id) | Linked(id) | Unlinked(id):
+            return (id,)
+    return ()
+
+
+def shown_in(result: Result) -> tuple[str, ...]:
+    """The documents a result shows or names."""
+    match result:
+        case Found(ids):
+            return ids
+        case Opened(id, links):
+            return (id, *links)
+    return changed_in(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,41 @@ def test_an_edit_is_on_the_disk_when_it_is_answered(place: Path) -> None:
     asyncio.run(work())
     entry = log_entries(place)[0]
     assert entry.agents == {"serve": "ada"} and entry.edits == {"adds": 1}
+
+
+def test_a_search_waits_for_the_disk_only_where_it_shows_what_is_not_there_yet(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, real = threading.Event(), os.fsync
+
+    def slow(file: int) -> None:
+        assert written.wait(20)
+        real(file)
+
+    async def work() -> None:
+        async with opened(place) as online:
+            live = online.live
+            monkeypatch.setattr(log.os, "fsync", slow)
+            adding = asyncio.create_task(act(live, Session("ada"), Add("People whose job is baker."), "curator"))
+            while live.last is None:
+                await asyncio.sleep(0)
+            others = await act(live, Session("rex"), Read(MILLER), "reader")
+            assert others.step.result == Opened(MILLER, ()) and not adding.done()
+            search = asyncio.create_task(act(live, Session("rex"), Search("People whose job is baker."), "reader"))
+            done, _ = await asyncio.wait([search, adding], timeout=0.05)
+            assert not done, "a search showed what a crash would have taken back"
+            written.set()
+            assert (await search).step.observation.startswith("[n1]") and (await adding).version == 1
+            written.clear()
+            deleting = asyncio.create_task(act(live, Session("ada"), Delete("n1"), "curator"))
+            while live.last is None:
+                await asyncio.sleep(0)
+            after = asyncio.create_task(act(live, Session("rex"), Read(MILLER), "reader"))
+            assert not (await asyncio.wait([after], timeout=0.05))[0], "its links may have gone with the other"
+            written.set()
+            await asyncio.gather(deleting, after)
+
+    asyncio.run(work())
 
 
 def log_entries(place: Path) -> list[object]:

@@ -62,6 +62,26 @@ def test_who_asks_seldom_begins_before_the_crowd() -> None:
     assert max(asyncio.run(work())) <= 1
 
 
+def test_a_few_requests_are_little_even_where_everybody_else_asks_less() -> None:
+    async def work() -> list[int]:
+        begun, before, now = Begun(), [], [0.0]
+        begun.turns = Turns(lambda: now[0])
+        await begun.ask("ada")
+        crowd = begun.crowd(200)  # so many that each has its turn seldom
+        while len(begun.order) < 201:
+            await asyncio.sleep(0)
+        now[0] += 20  # what newcomers count for has faded
+        for _ in range(6):
+            started = len(begun.order)
+            await begun.ask("ada")
+            before.append(len(begun.order) - started - 1)
+            now[0] += 0.3
+        await ended(crowd)
+        return before
+
+    assert max(asyncio.run(work())) <= 1
+
+
 def test_a_crowd_of_newcomers_goes_before_nobody_for_long() -> None:
     async def work() -> int:
         begun = Begun()

@@ -68,15 +68,20 @@ def test_an_overlay_is_the_past_with_changes_of_its_own(before: dict[int, int], 
 
 def test_what_waits_is_embedded_together_in_another_thread() -> None:
     batches: list[tuple[int, bool]] = []
+    all_asked = threading.Event()
 
     class Counting(HashEmbedder):
         def embed(self, texts):  # type: ignore[no-untyped-def]
+            all_asked.wait(20)
             batches.append((len(texts), threading.current_thread() is threading.main_thread()))
             return super().embed(texts)
 
     async def ask() -> None:
         embedding = Embedding(CachedEmbedder(Counting(32)))
-        await asyncio.gather(*(embedding.prepare([f"text {n % 20}"]) for n in range(40)))
+        asking = asyncio.gather(*(embedding.prepare([f"text {n % 20}"]) for n in range(40)))
+        await asyncio.sleep(0)
+        all_asked.set()
+        await asking
         before = len(batches)
         await embedding.prepare(["text 1", "text 2"])
         assert len(batches) == before, "a vector that is known was worked out again"
@@ -85,7 +90,7 @@ def test_what_waits_is_embedded_together_in_another_thread() -> None:
 
     asyncio.run(ask())
     assert sum(size for size, _ in batches) == 20
-    assert len(batches) <= 3
+    assert len(batches) <= 5, "two that began before the others came, and the rest eight at a time"
     assert not any(in_main for _, in_main in batches)
 
 

@@ -25,6 +25,7 @@ from kbgym.actions import (
     Read,
     Result,
     Unlink,
+    changed_in,
 )
 from kbgym.environment import Environment, Nearest, Step, apply
 from kbgym.episode import Transcript, play
@@ -63,7 +64,7 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
     @property
     def touched(self) -> set[str]:
         """Every document the pass changed or made."""
-        return {id for step in self.edits for id in (*changed_by(step.action), *_made(step.result))}
+        return {id for step in self.edits for id in changed_in(step.result)}
 
 
 def without(made: Trial, withheld: Collection[str]) -> Trial:
@@ -173,9 +174,9 @@ def changed_by(action: Action) -> tuple[str, ...]:
 
 
 def named_in(step: Step) -> tuple[str, ...]:
-    """The document a step opened, changed or made."""
+    """The documents a step opened, changed or made."""
     opened = (step.action.id,) if isinstance(step.action, Read) else ()
-    return (*opened, *changed_by(step.action), *_made(step.result))
+    return (*opened, *changed_in(step.result))
 
 
 def _made(result: Result) -> Iterator[str]:

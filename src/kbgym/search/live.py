@@ -12,11 +12,13 @@ import os
 import sys
 import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,22 +93,39 @@ class _Waiting:
             self._had.clear()
 
 
+class _Wish(NamedTuple):
+    """Texts somebody waits for, and what is to be told once none is missing."""
+
+    missing: set[str]
+    over: asyncio.Future[None]
+
+
 class Embedding:
-    """Vectors by text, worked out by a thread or two beside the loop."""
+    """Vectors by text, worked out by a thread or two beside the loop.
+
+    The threads choose for themselves what comes next and tell the loop when it is done: were it asked in between, a
+    text would wait for a round of the loop three times more.
+    """
 
     def __init__(self, embedder: CachedEmbedder, remember: int = 4_096) -> None:
         self.embedder = embedder
         self._remember = remember
-        self._known: OrderedDict[str, Vector] = OrderedDict()
-        self._wanted: dict[str, asyncio.Future[None]] = {}
-        self._waiting = _Waiting()
-        self._taken: set[str] = set()
-        self._choosing = asyncio.Lock()
-        self._on_long = False  # a worker has a long text in hand
-        self._workers: set[asyncio.Task[None]] = set()
         self._most = min(_THREADS, os.cpu_count() or 1)
         self._threads = ThreadPoolExecutor(self._most, "embedding")
         self._behind = ThreadPoolExecutor(1, "embedding-long", _give_way)
+        # The loop's:
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._wishes: dict[str, list[_Wish]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # Between the loop and the threads:
+        self._asked: deque[tuple[str, str]] = deque()  # texts and who wants them
+        self._at_work = 0  # threads
+        self._hiring = threading.Lock()  # never held for longer than it takes to count
+        # The threads':
+        self._waiting = _Waiting()
+        self._taken: set[str] = set()
+        self._on_long = False  # a thread has a long text in hand
+        self._choosing = threading.Lock()
 
     async def prepare(self, texts: Iterable[str], owner: str | None = None) -> None:
         """Return once the vectors of these texts are at hand; the loop goes on in the meantime.
@@ -114,77 +133,100 @@ class Embedding:
         Where texts must wait, each owner (by default whoever `wanted_by` names) gets a share: one with many or long
         texts holds up nobody but itself.
         """
-        loop = asyncio.get_running_loop()
         owner = wanted_by.get() if owner is None else owner
-        waiting = []
-        for text in texts:
+        missing = []
+        for text in dict.fromkeys(texts):
             if text in self._known:
                 self._known.move_to_end(text)
-                continue
-            if text not in self._wanted:
-                self._wanted[text] = loop.create_future()
-            if text not in self._taken:
-                self._waiting.add(text, owner)
-            waiting.append(self._wanted[text])
-        if waiting:
-            self._hire()
-            await asyncio.shield(asyncio.gather(*waiting))
+            else:
+                missing.append(text)
+        if not missing:
+            return
+        self._loop = asyncio.get_running_loop()
+        wish = _Wish(set(missing), self._loop.create_future())
+        for text in missing:
+            self._wishes.setdefault(text, []).append(wish)
+            self._asked.append((text, owner))
+        self._hire()
+        await wish.over
 
     def _hire(self) -> None:
-        """Another worker, where there is work for one."""
-        if len(self._workers) < self._most and self._waiting:
-            worker = asyncio.get_running_loop().create_task(self._work())
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+        """Another thread, where there is work for one."""
+        with self._hiring:
+            if self._at_work >= self._most or not (self._asked or self._waiting):
+                return
+            self._at_work += 1
+        self._threads.submit(self._work)
 
-    async def _work(self) -> None:
-        """What is known at once; then the one whose turn it is, with those that share its batch."""
-        run = asyncio.get_running_loop().run_in_executor
-        while True:
-            async with self._choosing:
+    def _work(self) -> None:
+        while chosen := self._choose():
+            self._hire()
+            if max(map(len, chosen)) >= _LONG:
+                self._behind.submit(self._work_out, chosen)
+            else:
+                self._work_out(chosen)
+
+    def _choose(self) -> list[str]:
+        """What is known at once; then the one whose turn it is, with those that share its batch. None: it goes home."""
+        with self._choosing:
+            while True:
+                while self._asked:
+                    text, owner = self._asked.popleft()
+                    if text not in self._taken:
+                        self._waiting.add(text, owner)
                 texts = self._waiting.first(_LOOKED_AT, short=self._on_long)
                 if not texts:
-                    return
+                    with self._hiring:
+                        if not self._asked:
+                            self._at_work -= 1
+                            return []
+                    continue
                 most = max(1, min(_AT_ONCE, _TOGETHER // (len(texts[0]) + 1)))
                 try:
-                    places = await run(self._threads, self.embedder.choose, texts, most)
+                    chosen = [texts[place] for place in self.embedder.choose(texts, most)]
                 except Exception as error:
                     self._waiting.take(texts)
-                    self._fail(texts, error)
+                    self._tell(self._fail, texts, error)
                     continue
-                chosen = [texts[place] for place in places]
                 self._waiting.take(chosen)
                 self._taken.update(chosen)
-                long = max(map(len, chosen)) >= _LONG
-                self._on_long |= long
-            self._hire()
-            try:
-                vectors = await run(self._behind if long else self._threads, self._embed, chosen)
-            except Exception as error:
-                self._fail(chosen, error)
-                continue
-            finally:
-                if long:
-                    self._on_long = False
-            self._keep(chosen, vectors)
-            self._taken.difference_update(chosen)
-            for text in chosen:
-                self._wanted.pop(text).set_result(None)
+                self._on_long |= max(map(len, chosen)) >= _LONG
+                return chosen
+
+    def _work_out(self, texts: list[str]) -> None:
+        try:
+            self._tell(self._keep, texts, self._embed(texts))
+        except Exception as error:
+            self._tell(self._fail, texts, error)
+        with self._choosing:
+            self._taken.difference_update(texts)
+            if max(map(len, texts)) >= _LONG:
+                self._on_long = False
+        self._hire()
+
+    def _tell(self, what: Callable[..., None], *given: Any) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(what, *given)
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         return self.embedder.embed(texts, behind=True)
 
     def _fail(self, texts: list[str], error: Exception) -> None:
-        self._taken.difference_update(texts)
-        for text in texts:
-            future = self._wanted.pop(text)
-            future.set_exception(error)
-            future.exception()  # whoever waited may be gone; that is no unheard error
+        for wish in [wish for text in texts for wish in self._wishes.pop(text, ())]:
+            if not wish.over.done():
+                wish.over.set_exception(error)
+                wish.over.exception()  # whoever waited may be gone; that is no unheard error
 
     def _keep(self, texts: list[str], vectors: NDArray[np.float32]) -> None:
         self._known.update(zip(texts, vectors, strict=True))
         while len(self._known) > self._remember:
             self._known.popitem(last=False)
+        for text in texts:
+            for wish in self._wishes.pop(text, ()):
+                wish.missing.discard(text)
+                if not wish.missing and not wish.over.done():
+                    wish.over.set_result(None)
 
     def __call__(self, text: str) -> Vector:
         """A vector at once; one that was not prepared is waited for."""

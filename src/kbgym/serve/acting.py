@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
-from kbgym.actions import Action, Error
+from kbgym.actions import Action, Error, shown_in
 from kbgym.environment import Step
 from kbgym.serve.sessions import Session
 from kbgym.tools import Role, check, is_editing
@@ -53,9 +51,8 @@ async def _act(live: LiveStore, session: Session, action: Action) -> ActionReply
             live.record(Acted(number, "serve", 1, step.action, step.result, step.verdict), step.observation)
             live.record(Ended(number, "serve", "done"))
             live.commit()
-        reply, durable = ActionReply(step, live.iteration), live.last
-    if durable is not None:
-        await asyncio.shield(durable)
+        reply, durable = ActionReply(step, live.iteration), live.written(shown_in(step.result))
+    await durable
     return reply
 
 

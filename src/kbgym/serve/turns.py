@@ -17,6 +17,7 @@ NOBODY = ""  # those nobody knows, as one client: the newest comes first, since 
 MOST_UNKNOWN = 64  # of whom so many wait; for one more the oldest goes
 HALF_LIFE = 2.0  # seconds after which a request counts for half
 LITTLE = 0.8  # of what clients have asked on average
+FEW = 9.0  # requests of late that are little, whatever others ask: three a second
 EASE = 1.0  # how long the loop is left free after a request, in times of what that took
 LONGEST = 0.02  # seconds of a pause
 _FADED = 2.0**-20
@@ -46,7 +47,7 @@ class Turns:
             self._next = loop.call_soon(self._go_on, self._clock())
             self._count(client)
             return True
-        if client in self._had and self._had[client] * len(self._had) <= self._sum * LITTLE:
+        if client != NOBODY and client in self._had and self._is_little(self._had[client]):
             self._count(client)
             return True
         turn: asyncio.Future[bool] = loop.create_future()
@@ -55,6 +56,10 @@ class Turns:
         if client == NOBODY and len(queue) > MOST_UNKNOWN and not (oldest := queue.popleft()).done():
             oldest.set_result(False)
         return await turn
+
+    def _is_little(self, had: float) -> bool:
+        few: float = FEW * 2.0 ** ((self._clock() - self._start) / HALF_LIFE)
+        return had <= max(few, LITTLE * self._sum / len(self._had))
 
     def _begin(self) -> None:
         """One of those who wait begins: of several clients, the one that has had least."""

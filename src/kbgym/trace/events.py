@@ -6,11 +6,12 @@ Old traces replay for ever: a change of meaning here needs a new `SCHEMA` and a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from kbgym.actions import Action, Result
+from kbgym.actions import Action, Deleted, Merged, Result, changed_in
 from kbgym.store.guard import Verdict
 from kbgym.worlds.world import Document, Source
 
@@ -121,3 +122,18 @@ class Committed(_Event, frozen=True, tag="commit"):
 
 
 Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted | Committed
+
+
+ANY = ""  # stands for any document
+
+
+def touched_by(events: Sequence[Event]) -> set[str]:
+    """The documents that events changed; `ANY` where links of others went with one, or all of them may have changed."""
+    touched: set[str] = set()
+    for event in events:
+        match event:
+            case RolledBack() | Imported() | Acted(result=Deleted() | Merged(gone=str())):
+                touched.add(ANY)
+            case Acted(result=result):
+                touched.update(changed_in(result))
+    return touched

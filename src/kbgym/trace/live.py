@@ -4,17 +4,16 @@ Trainer and server are its users. Whoever changes the store takes a turn: within
 processes where the store is in a database; what the others committed is followed before the turn begins. What is
 recorded belongs to the open transaction. A commit ends it and hands it to the disk, where transactions that wait are
 flushed together; in a database the transactions of a turn are written when the turn ends. When a write fails, the store
-returns to what was written, and whoever waited for it is told.
-
-It knows nothing of lessons, clients, golds or agents.
+returns to what was written, and whoever waited for it is told. It knows nothing of lessons, clients, golds or agents.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from kbgym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.events import Acted, Committed, Event, Imported, RolledBack
+from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by
 from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import TRIES, JudgeCache
 from kbgym.trace.listeners import Listener, replaying
@@ -69,6 +68,7 @@ class LiveStore:
         self._closed: list[Transaction] = []
         self._flushing: asyncio.Task[None] | None = None
         self.last: asyncio.Future[None] | None = None  # done when everything committed so far is durable
+        self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable yet
         self._held: AbstractContextManager[tuple[Event, ...]] | None = None
         self._lost = False  # what was written could not be read again yet
         self._arrived: list[Event] = []  # what others committed and this store has not followed yet
@@ -252,8 +252,7 @@ class LiveStore:
         if self._lost:
             raise Failed(f"{self.name}: what this was built on could not be written.")
         self.iteration += 1
-        if self._position_now is not None:
-            self._position = self._position_now()
+        self._position = self._position if self._position_now is None else self._position_now()
         store = self.store
         commit = committed(self.iteration, self._position, store)
         events, self._open = [*self._open, commit], []
@@ -262,10 +261,15 @@ class LiveStore:
         durable.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
         self._closed.append((events, durable))
         self.last = durable
+        self._unwritten.update(dict.fromkeys(touched_by(events), durable))
         self.commits += 1
         if not self.shared and self._flushing is None:
             self._flushing = asyncio.get_running_loop().create_task(self._flush())
         return durable
+
+    def written(self, ids: Iterable[str]) -> Awaitable[Any]:
+        """To be awaited: that these documents are on the disk as they are now, whatever else still waits for it."""
+        return asyncio.shield(asyncio.gather(*{self._unwritten[id] for id in (*ids, ANY) if id in self._unwritten}))
 
     async def durable(self) -> None:
         """Wait until everything committed so far is on the disk."""
@@ -291,12 +295,13 @@ class LiveStore:
         for _, durable in done:
             if not durable.done():  # whoever waited for it may have been cancelled, and it with them
                 durable.set_result(None)
+        self._unwritten = {id: durable for id, durable in self._unwritten.items() if not durable.done()}
         if not self._closed:
             self.last = None
 
     def _give_up(self, done: Sequence[Transaction], error: Exception) -> None:
         """Nothing of this was written, nor may what was built on it be: return to what was."""
-        self._open, self._closed, self.last = [], [], None
+        self._open, self._closed, self.last, self._unwritten = [], [], None, {}
         self._lost = True
         if not self._lock.locked():  # else the turn that is held ends first; it can commit nothing any more
             self._recover()
@@ -331,15 +336,14 @@ class LiveStore:
 
     async def _follow(self) -> None:
         """Take on what others committed: the store, its search, and whoever listens."""
-        events = tuple(self._arrived)
-        if not events:
+        if not (events := tuple(self._arrived)):
             return
-        made = [event.action for event in events if isinstance(event, Acted)]
+        earlier, made = partial(store_at, self.where), [event.action for event in events if isinstance(event, Acted)]
         await self.environment.engine.prepare([text for action in made for text in texts_in(action)])
         if any(isinstance(event, Imported | RolledBack) for event in events):
-            self.become(catch_up(self.store.copy(), events, self.iteration, self._earlier, self._replayed))
+            self.become(catch_up(self.store.copy(), events, self.iteration, earlier, self._replayed))
         else:
-            catch_up(self.store, events, self.iteration, self._earlier, self._followed)
+            catch_up(self.store, events, self.iteration, earlier, self._followed)
         if isinstance(last := events[-1], Committed):
             self.iteration, self._position = last.iteration, last.position
         del self._arrived[: len(events)]
@@ -348,9 +352,6 @@ class LiveStore:
         if isinstance(event, Acted):
             self.environment.follow(event.result)
         self._replayed(event, store)
-
-    def _earlier(self, to: int) -> Store:
-        return store_at(self.where, to)
 
     def snapshot(self) -> Snapshot:
         """The store as it is now, for as long as somebody needs it; those who ask at one iteration share one."""
