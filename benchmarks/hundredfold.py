@@ -112,9 +112,12 @@ class Enough(Exception):
 
 def train(world: World, folder: Path, settings: Settings, most: int = 0) -> list[Stretch]:
     """Train what is not trained yet, up to `most` lessons; a stretch without actions is the opening of a process."""
-    lessons = most or settings.questions * settings.epochs
-    counting = Counting(folder / "stretches.jsonl", max(1, settings.questions * settings.epochs // 100))
-    trainer = trainer_for(Run.open_or_create(folder / "run", world, settings), agents_named(settings, world=world))
+    lessons, out = most or settings.questions * settings.epochs, folder / "stretches.jsonl"
+    run = Run.open_or_create(folder / "run", world, settings)
+    if StoreFolder(run.folder).position >= lessons:
+        return list(read_lines(out, Stretch))
+    counting = Counting(out, max(1, settings.questions * settings.epochs // 100))
+    trainer = trainer_for(run, agents_named(settings, world=world))
 
     def tick(done: int, total: int, said: str) -> None:
         counting.tick(done, total, said)
@@ -125,13 +128,10 @@ def train(world: World, folder: Path, settings: Settings, most: int = 0) -> list
     for name in ("search", "nearest", "put"):
         setattr(engine, name, counting.timed(getattr(engine, name)))
     trainer.live.listeners.append(counting)
-    if trainer.position < lessons:
-        counting.tick(trainer.position, trainer.position, "")
-        with suppress(Enough):
-            teach(trainer, tick)
-    else:
-        run_sync(trainer.live.close())
-    return list(read_lines(folder / "stretches.jsonl", Stretch))
+    counting.tick(trainer.position, trainer.position, "")
+    with suppress(Enough):
+        teach(trainer, tick)
+    return list(read_lines(out, Stretch))
 
 
 def examined(
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=50_000)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--lessons", type=int, default=0)
-    parser.add_argument("--asked", type=int, default=100)
+    parser.add_argument("--asked", type=int, default=TESTED)
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
