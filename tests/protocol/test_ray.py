@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from experiments import contents
 from processes import gone
+from ray_cluster import TESTS, free_port, ray_cluster
 from travelling import FOLDER
 
 from kbgym.canonical import write_lines
@@ -27,46 +23,13 @@ pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'kbgym[ray]')"),
     pytest.mark.xdist_group("ray"),
 ]
-TESTS = Path(__file__).resolve().parents[1]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes of one worker each, as processes of their own: what an address leads to."""
-    from ray.util import get_node_ip_address
-
-    port, client, here = free_port(), free_port(), get_node_ip_address()
-    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    environment = {**os.environ, **token, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(TESTS)}
-    ray = [sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start", "--block", "--num-cpus=1"]
-    with tempfile.TemporaryDirectory(prefix="kbgym-ray-", dir="/tmp", ignore_cleanup_errors=True) as scratch:
-        head = ["--head", f"--port={port}", f"--ray-client-server-port={client}", f"--temp-dir={scratch}"]
-        nodes = []
-        try:
-            for options in ([*head, "--include-dashboard=false"], [f"--address={here}:{port}"]):
-                said = Path(scratch) / f"node{len(nodes)}.log"
-                with said.open("wb") as log:
-                    nodes.append(subprocess.Popen([*ray, *options], env=environment, stdout=log, stderr=log))
-                wait_for(said)
-            yield {"client": f"ray://127.0.0.1:{client}", "direct": f"{here}:{port}"}, token
-        finally:
-            for process in reversed(nodes):
-                process.terminate()
-                process.wait(60)
-
-
-def wait_for(log: Path) -> None:
-    for _ in range(900):
-        if b"Ray runtime started" in log.read_bytes():
-            return
-        time.sleep(0.2)
-    raise AssertionError(f"the cluster did not start:\n{log.read_text()}")
+    """Two nodes of one worker each."""
+    with ray_cluster(2) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ def command(place: str, world: Path | None) -> Printed:
     \b
     Example:
       kbgym audit runs/first
-      kbgym audit stores/b3 --world worlds/w0 --json
+      kbgym audit stores/b3 --world worlds-out/w0 --json
     """
     with open(place, world) as opened:
         began = _originals(opened.place)

@@ -43,9 +43,9 @@ def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: s
 
     \b
     Example:
-      kbgym baseline hipporag --world worlds/people --out stores/b3
-      kbgym exam stores/b3 --world worlds/people --set test_in
-      kbgym baseline graphrag --world worlds/people --out stores/b2 --agent llm:openai/gpt-5-mini --max-cost 2
+      kbgym baseline hipporag --world worlds-out/w0 --out stores/b3
+      kbgym exam stores/b3 --world worlds-out/w0 --set test_in
+      kbgym baseline graphrag --world worlds-out/w0 --out stores/b2 --agent llm:openai/gpt-5-mini --max-cost 2
     """
     chosen, spending = arm_named(arm), Spending(flags)
     if agent is not None and (arm != "graphrag" or not is_model(agent)):

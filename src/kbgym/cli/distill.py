@@ -28,7 +28,7 @@ def command(out: Path, worlds: int, seed: int, people: int, questions: int, teac
 
     \b
     Example:
-      kbgym distill --worlds 1 --people 60 --questions 60 --out samples
+      kbgym distill --worlds 1 --people 60 --questions 40 --out samples
     """
     from kbgym.artefact.distill import STORES, distill
 

@@ -59,7 +59,7 @@ def command(
     Example:
       kbgym exam runs/r0 --set test_in
       kbgym exam runs/r0@0 --set test_in --out flat.jsonl
-      kbgym exam runs/r0 --set test_in --engine ray --workers 8
+      kbgym exam runs/r0 --set test_in --out rows.jsonl --engine ray --workers 8
     """
     where, spending = Where(flags), Spending(flags)
     with contextlib.ExitStack() as held:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
@@ -118,10 +117,10 @@ def run_command(
     \b
     Examples:
       kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
-      kbgym experiment run paper --out exp/paper --seeds 0-9 --jobs 2 --readers all
+      kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --out exp/paper
       kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
-      kbgym experiment run ablation --vary budget --out exp/budget
-      kbgym experiment run headroom --seeds 0-4 --out exp/headroom
+      kbgym experiment run ablation --vary budget --out exp/budget --seeds 0-2
+      kbgym experiment run headroom --seeds 0-9 --out exp/headroom
       kbgym experiment run ablation --vary admission --values 0,5,20 --out exp/admission
       kbgym report exp/paper
     """
@@ -255,8 +254,6 @@ def _run(out: Path, plan: Plan, jobs: int, where: Where, spending: Spending) -> 
             for seed in plan.seeds:
                 run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note), spending.models)
             return
-        # A process a seed: more threads inside each would only get in each other's way.
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
             waiting = {pool.submit(run_seed, out, plan, seed, prepare) for seed in plan.seeds}
             while waiting:

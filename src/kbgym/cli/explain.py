@@ -34,8 +34,8 @@ def command(place: Path, question: str | None) -> Printed:
 
     \b
     Example:
-      kbgym explain runs/r0
-      kbgym explain runs/r0 q0012
+      kbgym explain runs/harbour
+      kbgym explain runs/harbour q-fe25584fc9
     """
     with open(str(place)) as opened:
         pairs = pairs_of(place, opened.store)

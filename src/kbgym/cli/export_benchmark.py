@@ -22,7 +22,7 @@ def command(name: str, seeds: str, parquet: bool, out: Path) -> Printed:
 
     \b
     Example:
-      kbgym export-benchmark --seeds 0-4 --out datasets/people
+      kbgym export-benchmark --name kbgym-people-v2 --seeds 0-1 --out datasets/people
     """
     chosen = seeds_in(seeds)
     whole = export(name, chosen, seeds, out, parquet)

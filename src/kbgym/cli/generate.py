@@ -39,7 +39,7 @@ def command(
 
     \b
     Examples:
-      kbgym generate --people 500 --seed 0 --out worlds/people
+      kbgym generate --people 500 --seed 0 --out worlds-out/w0
       kbgym generate --pool job-and-city > pool.jsonl
     """
     from kbgym.worlds import people as universe

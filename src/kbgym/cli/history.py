@@ -114,7 +114,7 @@ def blame_command(place: str, document: str) -> Printed:
 
     \b
     Example:
-      kbgym blame runs/first n12
+      kbgym blame runs/harbour n4
     """
     with open(place) as opened:
         found = blame(opened.place.initial.copy, opened.events, document, opened.at)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import sys
 
 import click
@@ -121,6 +122,9 @@ def app() -> None:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line; never returns."""
+    # A second thread for products of a matrix and a vector waits for memory like the first, and keeps a processor busy.
+    if "OMP_NUM_THREADS" not in os.environ:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app.main(args=arguments, prog_name="kbgym", standalone_mode=False)
     except click.ClickException as error:

@@ -60,7 +60,7 @@ def read_command(place: str, id: str, with_source: bool) -> Printed:
 
     \b
     Example:
-      kbgym store read runs/first n12
+      kbgym store read runs/harbour n4
     """
     with open(place) as opened:
         store = opened.store
@@ -101,7 +101,7 @@ def stats_command(place: str) -> Printed:
 
     \b
     Example:
-      kbgym store stats runs/first@100 --json
+      kbgym store stats runs/first@57 --json
     """
     with open(place) as opened:
         store = opened.store
@@ -163,8 +163,8 @@ def copy_command(source: str, target: str) -> Printed:
 
     \b
     Examples:
-      kbgym store copy runs/first postgresql://ada@db.example.org/knowledge?store=first
-      kbgym store copy postgresql://ada@db.example.org/knowledge?store=first stores/again
+      kbgym store copy runs/first "postgresql://ada@db.example.org/knowledge?store=first"
+      kbgym store copy "postgresql://ada@db.example.org/knowledge?store=first" stores/again
     """
     from kbgym.trace.copying import copy_store
 

@@ -50,8 +50,8 @@ def verify_command(file: Path, world: Path | None) -> Printed:
 
     \b
     Example:
-      kbgym generate --seed 0 --out worlds/w0
-      kbgym verify-submission r0.zip --world worlds/w0
+      kbgym generate --people 500 --seed 0 --out worlds-out/w0
+      kbgym verify-submission r0.zip --world worlds-out/w0
     """
     expected = World.load(world).hash if world is not None else None
     with progress("checking") as tick:

@@ -39,7 +39,7 @@ def command(
 
     \b
     Example:
-      kbgym generate --seed 0 --out worlds-out/w0
+      kbgym generate --people 500 --seed 0 --out worlds-out/w0
       kbgym train --world worlds-out/w0 --out runs/r0 --questions 100 --epochs 2
       kbgym baseline hipporag --world worlds-out/w0 --out stores/b3
       kbgym train --world worlds-out/w0 --out runs/b3 --from stores/b3

@@ -39,8 +39,8 @@ def command(
     \b
     Example:
       kbgym transcripts runs/gpt/cassette.jsonl --out chats.jsonl
-      kbgym transcripts a.jsonl b.jsonl --preferences runs/r0 --out pairs.jsonl
-      kbgym transcripts a.jsonl --trajectories runs/r0 --out atif.jsonl
+      kbgym transcripts a.jsonl b.jsonl --preferences runs/r7 --out pairs.jsonl
+      kbgym transcripts a.jsonl --trajectories runs/r7 --out atif.jsonl
     """
     if passes is not None:
         if store is not None:

@@ -33,7 +33,7 @@ def command(paths: Sequence[Path], store: str, every: float, as_json: bool, quie
 
     \b
     Example:
-      kbgym watch notes --store runs/notes
+      kbgym watch harbour/notes --store runs/harbour
     """
     if is_url(store) or "@" in Path(store).name:
         raise BadInput("watch follows a folder's newest state; use `kbgym import corpus --update` and copy the store.")
