@@ -7,10 +7,12 @@
     kbgym report exp/paper --beside exp/wiki; kbgym report exp/hard
     kbgym experiment run headroom --seeds 0-9 --out exp/headroom
     python scripts/result_pages.py exp/paper exp/hard --headroom exp/headroom --took "24 and 21 minutes on two cores"
+    python scripts/result_pages.py --small exp/small
     python scripts/result_pages.py --check
 
 Every number is a cell of a report. Those that were used are kept in docs/results.json; --check writes both pages from
-that file once more and tells whether they are what lies there.
+that file once more and tells whether they are what lies there. What the small model did is a part of its own, which
+stays as it is when the others are written anew; a line of it stands in the README, between marks.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from paper_claims import CLAIMS
+from small_model_results import cells_of, section, sentence
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 KEPT = DOCS / "results.json"
+README, MARKS = DOCS.parent / "README.md", ("<!-- small model -->\n", "\n<!-- /small model -->")
 SETS = {"pooled": "the four question groups together", "test_in": "test_in", "test_out": "test_out"}
 MEASURES = {"f1": "F1", "actions": "actions a question", "characters": "characters read a question"}
 AGAINST = {"actions_over_b3": "actions over B3's", "characters_over_b3": "characters over B3's"}
@@ -118,7 +122,8 @@ def results_page(cells: Cells) -> list[str]:
     return parts
 
 
-def pages(experiments: list[Cells], command: str, took: str) -> dict[str, str]:
+def pages(experiments: list[Cells], kept: dict[str, Any]) -> dict[str, str]:
+    command, took = kept["command"], kept["took"]
     how = f"Written by `scripts/result_pages.py`{f'; {took}' if took else ''}."
     said = f"{how} Intervals are 95%, the seed as the unit where several ran."
     results = [
@@ -130,6 +135,7 @@ def pages(experiments: list[Cells], command: str, took: str) -> dict[str, str]:
     ]
     for cells in experiments:
         results += results_page(cells)
+    results += section(kept["small"]) if "small" in kept else []
     first = experiments[0]
     rows = []
     for claim in CLAIMS:
@@ -167,31 +173,50 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="Experiments with reports, the standard world first.")
     parser.add_argument("--headroom", type=Path, help="The folder of `kbgym experiment run headroom`, for paper.md.")
+    parser.add_argument("--small", type=Path, help="The experiment the small model played in.")
     parser.add_argument("--took", default="", help="What the runs took, in words.")
     parser.add_argument("--out", type=Path, default=DOCS)
     parser.add_argument("--check", action="store_true", help="Are the pages what docs/results.json makes them?")
     chosen = parser.parse_args()
-    if chosen.check:
-        kept = json.loads((chosen.out / KEPT.name).read_bytes())
-        written = pages([Cells(one) for one in kept["experiments"]], kept["command"], kept["took"])
-        wrong = [name for name, text in written.items() if (chosen.out / name).read_text(encoding="utf-8") != text]
-        sys.exit(f"{', '.join(wrong)} is not what results.json makes: run scripts/result_pages.py" if wrong else 0)
-    if not chosen.folders:
+    if not (chosen.folders or chosen.small or chosen.check):
         parser.error("name the experiments, or --check")
-    found = [opened(folder) for folder in chosen.folders]
-    if chosen.headroom:
-        found[0]["cells"] |= json.loads((chosen.headroom / "headroom.json").read_bytes())["cells"]
-    experiments = [Cells(one) for one in found]
-    command = "\n".join(
-        f"kbgym experiment run paper {'--hard ' if one.about['hard'] else ''}--seeds {_seeds(one.about['seeds'])} "
-        f"--readers {','.join(one.about['readers'])} --jobs 2 --out {folder.parent.name}/{folder.name}"
-        for folder, one in zip(chosen.folders, experiments, strict=True)
-    )
-    written = pages(experiments, command, chosen.took)
-    kept = {"command": command, "took": chosen.took, "experiments": [one.kept for one in experiments]}
-    (chosen.out / KEPT.name).write_text(_lines(kept), encoding="utf-8")
-    for name, text in written.items():
-        (chosen.out / name).write_text(text, encoding="utf-8")
+    file = chosen.out / KEPT.name
+    kept: dict[str, Any] = json.loads(file.read_bytes()) if file.exists() else {}
+    experiments = [Cells(one) for one in kept.get("experiments", ())]
+    if chosen.check:
+        wrong = [place.name for place, text in _written(experiments, kept, chosen.out) if _read(place) != text]
+        sys.exit(f"{', '.join(wrong)} is not what results.json makes: run scripts/result_pages.py" if wrong else 0)
+    if chosen.folders:
+        found = [opened(folder) for folder in chosen.folders]
+        if chosen.headroom:
+            found[0]["cells"] |= json.loads((chosen.headroom / "headroom.json").read_bytes())["cells"]
+        experiments = [Cells(one) for one in found]
+        kept["took"] = chosen.took
+        kept["command"] = "\n".join(
+            f"kbgym experiment run paper {'--hard ' if one.about['hard'] else ''}--seeds {_seeds(one.about['seeds'])} "
+            f"--readers {','.join(one.about['readers'])} --jobs 2 --out {folder.parent.name}/{folder.name}"
+            for folder, one in zip(chosen.folders, experiments, strict=True)
+        )
+    if chosen.small:
+        kept["small"] = cells_of(chosen.small)
+    for place, text in _written(experiments, kept, chosen.out):
+        place.write_text(text, encoding="utf-8")
+    kept["experiments"] = [one.kept for one in experiments]
+    file.write_text(_lines(kept), encoding="utf-8")
+
+
+def _written(experiments: list[Cells], kept: dict[str, Any], out: Path) -> list[tuple[Path, str]]:
+    """Every text as the numbers make it; the README's only beside its own pages."""
+    found = [(out / name, text) for name, text in pages(experiments, kept).items()]
+    if out == DOCS and "small" in kept:
+        start, end = MARKS
+        head, _, rest = _read(README).partition(start)
+        found.append((README, f"{head}{start}{sentence(kept['small'])}{end}{rest.partition(end)[2]}"))
+    return found
+
+
+def _read(place: Path) -> str:
+    return place.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

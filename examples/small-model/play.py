@@ -1,22 +1,27 @@
 """Let the small model play many passes at once, in PyTorch: what the agent `small` does in llama.cpp, by the thousand.
 
     python play.py --base SmolLM2-135M-Instruct.Q4_1.gguf --adapter small.gguf --out rows worlds-out/w201 runs/c201
+    python play.py --base SmolLM2-135M-Instruct.Q4_1.gguf --adapter small.gguf --experiment exp/small
 
 Every pass is a real one: kbgym's own policy renders and reads it, kbgym's own environment answers. Only the model is
 here instead of behind a server. Every store has a process of its own, which sends what its passes ask and waits for
 the replies; the model writes the replies to all of them together, and remembers what it has read of each pass.
+
+With --experiment the rows go where `kbgym experiment run --readers reference,small` would have put them, for every arm
+whose store is there: the world is the flat one, trainings are run folders, other arms lie in seed-N/stores/ARM.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 import torch.nn.functional as F
 from gguf import Model, tokenizer
@@ -27,6 +32,8 @@ from kbgym.artefact.opened import Artefact
 from kbgym.canonical import write_lines
 from kbgym.environment import Environment
 from kbgym.episode import play
+from kbgym.experiment.experiment import read_plan, seed_folder
+from kbgym.experiment.sheets import exams_of
 from kbgym.llm.connect import ModelSettings
 from kbgym.llm.values import Call, Reply, Request
 from kbgym.policy import Forward
@@ -81,7 +88,7 @@ class Writer:
             if len(written) % 8 == 0 and alive.sum() <= (len(wanted) // 4 if len(written) > 31 else 0):
                 break
             hidden = self._read(slice(len(wanted)), tokens[:, None], places[:, None], longest + len(written))
-            places = places + alive
+            places = (places + alive).clamp(max=self.length - 1)
             tokens = torch.where(alive, self._pick(hidden[:, -1]), END)
             alive = alive & (tokens != END)
             written.append(tokens)
@@ -180,7 +187,7 @@ class QueuedModel:
 
     async def ask(self, request: Request) -> Reply:
         reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.waiting[self.id] = "".join(rendered(request.messages)), reply
+        self.waiting[self.id] = "".join(rendered(request.messages, request.system)), reply
         text = await reply
         name, _, rest = text.partition("\n")
         return Reply(calls=(Call(name, rest[:-1]),)) if rest.endswith(";") else Reply(text=text)
@@ -221,7 +228,9 @@ def work(line: Connection, place: str) -> None:
 class PlayedStores:
     """Stores, each in its own process, and the model that plays on all of them."""
 
-    def __init__(self, writer: Writer, made: Any, places: Sequence[str]) -> None:
+    def __init__(
+        self, writer: Writer, made: Any, places: Sequence[str], work: Callable[[Connection, str], None] = work
+    ) -> None:
         self.writer, self.made = writer, made
         self.lines, self.turns = [], {}
         for place in places:
@@ -264,9 +273,44 @@ class PlayedStores:
             line.send([])
 
 
-def questions_of(place: str, set: str, most: int) -> list[Question]:
+def questions_of(place: str, sets: Sequence[str], most: int) -> dict[str, list[Question]]:
     with Artefact(place) as opened:
-        return list(opened.questions(set))[:most]
+        return {Path(set).stem: list(opened.questions(set))[:most] for set in sets}
+
+
+def asked_in(folder: Path, only: Sequence[str], most: int) -> dict[tuple[str, Path], dict[str, list[Question]]]:
+    """The stores of an experiment, with where the rows of each go, and the questions of each set."""
+    plan, found = read_plan(folder), {}
+    for at in (seed_folder(folder, number) for number in plan.seeds):
+        world = at / "world"
+        groups = questions_of(str(world), [*map(str, sorted((at / "probe").glob("*.jsonl"))), *TESTS], most)
+        places = {arm: at / "stores" / arm for arm in plan.arms} | {"flat": world}
+        places |= {training.name: at / training.name for training in plan.trainings}
+        for arm, place in places.items():
+            if (not only or arm in only) and place.exists():
+                found[str(place), exams_of(at, "small") / arm] = groups
+    return found
+
+
+TESTS = ("test_in", "test_out")
+
+
+def play_sets(stores: PlayedStores, asked: Sequence[dict[str, list[Question]]]) -> list[dict[str, list[Row]]]:
+    """The rows of each set of each store; all are played at once."""
+    together = [
+        [msgspec.structs.replace(one, id=f"{set}/{one.id}") for set, questions in sets.items() for one in questions]
+        for sets in asked
+    ]
+    found = []
+    for sets, rows in zip(asked, stores.play(together), strict=True):
+        of = {row.id: row for row in rows}
+        found.append(
+            {
+                set: [msgspec.structs.replace(of[f"{set}/{one.id}"], id=one.id) for one in questions]
+                for set, questions in sets.items()
+            }
+        )
+    return found
 
 
 def model(base: Path, adapter: Path, kind: torch.dtype, device: str) -> tuple[Player, Any]:
@@ -282,24 +326,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--adapter", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True, help="a folder; a file of rows for each store")
+    parser.add_argument("--out", type=Path, help="a folder; a file of rows for each store and set")
+    parser.add_argument("--experiment", type=Path, help="play an experiment's exams instead")
+    parser.add_argument("--arms", nargs="+", default=[], help="of the experiment; else all")
     parser.add_argument("--sets", nargs="+", default=["test_in"])
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--rows", type=int, default=512, help="passes at once")
     parser.add_argument("--length", type=int, default=8_192)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("stores", nargs="+")
+    parser.add_argument("stores", nargs="*")
     asked = parser.parse_args()
     player, made = model(asked.base, asked.adapter, torch.float32, asked.device)
     torch.set_float32_matmul_precision("high")
-    stores = PlayedStores(Writer(player, asked.rows, asked.length), made, asked.stores)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    for name in asked.sets:
-        found = stores.play([questions_of(store, name, asked.questions) for store in asked.stores])
-        for store, rows in zip(asked.stores, found, strict=True):
-            write_lines(asked.out / f"{Path(store).name}-{name}.jsonl", rows)
+    if asked.experiment:
+        wanted = asked_in(asked.experiment, asked.arms, asked.questions)
+    else:
+        places = {place: questions_of(place, asked.sets, asked.questions) for place in asked.stores}
+        wanted = {(place, asked.out / Path(place).name): sets for place, sets in places.items()}
+    stores = PlayedStores(Writer(player, asked.rows, asked.length), made, [place for place, _ in wanted])
+    for (place, out), sets in zip(wanted, play_sets(stores, list(wanted.values())), strict=True):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for name, rows in sets.items():
+            write_lines(out.with_name(f"{out.name}-{name}.jsonl"), rows)
             f1, actions = ([getattr(row, part) or 0.0 for row in rows] for part in ("f1", "actions"))
-            of = f"{store}, {name}: n {len(rows)}"
+            of = f"{place}, {name}: n {len(rows)}"
             print(f"{of}, F1 {sum(f1) / len(f1):.3f}, actions {sum(actions) / len(actions):.2f}", flush=True)
     stores.close()
 

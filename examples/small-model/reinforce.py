@@ -4,7 +4,8 @@
 
 A pass earns its F1 less a price for every action. Every question is played several times at temperature 1; what a pass
 earned beyond the mean of its question is how strongly its own words are learnt, or unlearnt (a policy gradient).
-Nothing is said of how a question should be answered.
+Where all earn the same nothing can be learnt, so templates whose passes differed are asked more often, on each kind of
+store. Nothing is said of how a question should be answered.
 """
 
 from __future__ import annotations
@@ -51,6 +52,27 @@ def as_pass(turns: Turns) -> Pass | None:
     return np.array(tokens, dtype=np.uint16), np.array(wrote)
 
 
+class Differing:
+    """How often the passes of a question differed, by the store's kind and the question's template."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], list[int]] = {}
+
+    def note(self, place: str, template: str, differed: bool) -> None:
+        counts = self._counts.setdefault((Path(place).name, template), [1, 4])  # before anything is known, one in four
+        counts[0] += differed
+        counts[1] += 1
+
+    def draw(self, place: str, pool: Sequence[Question], count: int, rng: random.Random) -> list[Question]:
+        """So many questions, none twice, each the likelier the more often its like differed."""
+
+        def turn(one: Question) -> float:
+            differed, asked = self._counts.get((Path(place).name, one.template), (1, 4))
+            return float(rng.random() ** (asked / differed))
+
+        return sorted(pool, key=turn, reverse=True)[:count]
+
+
 def earned(row: Row, price: float) -> float:
     return (row.f1 or 0.0) - price * row.actions
 
@@ -78,7 +100,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=8, help="how often each is played")
     parser.add_argument("--price", type=float, default=0.02, help="of an action")
     parser.add_argument("--rate", type=float, default=2e-4)
-    parser.add_argument("--steps", type=int, default=2, help="of the optimiser, each time")
+    parser.add_argument("--steps", type=int, default=4, help="of the optimiser, each time")
     parser.add_argument("--minutes", type=float, default=6.0)
     parser.add_argument("--until", type=float, help="end at this time of the clock instead, in seconds since 1970")
     parser.add_argument("--rows", type=int, default=1_024)
@@ -97,12 +119,14 @@ def main() -> None:
     rng = random.Random(asked.seed)
     stores = PlayedStores(Writer(player, asked.rows, asked.length, temperature=1.0), made_of, places)
     optimiser = torch.optim.AdamW(player.parameters(), lr=asked.rate, betas=(0.9, 0.99), weight_decay=0.0)
-    began, done, rounds = time.time(), 0.0, 0
+    began, done, rounds, differing = time.time(), 0.0, 0, Differing()
     length = asked.until - began if asked.until else 60 * asked.minutes
     while done < 1:
         copies = [
             [msgspec.structs.replace(one, id=f"{one.id}/{copy}") for one in questions for copy in range(asked.times)]
-            for questions in (rng.sample(pool, asked.questions) for pool in pools)
+            for questions in (
+                differing.draw(place, pool, asked.questions, rng) for place, pool in zip(places, pools, strict=True)
+            )
         ]
         learnt: list[Pass] = []
         worth: dict[int, float] = {}
@@ -112,6 +136,8 @@ def main() -> None:
             earnings, played = earnings + got, played + rows
             for start in range(0, len(rows), asked.times):
                 mean = sum(got[start : start + asked.times]) / asked.times
+                eight = got[start : start + asked.times]
+                differing.note(places[number], rows[start].template, max(eight) - min(eight) > 1e-6)
                 for row, reward in list(zip(rows, got, strict=True))[start : start + asked.times]:
                     one = as_pass(stores.turns[number, row.id])
                     if one is not None and abs(reward - mean) > 1e-6 and len(one[0]) <= asked.length:

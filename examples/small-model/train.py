@@ -51,11 +51,11 @@ class Player(torch.nn.Module):
                 self.b[_key(name)] = torch.nn.Parameter(torch.zeros(out, rank))
 
     def take(self, adapter: Path) -> None:
-        """Go on from an adapter that was written before."""
+        """Go on from an adapter that was written before; of one of a higher rank, from the nearest of this one."""
         written = Model(adapter)
-        for name in written.names:
-            of, kind = name.rsplit(".lora_", 1)
-            (self.a if kind == "a" else self.b)[_key(of)].data = torch.from_numpy(written.tensor(name).copy())
+        for name in (name.removesuffix(".lora_a") for name in written.names if name.endswith(".lora_a")):
+            a, b = (torch.from_numpy(written.tensor(f"{name}.lora_{part}").copy()) for part in "ab")
+            self.a[_key(name)].data, self.b[_key(name)].data = of_rank(len(self.a[_key(name)]), a, b)
 
     def on(self, device: str) -> Player:
         self.frozen = {name: weights.to(device) for name, weights in self.frozen.items()}
@@ -96,6 +96,16 @@ class Player(torch.nn.Module):
 
 def _key(name: str) -> str:
     return name.replace(".", "/")
+
+
+def of_rank(rank: int, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The two factors whose product is nearest to these two's."""
+    if len(a) == rank:
+        return a, b
+    (left, by), (right, of) = torch.linalg.qr(b), torch.linalg.qr(a.T)
+    u, sizes, v = torch.linalg.svd(by @ of.T)
+    root = sizes[:rank].sqrt()
+    return root[:, None] * v[:rank] @ right.T, left @ u[:, :rank] * root
 
 
 def norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:

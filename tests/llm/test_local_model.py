@@ -23,7 +23,8 @@ from llm_fixtures import plain, train, world
 
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.registry import make_agent
+from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.agents.registry import make_agenda, make_agent
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options
@@ -149,6 +150,26 @@ def test_the_small_model_plays(tmp_path: Path) -> None:
         return await examine(store, engine, asked, again, settings=Settings(forward_budget=6))
 
     assert plain(asyncio.run(once_more())) == plain(rows)
+
+
+def test_the_small_model_curates(tmp_path: Path) -> None:
+    """It works off an agenda: what it adds is linked, and no call is malformed."""
+    pytest.importorskip("xllamacpp")
+    models = Models(Options(timeout=300.0, cassette=tmp_path / "c.jsonl"))
+    curator = make_agent("small", "curator", models, "class")
+    assert isinstance(curator, LLMAgent)
+    agents = Agents(ReferenceReader, curator, agenda=make_agenda)
+
+    async def played() -> None:
+        try:
+            await train(tmp_path / "run", agents, questions=1, backward_budget=8, strategy="class")
+        finally:
+            await models.close()
+
+    asyncio.run(played())
+    assert curator.client.usage.malformed == 0
+    added = [record for record in StoreFolder(tmp_path / "run").store() if record.flag == "authored"]
+    assert added and all(record.links for record in added)
 
 
 def test_both_ways_to_one_call(url: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from kbgym.actions import Action, Answer, Read, Search
 from kbgym.agents.llm import LLMPolicy
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.notes import working
-from kbgym.agents.registry import make_agent
+from kbgym.agents.registry import make_judge
 from kbgym.agents.small import SYSTEM, TOOLS, SmallPolicy, SmallTalk, rendered, sample
 from kbgym.artefact.distill import drawn
 from kbgym.canonical import digest
@@ -170,14 +170,15 @@ def test_no_word_of_the_benchmark_is_taught() -> None:
     assert any("velvet" in value.lower() for value in values)
 
 
-def test_the_adapter_is_small_and_known() -> None:
-    assert small.ADAPTER.stat().st_size <= 6_000_000
-    assert small.model_name() == f"smollm2-135m+{small.ADAPTER_HASH[:12]}"
+def test_the_adapters_are_small_and_known() -> None:
+    for role, (file, known) in small.ADAPTERS.items():
+        assert file.stat().st_size <= 6_000_000
+        assert small.model_name(role) == f"smollm2-135m+{known[:12]}"
 
 
-def test_small_reads_and_does_nothing_else() -> None:
-    with pytest.raises(BadInput, match="name another curator"):
-        make_agent("small", "curator", Models())
+def test_small_reads_and_curates_and_does_nothing_else() -> None:
+    with pytest.raises(BadInput, match="name another judge"):
+        make_judge("small", Models())
 
 
 def test_a_search_on_the_first_page_does_not_say_so() -> None:

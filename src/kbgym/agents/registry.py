@@ -1,7 +1,7 @@
 """Agents by name, as given on the command line.
 
 `reference` is the deterministic reader and curator, `general` a reader of any text; `small` is a small language model
-on this machine, which reads; `llm:PROVIDER/MODEL` is any language model, `cassette:FILE` a recorded one; `hand` is a
+on this machine; `llm:PROVIDER/MODEL` is any language model, `cassette:FILE` a recorded one; `hand` is a
 person at the terminal and `hand:FOLDER` whoever answers there;
 `command:LINE` is a program that plays over MCP, and `claude-code`, `codex` and others are such lines, ready made;
 `MODULE:NAME` is your own: a function without arguments that makes a policy for one pass.
@@ -27,6 +27,7 @@ from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.small import SmallAgent
+from kbgym.agents.small_curator import SmallCurator
 from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.llm.connect import Models, is_model
@@ -62,7 +63,13 @@ def make_agent(
         return _neutral(name.partition(":")[2], role)
     if is_model(name):
         agent = LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
-        return SmallAgent(models or Models(), name, role) if agent.name == SMALL else agent
+        if agent.name != SMALL:
+            return agent
+        if role == "reader":
+            return SmallAgent(models or Models(), name, role)
+        if strategy != "class":
+            raise BadInput("small curates what an agenda names: train with --strategy class.")
+        return SmallCurator(models or Models(), name, role)
     if is_hand(name):
         return hand_agent(name, skill_of(role, strategy, about, indexes))
     if is_command(name):

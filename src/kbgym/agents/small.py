@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -45,7 +45,7 @@ class SmallPolicy(LLMPolicy):
         return self._settings.request(SYSTEM, SmallTalk(view).messages, TOOLS)
 
     def _read(self, reply: Reply, view: View) -> Action | Flawed:
-        action = read(_plainly(reply), view.role)
+        action = read(plainly(reply), view.role)
         return Read(SmallTalk(view).ids.get(action.id, action.id)) if isinstance(action, Read) else action
 
 
@@ -53,21 +53,41 @@ class SmallAgent(LLMAgent):
     """Makes a policy for every pass; one plays after the other, as the server keeps the text of one."""
 
     at_once = 1
+    system: ClassVar = SYSTEM
+    plays: ClassVar[type[LLMPolicy]] = SmallPolicy
 
     def __init__(self, models: Models, name: str, role: Role) -> None:
-        super().__init__(models, name, role, skill=Skill((), about=SYSTEM))
-        self.policy = SmallPolicy
+        super().__init__(models, name, role, skill=Skill((), about=self.system))
+        self.policy = self.plays
 
 
-class SmallTalk:
-    """A pass as the model was taught to see it. `ids` are the documents by the numbers it knows them under.
+class NumberedTalk:
+    """What is said in a pass, with numbers for documents; `ids` are the documents by the numbers they were given.
 
     Documents are numbered as they come: a number is a word or two of a model's, an id seven.
     """
 
+    def __init__(self) -> None:
+        self._numbers: dict[str, str] = {}
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {number: id for id, number in self._numbers.items()}
+
+    def _number(self, id: str) -> str:
+        return self._numbers.setdefault(id, str(len(self._numbers) + 1))
+
+    def _shown(self, text: str, remaining: int) -> str:
+        numbered = _ID.sub(lambda found: f"{self._number(found[1])} ", text)
+        return f"{plain(numbered)}\n({remaining} left)"
+
+
+class SmallTalk(NumberedTalk):
+    """A reader's pass as the model was taught to see it."""
+
     def __init__(self, view: View) -> None:
         assert isinstance(view.task, Forward)
-        self._numbers: dict[str, str] = {}
+        super().__init__()
         budget = view.remaining + len(view.history)
         said = [Message("user", self._shown(view.task.question, budget))]
         for number, turn in enumerate(view.history, 1):
@@ -76,28 +96,18 @@ class SmallTalk:
             said.append(Message("tool", self._shown(turn.observation, budget - number), id=call.id))
         self.messages = tuple(said)
 
-    @property
-    def ids(self) -> dict[str, str]:
-        return {number: id for id, number in self._numbers.items()}
-
     def call(self, action: Action, id: str, notes: str = "") -> Call:
         """An action as the model writes it: arguments in the order of the schema, nothing that goes without saying."""
         match action:
             case Invalid(name):
                 return Call(name if name.isidentifier() else "invalid", "{}", id)
             case Search(query, page):
-                return Call("search", _json({"query": f" {query}"} | ({"page": page} if page > 1 else {})), id)
+                return Call("search", as_json({"query": f" {query}"} | ({"page": page} if page > 1 else {})), id)
             case Answer(text):
-                return Call("answer", _json({"notes": notes and f" {notes}", "text": f" {text}"}), id)
+                return Call("answer", as_json({"notes": notes and f" {notes}", "text": f" {text}"}), id)
             case Read(document):
-                return Call("read", _json({"id": self._numbers.get(document, document)}), id)
+                return Call("read", as_json({"id": self._numbers.get(document, document)}), id)
         raise BadInput(f"a reader has no tool {action.__struct_config__.tag!r}.")
-
-    def _shown(self, text: str, remaining: int) -> str:
-        def number(found: re.Match[str]) -> str:
-            return self._numbers.setdefault(found[1], str(len(self._numbers) + 1)) + " "
-
-        return f"{plain(_ID.sub(number, text))}\n({remaining} left)"
 
 
 def sample(question: str, turns: Sequence[Turn], budget: int, notes: str) -> dict[str, Any]:
@@ -110,9 +120,9 @@ def sample(question: str, turns: Sequence[Turn], budget: int, notes: str) -> dic
     return {"parts": rendered((*talk.messages, Message("assistant", call=talk.call(last.action, "", notes))))}
 
 
-def rendered(messages: Sequence[Message]) -> list[str]:
+def rendered(messages: Sequence[Message], system: str = SYSTEM) -> list[str]:
     """What the server's template makes of a pass: by turns what is shown and what was called, or is to be."""
-    parts, shown = list[str](), f"<|im_start|>system\n{SYSTEM}<|im_end|>\n"
+    parts, shown = list[str](), f"<|im_start|>system\n{system}<|im_end|>\n"
     for message in messages:
         if message.call is None:
             shown += f"<|im_start|>{message.role}\n{message.text}<|im_end|>\n"
@@ -122,11 +132,11 @@ def rendered(messages: Sequence[Message]) -> list[str]:
     return parts if shown == "\n" else [*parts, f"{shown}<|im_start|>assistant\n>"]
 
 
-def _json(fields: dict[str, Any]) -> str:
+def as_json(fields: dict[str, Any]) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
-def _plainly(reply: Reply) -> Reply:
+def plainly(reply: Reply) -> Reply:
     """A call without what is the model's own: its notes, and the space before a text."""
     if len(reply.calls) != 1:
         return reply
@@ -136,6 +146,18 @@ def _plainly(reply: Reply) -> Reply:
         return reply
     if isinstance(arguments, dict):
         arguments.pop("notes", None)
+        if isinstance(targets := arguments.get("targets"), str):
+            arguments["targets"] = _listed(targets)
         arguments = {name: value.strip() if isinstance(value, str) else value for name, value in arguments.items()}
-    call = msgspec.structs.replace(reply.calls[0], arguments=_json(arguments))
+    call = msgspec.structs.replace(reply.calls[0], arguments=as_json(arguments))
     return msgspec.structs.replace(reply, calls=(call,))
+
+
+def _listed(numbers: str) -> list[str]:
+    """Numbers one by one: "1-3 7" are four."""
+    found: list[str] = []
+    for word in numbers.split():
+        first, _, last = word.partition("-")
+        run = first.isdecimal() and last.isdecimal() and int(first) <= int(last) < int(first) + 1_000
+        found += map(str, range(int(first), int(last) + 1)) if run else [word]
+    return found

@@ -1,29 +1,32 @@
 """From worlds and a teacher to samples: passes that ended right, as the small model's server will render them.
 
 Every world has other words, half of them invented for it, so that nothing can be spelt from memory. Its questions are
-drawn from the pools, hard ones more often, and asked on the flat store and on stores the reference agents trained.
+drawn from the pools, hard ones more often, and asked on the flat store and on stores the reference agents trained. A
+curator is taught by what the reference curator did for each errand of its agenda.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kbgym.actions import Action, Answer
+from kbgym.actions import Action, Answer, Done, Search
+from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.notes import working
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.small import sample
+from kbgym.agents.small_curator import errand_sample
 from kbgym.artefact.making import train
 from kbgym.artefact.opened import Artefact
 from kbgym.artefact.parts import agent_of
 from kbgym.environment import Environment
 from kbgym.episode import FORWARD_BUDGET, play
 from kbgym.errors import BadInput
-from kbgym.grading import grade
-from kbgym.policy import Forward, Policy, View
+from kbgym.grading import grade, score
+from kbgym.policy import Backward, Errand, Forward, Policy, Turn, View
 from kbgym.search import minilm
 from kbgym.search.cache import cache_folder
 from kbgym.sync import run_sync
@@ -55,6 +58,56 @@ def distill(seed: int, people: int, questions: int, teacher: str = "reference") 
         for place in stores_of(world, Path(folder)):
             with Artefact(place) as opened:
                 yield from _passes(opened, asked, teacher, place.name, Random(f"{seed}:{place.name}"))
+
+
+class Curating(ReferenceCurator):
+    """A teacher that remembers its pass, and where in it each errand was taken up."""
+
+    view: View
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[tuple[Errand, int]] = []
+
+    async def act(self, view: View) -> Action:
+        self.view = view
+        return await super().act(view)
+
+    def _complete(self, errand: Errand) -> Generator[Action, str, None]:
+        self.begun.append((errand, len(self.view.history)))
+        yield from super()._complete(errand)
+
+
+def distill_curator(seed: int, people: int) -> Iterator[dict[str, Any]]:
+    """The samples of one world for a curator: every errand of the lessons after which their question came out right."""
+    world, passes = practice_world(seed, people), list[Curating]()
+
+    def curator() -> Policy:
+        passes.append(Curating())
+        return passes[-1]
+
+    with (
+        TemporaryDirectory(prefix="kbgym-distill-") as folder,
+        train(world, Path(folder) / "class", strategy="class", eval=False, curator=curator) as opened,
+    ):
+        environment = Environment(opened.store.as_frozen(), opened.engine)
+        for one in passes:
+            task = one.view.task
+            assert isinstance(task, Backward)
+            asked = play(ReferenceReader(), environment, "reader", Forward(task.question), FORWARD_BUDGET)
+            if score(run_sync(asked).answer, task.golds, task.golds == ("unknown",)).f1 == 1.0:
+                yield from _errands(one, one.view.remaining + len(one.view.history))
+
+
+def _errands(one: Curating, budget: int) -> Iterator[dict[str, Any]]:
+    """The work on each errand of a pass; where the teacher knew more than the errand says, it is left out."""
+    ends = [start for _, start in one.begun[1:]]
+    for (errand, start), end in zip(one.begun, [*ends, len(one.view.history)], strict=bool(one.begun)):
+        turns = one.view.history[start:end]
+        told = {lookup.query for lookup in errand.lookups}
+        if all(turn.action.query in told for turn in turns if isinstance(turn.action, Search)):
+            about = {"store": "class", "template": errand.kind, "actions": len(turns)}
+            yield {**errand_sample(errand, [*turns, Turn(Done(), "")], budget - start), **about}
 
 
 def practice_world(seed: int, people: int) -> World:

@@ -19,18 +19,21 @@ from kbgym.errors import BadInput
 @click.option("--seed", default=1000, show_default=True, help="The first world's; examine on others.")
 @click.option("--people", default=300, show_default=True, help="How many people a world has.")
 @click.option("--questions", default=700, show_default=True, help="Asked of a world, on each of its three stores.")
-@click.option("--teacher", default="reference", show_default=True, help="Who plays: reference or general.")
-def command(out: Path, worlds: int, seed: int, people: int, questions: int, teacher: str) -> Printed:
+@click.option("--teacher", default="reference", show_default=True, help="Who reads: reference or general.")
+@click.option("--role", default="reader", show_default=True, type=click.Choice(["reader", "curator"]), help="To teach.")
+def command(out: Path, worlds: int, seed: int, people: int, questions: int, teacher: str, role: str) -> Printed:
     """Write the passes of a teacher as samples, exactly as the agent `small` is shown a pass and writes.
 
     Every world has invented words of its own. Its questions are asked on the flat store and on two that the reference
-    agents trained; only passes that ended right are kept. Worlds that have a file already are not played again.
+    agents trained; only passes that ended right are kept. For a curator a store is trained by `class`, and a sample is
+    the work on one errand of its agenda. Worlds that have a file already are not played again.
 
     \b
     Example:
       kbgym distill --worlds 1 --people 60 --questions 40 --out samples
+      kbgym distill --role curator --worlds 1 --people 30 --out errands
     """
-    from kbgym.artefact.distill import STORES, distill
+    from kbgym.artefact.distill import distill, distill_curator
 
     if teacher not in ("reference", "general"):
         raise BadInput(f"there is no teacher {teacher!r}; use reference or general.")
@@ -40,10 +43,10 @@ def command(out: Path, worlds: int, seed: int, people: int, questions: int, teac
         for number in range(worlds):
             file = out / f"{seed + number}.jsonl"
             if not file.exists():
-                samples = list(distill(seed + number, people, questions, teacher))
+                made = seed + number, people
+                samples = list(distill_curator(*made) if role == "curator" else distill(*made, questions, teacher))
                 with write_whole(file) as scratch:
                     write_lines(scratch, samples)
             kept += file.read_bytes().count(b"\n")
-            tick(number + 1, worlds, f"{kept:,} passes")
-    asked = worlds * questions * len(STORES)
-    return {"samples": kept, "out": str(out)}, f"{out}: {kept:,} passes that ended right, of at most {asked:,}."
+            tick(number + 1, worlds, f"{kept:,} samples")
+    return {"samples": kept, "out": str(out)}, f"{out}: {kept:,} samples of what ended right."

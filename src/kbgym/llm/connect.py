@@ -90,20 +90,21 @@ class Models:
             return self._player(rest, role)
         provider, _, model = rest.partition("/")
         if name == small.NAME:
-            provider, model = small.NAME, small.model_name()
-            if role != "reader":
-                raise BadInput(f"small reads, and was taught nothing else; name another {role}.")
+            if role != "reader" and role != "curator":
+                raise BadInput(f"small reads and curates; name another {role}.")
+            provider, model = small.NAME, small.model_name(role)
         elif kind != "llm" or provider not in KEYS or not model:
             raise BadInput(
                 f"there is no agent {name!r}; models are llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL "
                 "and cassette:FILE."
             )
         settings = self._settings(provider, model, role)
-        if name not in self._clients:
-            self._clients[name] = self._connect(name, provider, model)
+        key = f"{name} {role}" if name == small.NAME else name  # an adapter a role
+        if key not in self._clients:
+            self._clients[key] = self._connect(name, provider, model, role)
         if self.cassette is not None:
             self.cassette.introduce(role, name, msgspec.to_builtins(settings))
-        return self._clients[name], settings
+        return self._clients[key], settings
 
     async def close(self) -> None:
         for client in self._clients.values():
@@ -125,14 +126,14 @@ class Models:
             max_tokens=options.completion or (2_048 if provider == "local" else 12_000),
         )
 
-    def _connect(self, name: str, provider: str, model: str) -> ModelClient:
+    def _connect(self, name: str, provider: str, model: str, role: Role) -> ModelClient:
         options, base_url, where = self.options, self.options.base_url, self._address
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise BadInput(f"--base-url {base_url!r} does not start with http:// or https://.")
         endpoint: Provider
         key = os.environ.get(KEYS.get(provider, ""))
         if provider == small.NAME:
-            provider, where = "local", address(small.served())
+            provider, where = "local", address(small.served("curator" if role == "curator" else "reader"))
             endpoint = OpenAI("local", where, "none", options.timeout, self._redact)
         elif provider == "local":
             where = where if where.url else address(LOCAL_URL)
