@@ -32,7 +32,7 @@ test-research: $(VENV)/installed
 	bash scripts/test_research.sh
 
 test-llm: $(VENV)/installed-all
-	$(BIN)/pytest tests/llm/test_local_model.py
+	KBGYM_LONG=1 $(BIN)/pytest tests/llm/test_local_model.py tests/test_documented_commands.py -k "local_model or small-model"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check

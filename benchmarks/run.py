@@ -46,6 +46,7 @@ COMMANDS = {
     "gate": ["gate.py"],
     "intervals": ["intervals.py"],
     "scale": ["scale.py"],
+    "hundredfold": ["hundredfold.py"],
     "ray": ["ray_exam.py"],
     "fleet": ["fleet.py"],
     "mutants": ["../scripts/mutants.py", "--least", "85"],

@@ -2,9 +2,9 @@
 
     python benchmarks/scale_plan.py [--price DOLLARS] [--seed N]
 
-Prints the three tables of docs/scale.md, to the byte for the same flags. `--price` is dollars a million tokens. Two
-things are simulated, because queues do not add up: curators who take turns at one commit order, and searches that come
-in bursts. The rest is multiplication. Nothing here was run at these sizes.
+Prints the three tables of docs/scale.md, to the byte for the same flags. `--price` is dollars a million tokens. Three
+things are simulated, because they do not add up: curators who take turns at one commit order, searches that come in
+bursts, and shards of which the slowest is waited for. The rest is multiplication. Nothing here was run at these sizes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 DAY = 86_400
 GB = 1e9
+SHARD = 1_000_000  # documents; what one process was measured with
 
 
 class Constant(NamedTuple):
@@ -32,6 +33,9 @@ class Constant(NamedTuple):
 CONSTANTS = {
     "exact search": Constant(15.0, "ms at 100,000", "measured", "RESULTS.md, search; grows with the documents"),
     "graph search": Constant(4.3, "ms at 100,000", "measured", "RESULTS.md, scale; grows with their logarithm"),
+    "word search": Constant(2.9, "ms at 1,000,000", "measured", "RESULTS.md, large; grows with the documents"),
+    "shard search": Constant(5.1, "ms at 1,000,000", "measured", "RESULTS.md, scale: p50, with the query's embedding"),
+    "slow shard search": Constant(9.3, "ms at 1,000,000", "measured", "RESULTS.md, scale: p99"),
     "pgvector search": Constant(11.7, "ms at 100,000", "measured", "RESULTS.md, postgres: a page of 60"),
     "graph build": Constant(1_900, "vectors a second", "measured", "RESULTS.md, scale: a million, two cores"),
     "embedding": Constant(666, "sentences a second a core", "measured", "RESULTS.md, search"),
@@ -44,6 +48,15 @@ CONSTANTS = {
     "trace": Constant(227, "bytes an event", "measured", "RESULTS.md, replay: 1.0 MB for 4,401"),
     "replay": Constant(43_600, "events a second", "measured", "RESULTS.md, replay: 0.101 s for 4,401"),
     "lesson": Constant(20, "actions", "measured", "RESULTS.md, train: 4,018 in 200"),
+    "lesson of rules": Constant(36, "actions", "measured", "RESULTS.md, hundredfold"),
+    "beside search": Constant(
+        0.9, "ms an action of rules", "measured", "RESULTS.md, hundredfold: last of 10,000 lessons"
+    ),
+    "searching of rules": Constant(37, "ms a lesson at 584,498", "measured", "RESULTS.md, hundredfold; by words"),
+    "covered": Constant(43, "documents a lesson of rules", "measured", "RESULTS.md, hundredfold: 73% by 10,000"),
+    "agenda": Constant(150, "KB a lesson of rules", "measured", "RESULTS.md, hundredfold"),
+    "keys": Constant(0.113, "a document", "measured", "66,000 people, jobs, hobbies, cities in 584,498"),
+    "links at once": Constant(40, "targets", "paper", "the most one link_many takes"),
     "exam question": Constant(5.1, "ms of one core", "measured", "RESULTS.md, ray: 10.25 s for 2,000"),
     "new queries": Constant(2.5, "a question", "measured", "reference reader, flat store; pages share a ranking"),
     "lesson of a model": Constant(123, "s", "paper", "200 lessons in 6.8 h"),
@@ -76,7 +89,7 @@ SIZES = (
 )
 
 
-# -- two queues -------------------------------------------------------------------------------------------------------
+# -- what queues -------------------------------------------------------------------------------------------------------
 
 
 def turns(curators: int, shards: int, seed: int, commits: int = 40_000) -> tuple[float, float]:
@@ -129,6 +142,15 @@ def search_cores(size: Size, seed: int, searches: int = 40_000) -> int:
     return first(fine, int(rate * service) + 1)  # with fewer the queue only grows
 
 
+def slowest(shards: int, seed: int, searches: int = 4_000) -> float:
+    """The median time, in ms, until the last of so many shards of a million has answered; times are log-normal."""
+    middle = math.log(value("shard search"))
+    spread = (math.log(value("slow shard search")) - middle) / 2.326  # p99
+    draw = random.Random(seed)
+    asked = max(1, searches // shards)
+    return percentile([max(draw.lognormvariate(middle, spread) for _ in range(shards)) for _ in range(asked)], 0.5)
+
+
 def first(fine: Callable[[int], bool], least: int = 1) -> int:
     return next(count for count in range(least, 10_000) if fine(count))
 
@@ -151,6 +173,17 @@ def pgvector_ms(documents: int) -> float:
     return value("pgvector search") * math.log(documents) / math.log(100_000)
 
 
+def levels(documents: int) -> int:
+    """How many indexes lie one above the other where indexes of indexes lead to every key, forty links each."""
+    return math.ceil(math.log(documents * value("keys")) / math.log(value("links at once")))
+
+
+def rules_ms(documents: int) -> float:
+    """A lesson of rules on one core, searching by words in one process."""
+    searching = value("searching of rules") * documents / 584_498
+    return value("lesson of rules") * value("beside search") + searching
+
+
 def lessons_a_day(size: Size) -> float:
     return size.curators * DAY / value("lesson of a model")
 
@@ -158,7 +191,7 @@ def lessons_a_day(size: Size) -> float:
 def rows(size: Size, seed: int, price: float) -> Iterator[tuple[str, str]]:
     documents, lessons = size.documents, lessons_a_day(size)
     events = lessons * value("lesson")
-    shards = shards_needed(size.curators, seed)
+    orders = shards_needed(size.curators, seed)
     rate, wait = turns(size.curators, 1, seed)
     tokens = lessons * value("tokens a lesson"), size.asked * value("tokens a question")
     memory = documents * value("store in memory")
@@ -179,10 +212,18 @@ def rows(size: Size, seed: int, price: float) -> Iterator[tuple[str, str]]:
     yield "all curators' stores, one process each", amount(memory * size.curators)
     yield "one search", f"{search_ms(documents):.1f} ms, and {value('new query'):.1f} ms for a new query"
     yield "one search in PostgreSQL", f"{pgvector_ms(documents):.1f} ms" if documents >= 100_000 else "exact"
+    shards = max(1, round(documents / SHARD))
+    yield "the same by words, one process", f"{value('word search') * documents / 1e6:,.1f} ms"
+    yield "shards of a million, until the slowest answers", f"{slowest(shards, seed):.1f} ms" if shards > 1 else "one"
+    yield "keys; levels of indexes of indexes", f"{documents * value('keys'):,.0f}; {levels(documents)}"
+    taught = documents / value("covered")
+    yield "lessons of rules until all is indexed", f"{taught:,.0f}"
+    yield "those in one process", hours(taught * rules_ms(documents) / 1000, "core")
+    yield "those in shards of a million", hours(taught * rules_ms(min(documents, SHARD)) / 1000, "core")
     yield "cores for searches, at the peak", f"{search_cores(size, seed):,}"
     yield "commits a second, one order", f"{rate:,.1f}"
     yield "wait for a turn, 19 of 20 below", f"{wait:,.0f} ms"
-    yield "commit orders for 50 ms", f"{shards:,}"
+    yield "commit orders for 50 ms", f"{orders:,}"
     yield "following one another, all processes", f"{amount(rate * size.curators * value('trace'))} a second"
     yield "trace a day", amount(events * value("trace"))
     yield "replaying a year of it", hours(365 * events / value("replay"), "")
@@ -201,6 +242,21 @@ def breaks(seed: int) -> Iterator[tuple[str, str, str]]:
     exact = 100_000 * 10 / value("exact search")
     snapshot = 60 * value("replay")
     yield "exact index", f"{exact:,.0f} documents: 10 ms a search", "the graph, chosen by itself from 100,000 on"
+    yield (
+        "word index",
+        f"{1e6 * 10 / value('word search'):,.0f} documents: 10 ms a search",
+        "shards by key: a query that names one is asked of its shard alone",
+    )
+    yield (
+        "one trainer's agenda",
+        f"{16 * GB / value('agenda') / 1e3:,.0f} lessons of rules in 16 GB",
+        "an agenda for each shard of keys: what it knows is about its keys",
+    )
+    yield (
+        "one level of indexes",
+        f"{value('links at once'):,.0f} documents under a key",
+        "narrower keys, then indexes of indexes: an action for each level",
+    )
     yield (
         "one process's store",
         f"{16 * GB / value('store in memory') / 1e6:,.0f} million documents in 16 GB",

@@ -48,6 +48,23 @@ def test_search_takes_longer_among_more_documents_except_where_the_index_changes
     assert times[0] < times[1] > times[2] < times[3] < times[4]
 
 
+def test_the_slowest_of_many_shards_is_waited_for(plan):
+    times = [plan.slowest(shards, seed=0) for shards in (1, 10, 100)]
+    assert times[0] < times[1] < times[2]
+    assert abs(times[0] - plan.value("shard search")) < 0.3, "of one shard it is what one shard takes"
+
+
+def test_indexes_of_indexes_grow_a_level_for_every_forty_times_the_documents(plan):
+    few = plan.levels(10**6)
+    assert [plan.levels(10**6 * 40**more) for more in (1, 2)] == [few + 1, few + 2]
+
+
+def test_lessons_of_rules_cost_more_among_more_documents_by_searching_alone(plan):
+    per_million = plan.rules_ms(2_000_000) - plan.rules_ms(1_000_000)
+    assert plan.rules_ms(0) == plan.value("lesson of rules") * plan.value("beside search")
+    assert abs(plan.rules_ms(10**8) - plan.rules_ms(0) - 100 * per_million) < 1e-6 * plan.rules_ms(10**8)
+
+
 def test_cores_grow_with_questions(plan):
     few, many = (plan.Size("", 10**6, 1, asked) for asked in (10_000, 40_000_000))
     assert plan.search_cores(few, 0, 4_000) == 1

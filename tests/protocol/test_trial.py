@@ -17,7 +17,7 @@ from kbgym.protocol.lessons import Progress
 from kbgym.protocol.trial import Trial, forward, land, record_forward, refuse, trial, unchanged, without
 from kbgym.store import Store
 from kbgym.trace.copying import save_store
-from kbgym.trace.events import Acted, Began, Ended, Event, Noted
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Noted, RolledBack
 from kbgym.trace.live import LiveStore
 
 TASK = Backward("Who?", (), ("x",), 0.0, "wrong")
@@ -140,3 +140,20 @@ def test_progress_keeps_the_steps_of_the_two_passes_apart() -> None:
     underway = progress.begun[1, "q"]
     assert underway.forward == [Step(Read("d0"), Opened("d0", ()), "the first")]
     assert underway.backward == [Step(Read("d1"), Opened("d1", ()), "the second")]
+
+
+def test_progress_counts_the_lessons_that_are_over_and_not_what_a_rollback_undid() -> None:
+    progress, store = Progress(), Store(records())
+    for number, outcome in enumerate(("done", "agent_failed", "done"), 1):
+        progress(Began(number, "forward", "a", f"q{number}", "?", 1), store, "")
+        assert progress.over == number - 1
+        progress(Ended(number, "forward", "agent_failed" if outcome == "agent_failed" else "answered"), store, "")
+        assert progress.over == number - (outcome == "done")
+        if outcome == "done":
+            progress(Ended(number, "backward", outcome), store, "")
+        progress(Committed(number, progress.over, "", 0, 0), store, "")
+    assert progress.over == 3
+    progress(RolledBack(4, 1), store, "")
+    assert progress.over == 1 and list(progress.begun) == [(1, "q1")]
+    progress(Began(5, "forward", "a", "q1", "?", 1), store, "")
+    assert progress.over == 0, "what is begun again is not over"

@@ -67,6 +67,7 @@ class Progress:
 
     def clear(self) -> None:
         self.begun: dict[LessonKey, Underway] = {}
+        self.over = 0  # how many lessons are
         self.last = 0  # the highest iteration anything was given
         self._of: dict[int, Underway] = {}
         self._events: list[Event] = []
@@ -79,7 +80,7 @@ class Progress:
         if not isinstance(event, Genesis):
             self.last = max(self.last, event.iteration)
         if isinstance(event, RolledBack):
-            self.begun, self._of = {}, {}
+            self.begun, self._of, self.over = {}, {}, 0
             for kept in effective(self._events):
                 self._fold(kept)
         else:
@@ -89,6 +90,8 @@ class Progress:
         of = self._of
         match event:
             case Began(iteration, "forward", _, question, _, epoch):
+                again = self.begun.get((epoch, question))
+                self.over -= again is not None and again.finished
                 of[iteration] = self.begun[epoch, question] = Underway(iteration)
             case Acted(iteration, "forward" | "backward" as phase, _, action, result, verdict) if iteration in of:
                 steps = of[iteration].forward if phase == "forward" else of[iteration].backward
@@ -96,7 +99,9 @@ class Progress:
             case Graded(iteration) if iteration in of:
                 of[iteration].grade = event
             case Ended(iteration, phase, outcome) if iteration in of:
+                self.over -= of[iteration].finished
                 of[iteration].finished = phase == "backward" or outcome == "agent_failed"
+                self.over += of[iteration].finished
 
     def is_over(self, lesson: Lesson) -> bool:
         found = self.begun.get(lesson.key)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from kbgym.agents.reference.members import INDEXED
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
 from kbgym.agents.reference.searching import about_family, goes_on, is_doubtful, members_on, searches_for
 from kbgym.agents.reference.seen import BASE, SeenDocuments
+from kbgym.agents.reference.watching import KeyList, Rank, Readings
 from kbgym.naming import IndexKey
 from kbgym.naming.relations import GENDERED
 from kbgym.observations import documents
@@ -40,6 +42,7 @@ _COST, _COST_SEEN, _COST_RELATION = 7, 2, 20
 # An attribute is expected of everybody when so many of the people with an index have it, and there are so many.
 _USUAL, _ENOUGH = 0.9, 10
 _MOST_HAVE = 0.5  # a relation that so many have is worth one search where somebody has none
+_USUAL_READ = ("usual",)  # what a test reads that asks what is expected of everybody
 
 
 class LastPage(NamedTuple):
@@ -53,14 +56,34 @@ class LastPage(NamedTuple):
 
 class ReferenceAgenda:
     def __init__(self) -> None:
-        self.seen = SeenDocuments()
-        self.indexes = Indexes(self.seen)
+        self._readings = Readings()
+        self.seen = SeenDocuments(self._readings)
+        self.indexes = Indexes(self.seen, self._readings)
         self._asked: Counter[tuple[str, str]] = Counter()
-        self._named: dict[IndexKey, None] = {}
-        self._named_further: dict[IndexKey, None] = {}
+        self._named: dict[IndexKey, int] = {}  # and which it was
+        self._named_further: dict[IndexKey, int] = {}
         self._pages: dict[str, LastPage] = {}  # how far each search was read
         self._under_way: dict[Hashable, dict[IndexKey, None]] = {}
         self._usual: list[str] = []
+        listed, indexed = partial(KeyList, self._readings), self._indexed
+        self._without = listed(lambda key: None if self._has_index(key) else self._named[key])
+        self._ready = listed(
+            lambda key: self._named_further[key] if not self._has_index(key) and self._is_ready(key) else None
+        )
+        self._incomplete = indexed(lambda key: not self.indexes.links(key).keys() >= {*self.seen.under(key)})
+        # Of people only: no other index is ever doubted, and none leads on.
+        self._people = indexed(lambda key: True)
+        self._having = {kind: indexed(partial(self._has_stated, kind)) for kind in (*INDEXED, "parent")}
+        self._owing = indexed(lambda key: bool(self._lookups(key)))
+        self._cut_short = indexed(lambda key: self._doubtful(key) is not None)
+        self._leading = indexed(lambda key: not self.indexes.links(key).keys() >= {*self._leads_on(key)})
+        self._siblings_of: dict[tuple[str, str], KeyList] = {}
+
+    def _indexed(self, test: Callable[[IndexKey], bool]) -> KeyList:
+        """The keys with an index for which something holds, in the order in which they got it."""
+        return KeyList(
+            self._readings, lambda key: self.indexes.number(key) if self._has_index(key) and test(key) else None
+        )
 
     # -- feeding ------------------------------------------------------------------------------------------------------
 
@@ -70,11 +93,14 @@ class ReferenceAgenda:
         named = dict.fromkeys(named_keys(query)) if query is not None else {}
         for key in named:
             self._asked[key.kind, ""] += 1
-            self._named[key] = None
+            self._named.setdefault(key, len(self._named))
+            self._readings.changed(("named", key))
+            self._without.doubt(key)
             self.seen.vocabulary.know(key.kind, key.value)
         for key in dict.fromkeys(further_keys(query)) if query is not None else ():
             self._asked[key.kind, key.then] += 1
-            self._named_further[key] = None
+            self._named_further.setdefault(key, len(self._named_further))
+            self._ready.doubt(key)
         if lesson is not None:
             self._under_way[lesson] = {key: None for key in named if key not in self._lent(lesson)}
 
@@ -82,7 +108,7 @@ class ReferenceAgenda:
         """Take in one action and what came back."""
         if observation.startswith("Error: "):
             if isinstance(action, Search) and action.query in self._pages:
-                self._pages[action.query] = LastPage(self._pages[action.query].number)
+                self._turned(action.query, LastPage(self._pages[action.query].number))
             return
         if isinstance(action, Delete):
             self.seen.forget(action.id)
@@ -92,10 +118,14 @@ class ReferenceAgenda:
             if action.page == last.number + 1:
                 new = frozenset(text for id, text in shown if id not in self.seen.texts)
                 texts = tuple(text for _, text in shown)
-                self._pages[action.query] = LastPage(action.page, texts, new, (*last.before, *last.texts))
+                self._turned(action.query, LastPage(action.page, texts, new, (*last.before, *last.texts)))
         for id, text in shown:
             self.seen.see(id, text)
         self.indexes.note(action, observation)
+
+    def _turned(self, query: str, page: LastPage) -> None:
+        self._pages[query] = page
+        self._readings.changed(("page", query))
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -109,7 +139,10 @@ class ReferenceAgenda:
         named = dict.fromkeys(named_keys(query)) if query is not None else {}
         further = set(further_keys(query)) if query is not None else set()
         taken = self._lent(lesson)
-        self._usual = self._usual_attributes()
+        self._take_up()
+        if (usual := self._usual_attributes()) != self._usual:
+            self._usual = usual
+            self._readings.changed(_USUAL_READ)
         chosen: dict[IndexKey, Errand] = {}
         for key, reason in self._open(named):
             if key in taken or key in chosen:
@@ -156,7 +189,7 @@ class ReferenceAgenda:
         related = self.seen.memory.related
         family = [one for one in related("parent", key.value) if len(related("child", one)) > 1]
         family += [one for one in related("child", key.value) if related("child", one)]
-        found = (self.indexes.of.get(IndexKey("person", one)) for one in dict.fromkeys(family))
+        found = (self.indexes.find(IndexKey("person", one)) for one in dict.fromkeys(family))
         return [index for index in found if index is not None]
 
     def _lent(self, lesson: Hashable) -> set[IndexKey]:
@@ -164,13 +197,36 @@ class ReferenceAgenda:
         return {key for other, keys in self._under_way.items() if other != lesson for key in keys}
 
     def _open(self, named: Iterable[IndexKey]) -> Iterator[tuple[IndexKey, Reason]]:
-        of = self.indexes.of
-        yield from ((key, "named") for key in named if key not in of)
-        yield from ((key, "incomplete") for key in of if not self.indexes.links(key).keys() >= {*self.seen.under(key)})
-        yield from ((key, "doubted") for key in of if self._lookups(key))
-        yield from ((key, "asked") for key in self._named if key not in of)
-        yield from ((key, "asked") for key in self._named_further if key not in of and self._is_ready(key))
+        yield from ((key, "named") for key in named if not self._has_index(key))
+        yield from ((key, "incomplete") for key in self._incomplete)
+        yield from ((key, "doubted") for key in self._owing)
+        yield from ((key, "asked") for key in self._without)
+        yield from ((key, "asked") for key in self._ready)
         yield from self._siblings()
+
+    def _has_index(self, key: IndexKey) -> bool:
+        return self.indexes.find(key) is not None
+
+    def _has_stated(self, kind: str, key: IndexKey) -> bool:
+        return self.seen.expected.has(key.value, kind)
+
+    def _page(self, query: str) -> LastPage | None:
+        self._readings.read(("page", query))
+        return self._pages.get(query)
+
+    def _take_up(self) -> None:
+        """Put the keys that were seen or got an index since the last time on the lists they may belong to."""
+        for key in self.indexes.new:
+            self._incomplete.doubt(key)
+            if key.kind == "person" and not key.then:
+                lists = (self._people, *self._having.values(), self._owing, self._cut_short, self._leading)
+                for one in lists:
+                    one.doubt(key)
+        for key in dict.fromkeys((*self.indexes.new, *self.seen.new)):
+            for (kind, then), siblings in self._siblings_of.items():
+                if (sibling := _sibling(kind, then, key)) is not None:
+                    siblings.doubt(sibling)
+        self.indexes.new, self.seen.new = [], []
 
     # -- what is still to be searched for -----------------------------------------------------------------------------
 
@@ -179,16 +235,16 @@ class ReferenceAgenda:
         if key.then or key.kind not in (*INDEXED, "person"):
             return ()
         lists = self.seen.memory.lists
-        found = [] if key in self.indexes.of else [self._left(lookup, key) for lookup in searches_for(key, lists)]
+        found = [] if self._has_index(key) else [self._left(lookup, key) for lookup in searches_for(key, lists)]
         if key.kind == "person" and not lists:
-            found += [lookup for lookup in self._owed(key.value) if lookup.query not in self._pages]
+            found += [lookup for lookup in self._owed(key.value) if self._page(lookup.query) is None]
         return tuple(lookup for lookup in found if lookup is not None)
 
     def _left(self, lookup: Lookup, key: IndexKey) -> Lookup | None:
         """What is left of a search, None where it is over or not needed."""
         if lookup.most and all(self.seen.expected.has(key.value, kind) for kind in lookup.kinds):
             return None
-        if (page := self._pages.get(lookup.query)) is None:
+        if (page := self._page(lookup.query)) is None:
             return lookup
         if not goes_on(page.texts, page.number, members_on([*page.new], lookup, key), lookup, key):
             return None
@@ -197,7 +253,7 @@ class ReferenceAgenda:
     def _doubtful(self, key: IndexKey) -> Lookup | None:
         """One more page of a search that may have ended too early."""
         for lookup in searches_for(key, self.seen.memory.lists):
-            page = self._pages.get(lookup.query)
+            page = self._page(lookup.query)
             if page is None or not is_doubtful(page.texts, page.number, lookup, key):
                 continue
             # Later pages only of a search that has not shown all that is known from elsewhere.
@@ -212,9 +268,10 @@ class ReferenceAgenda:
     def _owed(self, person: str) -> list[Lookup]:
         """Searches for what should be stated about a person and was not seen."""
         expected, usual = self.seen.expected, self._usual
-        page = self._pages.get(about_family(person))
+        self._readings.read(_USUAL_READ)
+        page = self._page(about_family(person))
         ends = page is not None and not all({*person.split()} <= {*re.findall(r"\w+", text)} for text in page.texts)
-        no_index = page is None and IndexKey("person", person) not in self.indexes.of
+        no_index = page is None and not self._has_index(IndexKey("person", person))
         if ends or no_index or expected.is_too_old_for_parents(person):
             # No parents on a page that somebody else's facts end means none: who is named stands first on it, and
             # before that only others whose names together have the same words.
@@ -224,12 +281,11 @@ class ReferenceAgenda:
 
     def _usual_attributes(self) -> list[str]:
         """What nearly everybody with an index has; and parents, where most have some."""
-        people = [key.value for key in self.indexes.of if key.kind == "person"]
-        if len(people) < _ENOUGH:
+        if (people := len(self._people)) < _ENOUGH:
             return []
-        share = self.seen.expected.share
-        usual = [kind for kind in INDEXED if share(people, kind) >= _USUAL]
-        return [*usual, "parent"] if share(people, "parent") >= _MOST_HAVE else usual
+        share = {kind: len(having) / people for kind, having in self._having.items()}
+        usual = [kind for kind in INDEXED if share[kind] >= _USUAL]
+        return [*usual, "parent"] if share["parent"] >= _MOST_HAVE else usual
 
     # -- siblings and narrower keys -----------------------------------------------------------------------------------
 
@@ -238,37 +294,40 @@ class ReferenceAgenda:
 
         Once every person has an index, those whose search may have ended too early come before what only saves more.
         """
-        values = Counter(key.kind for key in self.seen.all_keys())
+        values = self.seen.values
         worth: dict[tuple[str, str], float] = {}
         for (kind, then), asked in self._asked.items():
             cost = _COST_SEEN if then else _COST if kind in BASE else _COST_RELATION
             worth[kind, then] = asked / max(1, values[kind] or values["person"]) / cost
         for kind, then in sorted(worth, key=lambda pair: (-worth[pair], pair)):
-            open_keys = [
-                key for key in self._of_kind(kind, then) if key not in self.indexes.of and key not in self._named
-            ]
-            for key in sorted(open_keys, key=lambda key: (-len(self.seen.under(key)), key.value)):
-                yield key, "sibling"
+            yield from ((key, "sibling") for key in self._of_kind(kind, then))
             if (kind, then) == ("person", ""):
-                people = [key for key in self.indexes.of if key.kind == "person"]
-                yield from ((key, "doubted") for key in people if self._doubtful(key))
-                yield from ((key, "incomplete") for key in people if self._leads_on(key))
+                yield from ((key, "doubted") for key in self._cut_short)
+                yield from ((key, "incomplete") for key in self._leading)
 
-    def _of_kind(self, kind: str, then: str) -> Iterator[IndexKey]:
-        if not then and kind in BASE:
-            yield from (key for key in self.seen.all_keys() if key.kind == kind)
-            return
-        starts_from = kind if kind in ATTRIBUTES else "person"
-        for base in self.seen.all_keys():
-            if base.kind == starts_from:
-                key = IndexKey(kind, base.value, then)
-                if key not in self.indexes.of and self._is_ready(key):
-                    yield key
+    def _of_kind(self, kind: str, then: str) -> KeyList:
+        """The keys of a kind that nobody named and that have no index yet, those with most under them first."""
+        if (kind, then) not in self._siblings_of:
+            siblings = self._siblings_of[kind, then] = KeyList(self._readings, self._open_rank)
+            for base in self.seen.all_keys():
+                if (key := _sibling(kind, then, base)) is not None:
+                    siblings.doubt(key)
+        return self._siblings_of[kind, then]
+
+    def _open_rank(self, key: IndexKey) -> Rank | None:
+        self._readings.read(("named", key))
+        if key in self._named or self._has_index(key):
+            return None
+        if key.then or key.kind not in BASE:
+            start = IndexKey(_starts_from(key.kind), key.value)
+            if not self._is_ready(key) or start not in self.seen:
+                return None
+        return -len(self.seen.under(key)), key.value
 
     def _is_ready(self, key: IndexKey) -> bool:
         """Whether everything under a narrower key has been seen: its people are known, and what is asked of each."""
         base = key.base if key.kind in ATTRIBUTES else IndexKey("person", key.value)
-        if base not in self.indexes.of or key in self.indexes.folded:
+        if not self._has_index(base) or key in self.indexes.folded:
             return False
         if not key.then:
             return len(self.seen.under(key)) > 1
@@ -280,3 +339,15 @@ class ReferenceAgenda:
         if memory.lists or key.kind not in GENDERED:
             return True
         return all(memory.related("gender", other) for other in memory.related(GENDERED[key.kind][0], key.value))
+
+
+def _starts_from(kind: str) -> str:
+    """The kind of the keys that keys of a kind are narrower than."""
+    return kind if kind in ATTRIBUTES else "person"
+
+
+def _sibling(kind: str, then: str, base: IndexKey) -> IndexKey | None:
+    """The key of a kind with the value of another key, where there is one."""
+    if base.then or base.kind != _starts_from(kind):
+        return None
+    return IndexKey(kind, base.value, then)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from kbgym.agents.reference.language import Fact, facts
 from kbgym.agents.reference.memory import Memory
+from kbgym.agents.reference.watching import Readings
 from kbgym.agents.reference.wording import query_about
 from kbgym.policy import Lookup
 
@@ -26,13 +27,16 @@ _SENTENCES = {
 # One page of this shows a person's children together, where each by name would cost a search.
 CHILDREN = "{} mother or father of"
 
+_FIRST = ("first with parents",)  # what a test reads that asks whether somebody is older than all of those
+
 Told = tuple[str, str]  # a relation, and who stands in it; nobody for an attribute
 
 
 class Expected:
     """Follows the documents seen, and knows what each person's own documents tell and others imply."""
 
-    def __init__(self) -> None:
+    def __init__(self, readings: Readings | None = None) -> None:
+        self._readings = readings or Readings()
         self._own: dict[str, dict[Told, None]] = {}
         self._kinds: Counter[tuple[str, str]] = Counter()  # how many documents of each kind a person has
         self._implied: dict[str, dict[Told, None]] = {}
@@ -44,39 +48,44 @@ class Expected:
             own, told = self._own.setdefault(fact.about, {}), _own(fact)
             self._kinds[fact.about, told[0]] += told not in own
             own[told] = None
+            self._readings.changed(fact.about)
             if fact.relation in _OTHER_END and not fact.whole:
                 self._implied.setdefault(_other(fact), {})[_OTHER_END[fact.relation], fact.about] = None
+                self._readings.changed(_other(fact))
             if fact.relation == "born":
                 self._born[fact.about] = fact.value
             born = self._born.get(fact.about, "")
-            if born and self.has(fact.about, "parent"):
-                self._first_with_parents = min(born, self._first_with_parents or born)
+            earlier = not self._first_with_parents or born < self._first_with_parents
+            if born and earlier and self.has(fact.about, "parent"):
+                self._first_with_parents = born
+                self._readings.changed(_FIRST)
 
     def forget(self, stated: Iterable[Fact]) -> None:
         for fact in stated:
             own, told = self._own.get(fact.about, {}), _own(fact)
             self._kinds[fact.about, told[0]] -= told in own
             own.pop(told, None)
+            self._readings.changed(fact.about)
 
     def has(self, person: str, kind: str) -> bool:
+        self._readings.read(person)
         return self._kinds[person, kind] > 0
 
     def is_too_old_for_parents(self, person: str) -> bool:
         """Whether a person was born before everybody whose parents are told: families begin with somebody."""
+        self._readings.read(person)
+        self._readings.read(_FIRST)
         return self._born.get(person, "~") < self._first_with_parents
-
-    def share(self, people: Iterable[str], kind: str) -> float:
-        """How many of these people have a document of this kind."""
-        counted = [self.has(person, kind) for person in people]
-        return sum(counted) / max(1, len(counted))
 
     def implied(self, person: str) -> list[Told]:
         """What others' documents say of a person and the person's own do not, in the order it was seen."""
+        self._readings.read(person)
         own = self._own.get(person, {})
         return [told for told in self._implied.get(person, ()) if told not in own]
 
     def is_missed(self, person: str, kinds: Iterable[str], texts: Iterable[str]) -> bool:
         """Whether documents of these kinds that name a person were seen, and are not among these texts."""
+        self._readings.read(person)
         own, implied = self._own.get(person, ()), self._implied.get(person, ())
         seen = {(person, other) for kind, other in own if kind in kinds}
         seen |= {(other, person) for kind, other in implied if kind in kinds}
@@ -84,6 +93,7 @@ class Expected:
 
     def guessed(self, person: str, memory: Memory, usual: Iterable[str]) -> list[Told]:
         """What is likely besides."""
+        self._readings.read(person)
         spouses, children = memory.related("spouse", person), memory.related("child", person)
         parents = memory.related("parent", person)
         guesses = [("child", child) for spouse in spouses for child in memory.related("child", spouse)]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany, Read, Unlink
 from kbgym.agents.reference.seen import SeenDocuments
+from kbgym.agents.reference.watching import Readings
 from kbgym.naming import IndexKey
 from kbgym.observations import documents
 
@@ -17,16 +18,33 @@ _SKIPPED = re.compile(r"No such document, skipped: (.+?)\.(?: |$)")
 class Indexes:
     """Follows a trace. An index is known by its words or, where they say nothing, by most of what it links to."""
 
-    def __init__(self, seen: SeenDocuments) -> None:
-        self._seen = seen
+    def __init__(self, seen: SeenDocuments, readings: Readings) -> None:
+        self._seen, self._readings = seen, readings
         self.of: dict[IndexKey, str] = {}
         self.key: dict[str, IndexKey] = {}
         self.folded: set[IndexKey] = set()  # keys whose index the guard took for another one: not worth trying again
+        self.new: list[IndexKey] = []  # keys that got an index since somebody last asked, who empties it
         self._links: dict[str, dict[str, None]] = {}
+        self._numbers: dict[IndexKey, int] = {}
+        self._named = 0
+
+    def find(self, key: IndexKey) -> str | None:
+        """The index of a key."""
+        self._readings.read(("of", key))
+        return self.of.get(key)
 
     def links(self, key: IndexKey) -> dict[str, None]:
         """What the index of a key links to."""
-        return self._links[self.of[key]] if key in self.of else {}
+        index = self.find(key)
+        return {} if index is None else self._links[index]
+
+    def number(self, key: IndexKey) -> int:
+        """Indexes are numbered as they come to be indexes."""
+        return self._numbers[key]
+
+    def _changed(self, id: str) -> None:
+        if (key := self.key.get(id)) is not None:
+            self._readings.changed(("of", key))
 
     def note(self, action: Action, observation: str) -> None:
         """Take in one action that was done."""
@@ -46,6 +64,7 @@ class Indexes:
                 targets = [target for target, _ in linked]
                 if targets and (id in self._links or self._seen.key_of(text, targets) is not None):
                     self._links[id] = dict.fromkeys(targets)
+                    self._changed(id)
                     self._name(id)
             case Link(source, target):
                 self._link(source, (target,), observation)
@@ -53,6 +72,7 @@ class Indexes:
                 self._link(source, targets, observation)
             case Unlink(source, target):
                 self._links.get(source, {}).pop(target, None)
+                self._changed(source)
 
     def _written(self, id: str, text: str, wanted: str) -> None:
         self._links.setdefault(id, {})
@@ -60,11 +80,13 @@ class Indexes:
         asked = self._seen.key_of(wanted)
         if asked is not None and text != wanted and self.key.get(id) != asked:
             self.folded.add(asked)
+            self._readings.changed(("of", asked))
 
     def _link(self, source: str, targets: Iterable[str], observation: str) -> None:
         if source in self._links:
             unknown = {id for names in _SKIPPED.findall(observation) for id in names.split(", ")}
             self._links[source].update(dict.fromkeys(target for target in targets if target not in unknown))
+            self._changed(source)
             self._name(source)
 
     def _name(self, id: str) -> None:
@@ -75,18 +97,26 @@ class Indexes:
         self._unname(id)
         if key is not None and key not in self.of:
             self.of[key], self.key[id] = id, key
+            self._named += 1
+            self._numbers[key] = self._named
+            self.new.append(key)
+            self._changed(id)
 
     def _unname(self, id: str) -> None:
+        self._changed(id)
         if (key := self.key.pop(id, None)) is not None:
             del self.of[key]
 
     def _fold(self, gone: str, into: str) -> None:
         if gone in self._links and into in self._links:
             self._links[into].update(self._links[gone])
+            self._changed(into)
         self._drop(gone)
 
     def _drop(self, id: str) -> None:
         self._unname(id)
         self._links.pop(id, None)
-        for links in self._links.values():
-            links.pop(id, None)
+        for other, links in self._links.items():
+            if id in links:
+                del links[id]
+                self._changed(other)

@@ -2,26 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from kbgym.agents.reference.expected import Expected
-from kbgym.agents.reference.language import ATTRIBUTES, facts
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.members import keys_of, shared_key, tells
 from kbgym.agents.reference.memory import Memory
+from kbgym.agents.reference.watching import Readings
 from kbgym.naming import IndexKey, KeyVocabulary, worded_key
+from kbgym.naming.relations import GENDERED
 
 BASE = (*ATTRIBUTES, "person")
+
+
+_LISTS = ("lists",)
+
+
+class WatchedMemory(Memory):
+    """A memory that tells what is read of it and what changes."""
+
+    def __init__(self, readings: Readings) -> None:
+        super().__init__()
+        self._readings = readings
+
+    def take(self, stated: Iterable[Fact]) -> None:
+        listed = bool(self._listed)
+        super().take(stated)
+        if bool(self._listed) != listed:
+            self._readings.changed(_LISTS)
+
+    def _note(self, relation: str, subject: str, value: str) -> None:
+        if value not in self._values.get((relation, subject), ()):
+            self._readings.changed((relation, subject))
+            self._readings.changed(IndexKey(relation, value))
+        super()._note(relation, subject, value)
+
+    @property
+    def lists(self) -> bool:
+        self._readings.read(_LISTS)
+        return super().lists
+
+    def related(self, relation: str, person: str) -> list[str]:
+        self._readings.read((relation, person))
+        if relation in GENDERED:
+            for other in super().related(GENDERED[relation][0], person):
+                self._readings.read(("gender", other))
+        return super().related(relation, person)
+
+    def having(self, key: IndexKey) -> list[str]:
+        self._readings.read(key)
+        return super().having(key)
 
 
 class SeenDocuments:
     """Documents by id as they were last shown, and what follows from them; nothing of questions and indexes."""
 
-    def __init__(self) -> None:
+    def __init__(self, readings: Readings) -> None:
+        self._readings = readings
         self.texts: dict[str, str] = {}
-        self.memory = Memory()
-        self.expected = Expected()
+        self.memory = WatchedMemory(readings)
+        self.expected = Expected(readings)
         self.vocabulary = KeyVocabulary()
-        self._members: dict[IndexKey, dict[str, None]] = {}
+        self._members: dict[IndexKey, dict[str, None]] = {}  # of every value and person documents were seen of
+        self.values: Counter[str] = Counter()  # how many of those there are of each kind
+        self.new: list[IndexKey] = []  # those that came since somebody last asked, who empties it
         self._states: dict[tuple[str, str], str] = {}
 
     def see(self, id: str, text: str) -> None:
@@ -32,19 +77,27 @@ class SeenDocuments:
         stated = self.memory.learn(text)
         self.expected.learn(stated)
         for key in keys_of(stated):
-            self._members.setdefault(key, {})[id] = None
+            if key not in self._members:
+                self._members[key] = {}
+                self.values[key.kind] += 1
+                self.new.append(key)
+            self._members[key][id] = None
+            self._readings.changed(key)
             self.vocabulary.know(key.kind, key.value)
         for fact in stated:
             if fact.relation in ATTRIBUTES:
                 self._states[fact.relation, fact.subject] = id
+                self._readings.changed((fact.relation, fact.subject))
 
     def forget(self, id: str) -> None:
         stated = facts(self.texts.pop(id, ""))
         self.expected.forget(stated)
         for key in keys_of(stated):
             self._members[key].pop(id, None)
+            self._readings.changed(key)
         for fact in stated:
             self._states.pop((fact.relation, fact.subject), None)
+            self._readings.changed((fact.relation, fact.subject))
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -52,12 +105,18 @@ class SeenDocuments:
         """Every value and person documents were seen of."""
         return iter(self._members)
 
+    def __contains__(self, key: IndexKey) -> bool:
+        """Whether documents of this value or person were ever seen."""
+        self._readings.read(key)
+        return key in self._members
+
     def key_of(self, text: str, targets: Sequence[str] = ()) -> IndexKey | None:
         """The key of an index with these words and links, as far as one can tell from what was seen."""
         linked = [self.texts[id] for id in targets if id in self.texts]
         return self.vocabulary.key(text, shared_key(linked)) or worded_key(text)
 
     def has_stated(self, attribute: str, person: str) -> bool:
+        self._readings.read((attribute, person))
         return (attribute, person) in self._states
 
     def people(self, key: IndexKey) -> list[str]:
@@ -67,9 +126,10 @@ class SeenDocuments:
     def under(self, key: IndexKey) -> list[str]:
         """The documents that belong under a key."""
         if key.then:
-            states = (self._states.get((key.then, person)) for person in self.people(key))
-            return [id for id in states if id is not None]
+            stated = (person for person in self.people(key) if self.has_stated(key.then, person))
+            return [self._states[key.then, person] for person in stated]
+        own = key if key.kind in BASE else IndexKey("person", key.value)
+        self._readings.read(own)
         if key.kind in BASE:
             return list(self._members.get(key, ()))
-        own = self._members.get(IndexKey("person", key.value), ())
-        return [id for id in own if tells(self.texts[id], key.kind, key.value)]
+        return [id for id in self._members.get(own, ()) if tells(self.texts[id], key.kind, key.value)]
