@@ -14,7 +14,7 @@ from kbgym.search.live import Embedding, wanted_by
 from kbgym.serve.http import make_app
 from kbgym.serve.server import listen
 from kbgym.serve.tokens import Client, Tokens
-from kbgym.serve.turns import MOST_UNKNOWN, NOBODY, Turns
+from kbgym.serve.turns import AN_ACTION, MOST_UNKNOWN, NOBODY, Turns
 
 
 class Begun:
@@ -153,6 +153,31 @@ def test_a_text_is_embedded_in_its_clients_turn(tmp_path: Path, monkeypatch: pyt
 
     asyncio.run(work())
     assert owners and set(owners) == {"rex"}
+
+
+def test_every_action_of_a_pass_the_server_plays_waits_for_the_clients_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = family_store(tmp_path / "store")
+    tokens, taken, real = make_tokens(place), [], Turns.take
+
+    async def take(self: Turns, client: str, counts: float = 1.0) -> bool:
+        taken.append((client, counts))
+        return await real(self, client, counts)
+
+    monkeypatch.setattr(Turns, "take", take)
+
+    async def work() -> int:
+        async with opened(place) as online:
+            known = Tokens(place / "tokens.jsonl")
+            app = make_app(online.live, online, known, "1", Client("anybody", "reader"), None)
+            head = {"Authorization": f"Bearer {tokens.reader}"}
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a", headers=head) as rex:
+                reply = await rex.post("/questions", json={"question": "Where does Ada Alm live?"})
+                return int(reply.json()["actions"])
+
+    actions = asyncio.run(work())
+    assert actions > 1 and taken == [("rex", 1.0)] + [("rex", AN_ACTION)] * actions
 
 
 def test_small_answers_are_sent_at_once() -> None:

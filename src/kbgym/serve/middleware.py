@@ -10,6 +10,7 @@ import asyncio
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -17,10 +18,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.characters import number_in
+from kbgym.online.beside_others import turn_before
 from kbgym.search.live import wanted_by
 from kbgym.serve.allowances import Rates
 from kbgym.serve.tokens import Client, Tokens
-from kbgym.serve.turns import NOBODY, Turns
+from kbgym.serve.turns import AN_ACTION, NOBODY, Turns
 
 MOST_BODY = 1 << 20
 BODY_SECONDS = 10.0
@@ -59,6 +61,7 @@ class Guard:
         # Also for being refused: that costs as much as a small answer. Those whom nobody knows are one client together.
         name = NOBODY if refusal or self._is_open(scope) else scope["kbgym.client"].name
         wanted_by.set(name)
+        turn_before.set(partial(self.turns.take, name, AN_ACTION))
         if not await self.turns.take(name):
             refusal = refuse(503, "too many ask here without a token; ask again.", {"Connection": "close"})
         refusal = refusal or self._check_rate(scope)

@@ -18,6 +18,7 @@ MOST_UNKNOWN = 64  # of whom so many wait; for one more the oldest goes
 HALF_LIFE = 2.0  # seconds after which a request counts for half
 LITTLE = 0.8  # of what clients have asked on average
 FEW = 9.0  # requests of late that are little, whatever others ask: three a second
+AN_ACTION = 0.25  # of a request: what an action of a pass counts for that the server plays for a client
 EASE = 1.0  # how long the loop is left free after a request, in times of what that took
 LONGEST = 0.02  # seconds of a pause
 _FADED = 2.0**-20
@@ -31,13 +32,13 @@ class Turns:
         self._start = clock()
         self._had: dict[str, float] = {}  # in place of fading, what comes later counts for more
         self._sum = 0.0
-        self._waiting: dict[str, deque[asyncio.Future[bool]]] = {}
+        self._waiting: dict[str, deque[tuple[asyncio.Future[bool], float]]] = {}
         self._next: asyncio.Handle | None = None  # when the next one may begin
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    async def take(self, client: str) -> bool:
+    async def take(self, client: str, counts: float = 1.0) -> bool:
         """Whether it is this client's turn, once it is; False where too many of those nobody knows wait.
 
         One that was never here waits, as a crowd of such may come.
@@ -45,15 +46,15 @@ class Turns:
         loop = asyncio.get_running_loop()
         if self._next is None:
             self._next = loop.call_soon(self._go_on, self._clock())
-            self._count(client)
+            self._count(client, counts)
             return True
         if client != NOBODY and client in self._had and self._is_little(self._had[client]):
-            self._count(client)
+            self._count(client, counts)
             return True
         turn: asyncio.Future[bool] = loop.create_future()
         queue = self._waiting.setdefault(client, deque())
-        queue.append(turn)
-        if client == NOBODY and len(queue) > MOST_UNKNOWN and not (oldest := queue.popleft()).done():
+        queue.append((turn, counts))
+        if client == NOBODY and len(queue) > MOST_UNKNOWN and not (oldest := queue.popleft()[0]).done():
             oldest.set_result(False)
         return await turn
 
@@ -67,12 +68,12 @@ class Turns:
         while self._waiting:
             client = min(self._waiting, key=lambda one: self._had.get(one, 0.0))
             queue = self._waiting[client]
-            turn = queue.popleft() if client != NOBODY else queue.pop()
+            turn, counts = queue.popleft() if client != NOBODY else queue.pop()
             if not queue:
                 del self._waiting[client]
             if not turn.done():  # else whoever waited has gone
                 turn.set_result(True)
-                self._count(client)
+                self._count(client, counts)
                 self._next = asyncio.get_running_loop().call_soon(self._go_on, self._clock())
                 return
 
@@ -81,7 +82,7 @@ class Turns:
         pause = min(LONGEST, EASE * (self._clock() - began)) if len(self._waiting) > 1 else 0.0
         self._next = asyncio.get_running_loop().call_later(pause, self._begin) if self._waiting else None
 
-    def _count(self, client: str) -> None:
+    def _count(self, client: str, counts: float) -> None:
         halves = (self._clock() - self._start) / HALF_LIFE
         if halves > 50:
             faded = {one: had * 2.0**-halves for one, had in self._had.items()}
@@ -90,6 +91,6 @@ class Turns:
             self._start, halves = self._clock(), 0.0
         # Whoever comes new counts as having asked what others did: a crowd of such would go before all of them.
         mean = self._sum / len(self._had) if self._had else 0.0
-        more = 2.0**halves if client in self._had else mean + 2.0**halves
+        more = counts * 2.0**halves + (0.0 if client in self._had else mean)
         self._had[client] = self._had.get(client, 0.0) + more
         self._sum += more
