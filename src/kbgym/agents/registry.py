@@ -62,9 +62,10 @@ def make_agent(
     if name.startswith("neutral:"):
         return _neutral(name.partition(":")[2], role)
     if is_model(name):
-        agent = LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
-        if agent.name != SMALL:
-            return agent
+        if name != SMALL:
+            agent = LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
+            if agent.name != SMALL:  # else what it said was recorded
+                return agent
         if role == "reader":
             return SmallAgent(models or Models(), name, role)
         if strategy != "class":
