@@ -151,11 +151,11 @@ def changed_in(result: Result) -> tuple[str, ...]:
     return ()
 
 
-def shown_in(result: Result) -> tuple[str, ...]:
-    """The documents a result shows or names."""
+def shown_by(result: Result) -> tuple[str, ...]:
+    """The documents a result shows."""
     match result:
         case Found(ids):
             return ids
         case Opened(id, links):
             return (id, *links)
-    return changed_in(result)
+    return ()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kbgym.actions import Found, Opened, Result
+from kbgym.actions import shown_by
 from kbgym.episode import Transcript
 from kbgym.grading import normalise
 from kbgym.worlds.world import Question
@@ -43,16 +43,6 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     def actions(self) -> int | None:
         """The action that completed the evidence."""
         return self.seen[-1] if self.supports and len(self.seen) == self.supports else None
-
-
-def shown_by(result: Result) -> tuple[str, ...]:
-    """The documents a result shows."""
-    match result:
-        case Found(ids):
-            return ids
-        case Opened(id, links):
-            return (id, *links)
-    return ()
 
 
 def evidence_of(transcript: Transcript, question: Question) -> Evidence:

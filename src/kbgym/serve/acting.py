@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kbgym.actions import Action, Error, shown_in
+from kbgym.actions import Action, Error, changed_in, shown_by
 from kbgym.environment import Step
 from kbgym.serve.sessions import Session
 from kbgym.tools import Role, check, is_editing
@@ -51,7 +51,8 @@ async def _act(live: LiveStore, session: Session, action: Action) -> ActionReply
             live.record(Acted(number, "serve", 1, step.action, step.result, step.verdict), step.observation)
             live.record(Ended(number, "serve", "done"))
             live.commit()
-        reply, durable = ActionReply(step, live.iteration), live.written(shown_in(step.result))
+        told = (*shown_by(step.result), *changed_in(step.result))
+        reply, durable = ActionReply(step, live.iteration), live.written(told)
     await durable
     return reply
 
