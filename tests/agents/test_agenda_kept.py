@@ -10,8 +10,8 @@ import pytest
 from kbgym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
+from kbgym.agents.reference.kept_lists import KeyList, Readings
 from kbgym.agents.reference.language import index_text
-from kbgym.agents.reference.watching import KeyList, Readings
 from kbgym.artefact.parts import embedder_named, engine_for
 from kbgym.environment import Environment
 from kbgym.episode import play

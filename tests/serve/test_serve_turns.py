@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -129,6 +130,18 @@ def test_of_those_nobody_knows_the_newest_comes_first() -> None:
     assert asyncio.run(work()) == [0, 5, 4, 3, 2, 1]
 
 
+async def asked(place: Path, token: str, path: str, body: dict[str, str]) -> dict[str, Any]:
+    """What the server answers to one request."""
+    async with opened(place) as online:
+        known = Tokens(place / "tokens.jsonl")
+        app = make_app(online.live, online, known, "1", Client("anybody", "reader"), None)
+        head = {"Authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a", headers=head) as client:
+            reply = await client.post(f"/{path}", json=body)
+            assert reply.status_code == 200
+            return dict(reply.json())
+
+
 @pytest.mark.parametrize("path", ["search", "questions"])
 def test_a_text_is_embedded_in_its_clients_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     place = family_store(tmp_path / "store")
@@ -142,16 +155,8 @@ def test_a_text_is_embedded_in_its_clients_turn(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(Embedding, "prepare", prepare)
 
-    async def work() -> None:
-        async with opened(place) as online:
-            known = Tokens(place / "tokens.jsonl")
-            app = make_app(online.live, online, known, "1", Client("anybody", "reader"), None)
-            head = {"Authorization": f"Bearer {tokens.reader}"}
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a", headers=head) as rex:
-                body = {"query": "a new text"} if path == "search" else {"question": "Where does Ada Alm live?"}
-                assert (await rex.post(f"/{path}", json=body)).status_code == 200
-
-    asyncio.run(work())
+    body = {"query": "a new text"} if path == "search" else {"question": "Where does Ada Alm live?"}
+    asyncio.run(asked(place, tokens.reader, path, body))
     assert owners and set(owners) == {"rex"}
 
 
@@ -167,16 +172,7 @@ def test_every_action_of_a_pass_the_server_plays_waits_for_the_clients_turn(
 
     monkeypatch.setattr(Turns, "take", take)
 
-    async def work() -> int:
-        async with opened(place) as online:
-            known = Tokens(place / "tokens.jsonl")
-            app = make_app(online.live, online, known, "1", Client("anybody", "reader"), None)
-            head = {"Authorization": f"Bearer {tokens.reader}"}
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a", headers=head) as rex:
-                reply = await rex.post("/questions", json={"question": "Where does Ada Alm live?"})
-                return int(reply.json()["actions"])
-
-    actions = asyncio.run(work())
+    actions = asyncio.run(asked(place, tokens.reader, "questions", {"question": "Where does Ada Alm live?"}))["actions"]
     assert actions > 1 and taken == [("rex", 1.0)] + [("rex", AN_ACTION)] * actions
 
 

@@ -93,11 +93,11 @@ class _Waiting:
             self._had.clear()
 
 
-class _Wish(NamedTuple):
-    """Texts somebody waits for, and what is to be told once none is missing."""
+class _Awaited(NamedTuple):
+    """Texts one caller waits for; `future` is done once none is missing."""
 
     missing: set[str]
-    over: asyncio.Future[None]
+    future: asyncio.Future[None]
 
 
 class Embedding:
@@ -115,7 +115,7 @@ class Embedding:
         self._behind = ThreadPoolExecutor(1, "embedding-long", _give_way)
         # The loop's:
         self._known: OrderedDict[str, Vector] = OrderedDict()
-        self._wishes: dict[str, list[_Wish]] = {}
+        self._awaited: dict[str, list[_Awaited]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         # Between the loop and the threads:
         self._asked: deque[tuple[str, str]] = deque()  # texts and who wants them
@@ -143,12 +143,12 @@ class Embedding:
         if not missing:
             return
         self._loop = asyncio.get_running_loop()
-        wish = _Wish(set(missing), self._loop.create_future())
+        awaited = _Awaited(set(missing), self._loop.create_future())
         for text in missing:
-            self._wishes.setdefault(text, []).append(wish)
+            self._awaited.setdefault(text, []).append(awaited)
             self._asked.append((text, owner))
         self._hire()
-        await wish.over
+        await awaited.future
 
     def _hire(self) -> None:
         """Another thread, where there is work for one."""
@@ -167,7 +167,7 @@ class Embedding:
                 self._work_out(chosen)
 
     def _choose(self) -> list[str]:
-        """What is known at once; then the one whose turn it is, with those that share its batch. None: it goes home."""
+        """What is known at once; then the one whose turn it is and its batch; nothing where the thread ends."""
         with self._choosing:
             while True:
                 while self._asked:
@@ -213,20 +213,20 @@ class Embedding:
         return self.embedder.embed(texts, behind=True)
 
     def _fail(self, texts: list[str], error: Exception) -> None:
-        for wish in [wish for text in texts for wish in self._wishes.pop(text, ())]:
-            if not wish.over.done():
-                wish.over.set_exception(error)
-                wish.over.exception()  # whoever waited may be gone; that is no unheard error
+        for one in [one for text in texts for one in self._awaited.pop(text, ())]:
+            if not one.future.done():
+                one.future.set_exception(error)
+                one.future.exception()  # whoever waited may be gone; that is no unheard error
 
     def _keep(self, texts: list[str], vectors: NDArray[np.float32]) -> None:
         self._known.update(zip(texts, vectors, strict=True))
         while len(self._known) > self._remember:
             self._known.popitem(last=False)
         for text in texts:
-            for wish in self._wishes.pop(text, ()):
-                wish.missing.discard(text)
-                if not wish.missing and not wish.over.done():
-                    wish.over.set_result(None)
+            for one in self._awaited.pop(text, ()):
+                one.missing.discard(text)
+                if not one.missing and not one.future.done():
+                    one.future.set_result(None)
 
     def __call__(self, text: str) -> Vector:
         """A vector at once; one that was not prepared is waited for."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from kbgym.actions import Action, Error, changed_in, shown_by
@@ -51,9 +53,10 @@ async def _act(live: LiveStore, session: Session, action: Action) -> ActionReply
             live.record(Acted(number, "serve", 1, step.action, step.result, step.verdict), step.observation)
             live.record(Ended(number, "serve", "done"))
             live.commit()
-        told = (*shown_by(step.result), *changed_in(step.result))
-        reply, durable = ActionReply(step, live.iteration), live.written(told)
-    await durable
+        reply = ActionReply(step, live.iteration)
+        unwritten = live.unwritten((*shown_by(step.result), *changed_in(step.result)))
+    for durable in unwritten:
+        await asyncio.shield(durable)
     return reply
 
 

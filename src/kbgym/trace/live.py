@@ -10,7 +10,7 @@ returns to what was written, and whoever waited for it is told. It knows nothing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
@@ -24,6 +24,7 @@ from kbgym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
+from kbgym.trace.database_turn import DatabaseTurn
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by
 from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.journal import Journal
@@ -32,7 +33,6 @@ from kbgym.trace.listeners import Listener, replaying
 from kbgym.trace.moment import Snapshot, overlay_of, snapshot_of
 from kbgym.trace.place import Appender, Lost, Place, is_url, open_place, shown, store_at
 from kbgym.trace.replay import catch_up, committed, rolled_back
-from kbgym.trace.turn import DatabaseTurn
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
 
@@ -264,9 +264,9 @@ class LiveStore:
             self._flushing = asyncio.get_running_loop().create_task(self._flush())
         return durable
 
-    def written(self, ids: Iterable[str]) -> Awaitable[Any]:
-        """To be awaited: that these documents are on the disk as they are now, whatever else still waits for it."""
-        return asyncio.shield(asyncio.gather(*{self._unwritten[id] for id in (*ids, ANY) if id in self._unwritten}))
+    def unwritten(self, ids: Iterable[str]) -> set[asyncio.Future[None]]:
+        """What has to be done before these documents are on the disk as they are now, whatever else waits for it."""
+        return {self._unwritten[id] for id in (*ids, ANY) if id in self._unwritten}
 
     async def durable(self) -> None:
         """Wait until everything committed so far is on the disk."""

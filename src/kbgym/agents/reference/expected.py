@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from kbgym.agents.reference.kept_lists import Readings
 from kbgym.agents.reference.language import Fact, facts
 from kbgym.agents.reference.memory import Memory
-from kbgym.agents.reference.watching import Readings
 from kbgym.agents.reference.wording import query_about
 from kbgym.policy import Lookup
 

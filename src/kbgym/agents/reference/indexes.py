@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany, Read, Unlink
+from kbgym.agents.reference.kept_lists import Readings
 from kbgym.agents.reference.seen import SeenDocuments
-from kbgym.agents.reference.watching import Readings
 from kbgym.naming import IndexKey
 from kbgym.observations import documents
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kbgym.agents.reference.expected import Expected
+from kbgym.agents.reference.kept_lists import Readings
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.members import keys_of, shared_key, tells
 from kbgym.agents.reference.memory import Memory
-from kbgym.agents.reference.watching import Readings
 from kbgym.naming import IndexKey, KeyVocabulary, worded_key
 from kbgym.naming.relations import GENDERED
 
