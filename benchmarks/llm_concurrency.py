@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kbgym.agents.llm import LLMAgent
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.llm.connect import Models, Options
 from kbgym.protocol.exam import examine
 from kbgym.protocol.run import Run, Settings
@@ -30,6 +30,7 @@ from kbgym.protocol.train import Agents, Trainer
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate, pool
 

@@ -117,7 +117,7 @@ import statistics
 from pathlib import Path
 from scale_words import WordsEmbedder, questions
 from kbgym.actions import Add, Delete, Edit
-from kbgym.artefact.parts import engine_for
+from kbgym.store_search import engine_for
 from kbgym.search.embed import CachedEmbedder
 from kbgym.trace.folder import StoreFolder
 

@@ -1,15 +1,17 @@
 """What kbgym would need past one machine: a simulation from constants measured here, and where each seam breaks first.
 
-    python benchmarks/scale_plan.py [--price DOLLARS] [--seed N]
+    python benchmarks/scale_plan.py [--price DOLLARS] [--seed N] [--fleet]
 
-Prints the three tables of docs/scale.md, to the byte for the same flags. `--price` is dollars a million tokens. Three
-things are simulated, because they do not add up: curators who take turns at one commit order, searches that come in
-bursts, and shards of which the slowest is waited for. The rest is multiplication. Nothing here was run at these sizes.
+Prints the tables of docs/scale.md, to the byte for the same flags; with `--fleet` those of training fleets alone.
+`--price` is dollars a million tokens. What does not add up is simulated: curators who take turns at one commit order,
+trainers who also follow one another, searches that come in bursts, and shards of which the slowest is waited for. The
+rest is multiplication. Nothing here was run at these sizes.
 """
 
 from __future__ import annotations
 
 import argparse
+import bisect
 import heapq
 import math
 import random
@@ -18,6 +20,7 @@ from typing import NamedTuple
 
 DAY = 86_400
 GB = 1e9
+LONG_AGO = 50  # ms, as `trace/database_turn.py` has it
 SHARD = 1_000_000  # documents; what one process was measured with
 
 
@@ -36,7 +39,7 @@ CONSTANTS = {
     "word search": Constant(2.9, "ms at 1,000,000", "measured", "RESULTS.md, large; grows with the documents"),
     "shard search": Constant(5.1, "ms at 1,000,000", "measured", "RESULTS.md, scale: p50, with the query's embedding"),
     "slow shard search": Constant(9.3, "ms at 1,000,000", "measured", "RESULTS.md, scale: p99"),
-    "pgvector search": Constant(11.7, "ms at 100,000", "measured", "RESULTS.md, postgres: a page of 60"),
+    "pgvector search": Constant(21.2, "ms at 300,000", "measured", "RESULTS.md, database: p50, a page of five"),
     "graph build": Constant(1_900, "vectors a second", "measured", "RESULTS.md, scale: a million, two cores"),
     "embedding": Constant(666, "sentences a second a core", "measured", "RESULTS.md, search"),
     "new query": Constant(5.5, "ms of one core", "measured", "RESULTS.md, search"),
@@ -44,7 +47,13 @@ CONSTANTS = {
     "opening a store": Constant(7.4, "µs a document", "measured", "RESULTS.md, store: 4.42 s at 600,000"),
     "vector": Constant(1_536, "bytes a document", "measured", "384 float32 numbers"),
     "graph": Constant(600, "bytes a document", "measured", "0.6 GB at 1,000,000"),
-    "commit": Constant(3.2, "ms of the turn", "measured", "308 a second from 16 clients, flush in the turn"),
+    "commit": Constant(1.04, "ms of the turn", "measured", "RESULTS.md, writers: 965 a second from 16 x 4 clients"),
+    "outside the turn": Constant(1.44, "ms an action of rules", "measured", "RESULTS.md, fleet: one trainer"),
+    "within the turn": Constant(1.09, "ms an action of rules", "measured", "RESULTS.md, fleet: one trainer"),
+    "following": Constant(0.236, "ms an action of another's", "measured", "RESULTS.md, fleet: many at once"),
+    "disk": Constant(0.44, "ms an action", "measured", "RESULTS.md, fleet; others have their turn meanwhile"),
+    "processor": Constant(2.59, "ms an action of rules", "measured", "RESULTS.md, fleet: trainer and server"),
+    "turns of rules": Constant(38.3, "a lesson", "measured", "RESULTS.md, fleet; three of them no action"),
     "trace": Constant(227, "bytes an event", "measured", "RESULTS.md, replay: 1.0 MB for 4,401"),
     "replay": Constant(43_600, "events a second", "measured", "RESULTS.md, replay: 0.101 s for 4,401"),
     "lesson": Constant(20, "actions", "measured", "RESULTS.md, train: 4,018 in 200"),
@@ -66,6 +75,15 @@ CONSTANTS = {
     "price": Constant(0.69, "$ a million tokens", "paper", "18.8 million for $13"),
     "peak": Constant(2.5, "times the mean", "assumed", "the busiest minute of a day"),
     "machine": Constant(256, "GB", "assumed", "memory of one server"),
+}
+
+
+TURNS = 20_000  # of a simulated fleet
+FLEETS = (1, 2, 4, 8, 16, 32, 64, 256, 1_024)
+# Who trained on two cores, and the ms it thinks an action: turns a second by trainers (RESULTS.md, fleet).
+MEASURED: dict[tuple[str, float], dict[int, float]] = {
+    ("rules", 0.0): {1: 337, 2: 452},
+    ("rules that think 0.02 s an action", 20.0): {1: 44, 2: 84, 4: 162, 8: 257},
 }
 
 
@@ -121,7 +139,44 @@ def shards_needed(curators: int, seed: int) -> int:
 
 def busiest(seed: int, shards: int = 1) -> int:
     """How many curators one commit order takes before a turn is waited for longer than that."""
-    return max(count for count in range(50, 2_001, 50) if turns(count, shards, seed)[1] <= 50)
+    return max(count for count in range(250, 8_001, 250) if turns(count, shards, seed)[1] <= 50)
+
+
+def fleet(trainers: int, seed: int, thinks: float = 0.0, early: bool = False) -> tuple[float, float]:
+    """Turns a second of trainers at one store, and the share of the time for which somebody has the turn.
+
+    Each thinks (so many ms an action), computes, follows what the others did if it has not looked for a while, and
+    queues for the place next in line; there, or `early`, in the queue, it follows what they did since, while the turn
+    is another's; with the turn it follows the rest, acts and commits. The disk is waited for after the turn. Every
+    trainer has a core, and the server has enough.
+    """
+    outside, within = value("outside the turn"), value("within the turn")
+    follow, disk = value("following"), value("disk")
+    draw = random.Random(seed)
+
+    def away() -> float:
+        return draw.expovariate(1 / outside) + (draw.expovariate(1 / thinks) if thinks else 0.0)
+
+    coming = [(away(), trainer) for trainer in range(trainers)]
+    heapq.heapify(coming)
+    seen, in_line, over, held = [0] * trainers, 0.0, 0.0, 0.0
+    looked, ends = [0.0] * trainers, list[float]()
+    while (done := len(ends)) < TURNS:
+        now, trainer = heapq.heappop(coming)
+        if now - looked[trainer] > LONG_AGO:
+            missed, looked[trainer] = bisect.bisect(ends, now), now
+            heapq.heappush(coming, (now + max(0, missed - seen[trainer]) * follow, trainer))
+            seen[trainer] = max(seen[trainer], missed)
+            continue
+        now = now if early else max(now, in_line)
+        shown = done if over <= now else done - 1  # the turn that is not over yet is followed when it is
+        in_line = max(now + max(0, shown - seen[trainer]) * follow, in_line, over)
+        over = in_line + (done - max(shown, seen[trainer])) * follow + within
+        held += over - in_line
+        seen[trainer], looked[trainer] = done + 1, over
+        ends.append(over)
+        heapq.heappush(coming, (over + disk + away(), trainer))
+    return 1000 * TURNS / over, held / over
 
 
 def search_cores(size: Size, seed: int, searches: int = 40_000) -> int:
@@ -170,7 +225,7 @@ def search_ms(documents: int) -> float:
 
 
 def pgvector_ms(documents: int) -> float:
-    return value("pgvector search") * math.log(documents) / math.log(100_000)
+    return value("pgvector search") * math.log(documents) / math.log(300_000)
 
 
 def levels(documents: int) -> int:
@@ -272,7 +327,7 @@ def breaks(seed: int) -> Iterator[tuple[str, str, str]]:
         f"{DAY * value('graph build') / 1e6:,.0f} million documents a day on this machine",
         "shards build side by side; a set grows from an older one instead of starting over",
     )
-    yield "one head row", f"{one:,} curators: a turn waits 50 ms", "a commit order for each shard of keys"
+    yield "one commit order", f"{one:,} curators: a turn waits 50 ms", "a commit order for each shard of keys"
     yield (
         "replay",
         f"{snapshot / 1e6:,.1f} million events: one minute",
@@ -283,6 +338,33 @@ def breaks(seed: int) -> Iterator[tuple[str, str, str]]:
         f"{3600 * 1000 / value('exam question'):,.0f} questions an hour",
         "`--engine ray`: by the number of cores",
     )
+
+
+def fleet_rows(seed: int) -> Iterator[str]:
+    """What fleets do where every trainer has a core, and what they did on two."""
+    model = 1000 * value("lesson of a model") / value("lesson")
+    alone = fleet(1, seed)[0], fleet(1, seed, model)[0]
+    yield (
+        "| trainers | rules: turns a second | times one | turn held | following in the queue "
+        "| model: lessons an hour | times one | turn held |"
+    )
+    yield "|" + " ---: |" * 8
+    for trainers in FLEETS:
+        (rules, held), (slow, kept) = fleet(trainers, seed), fleet(trainers, seed, model)
+        early, _ = fleet(trainers, seed, early=True)
+        yield (
+            f"| {trainers:,} | {rules:,.0f} | {rules / alone[0]:.1f} | {held:.0%} | {early:,.0f} "
+            f"| {slow * 3600 / value('lesson'):,.0f} | {slow / alone[1]:,.1f} | {kept:.1%} |"
+        )
+    yield "\n| on two cores | trainers | turns a second, measured | simulated | too high by |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    acts = 1 - 3 / value("turns of rules")
+    for (what, thinks), rates in MEASURED.items():
+        for trainers, rate in rates.items():
+            most = 2_000 / (value("processor") + (trainers - 1) * value("following"))
+            made = min(fleet(trainers, seed, thinks * acts)[0], most)
+            bound = ", by the cores" if made == most else ""
+            yield f"| {what} | {trainers} | {rate:,.0f} | {made:,.0f}{bound} | {made / rate - 1:+.0%} |"
 
 
 def hours(seconds: float, of: str) -> str:
@@ -300,7 +382,7 @@ def amount(size: float) -> str:
 
 
 def tables(price: float | None = None, seed: int = 0) -> str:
-    """The three tables, as Markdown."""
+    """The tables, as Markdown."""
     lines = ["| constant | value | | where from |", "| --- | ---: | --- | --- |"]
     for name, known in CONSTANTS.items():
         shown = known.value if name != "price" or price is None else price
@@ -312,15 +394,16 @@ def tables(price: float | None = None, seed: int = 0) -> str:
     ]
     lines += ["", "| seam | breaks at | next |", "| --- | --- | --- |"]
     lines += ["| " + " | ".join(line) + " |" for line in breaks(seed)]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *fleet_rows(seed)]) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--price", type=float)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fleet", action="store_true")
     chosen = parser.parse_args()
-    print(tables(chosen.price, chosen.seed), end="")
+    print("\n".join(fleet_rows(chosen.seed)) + "\n" if chosen.fleet else tables(chosen.price, chosen.seed), end="")
 
 
 if __name__ == "__main__":

@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.artefact.parts import agents_named, engine_for
+from kbgym.artefact.parts import agents_named
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer
 from kbgym.search.embed import CachedEmbedder, default_embedder
+from kbgym.store_search import engine_for
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate

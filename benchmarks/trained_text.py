@@ -25,7 +25,7 @@ from kbgym.agents.general.reader import GeneralReader
 from kbgym.analysis.clustered import Sampled, difference, ratio
 from kbgym.analysis.stats import Interval
 from kbgym.artefact import teach, trainer_for
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for, settings_with
+from kbgym.artefact.parts import agents_named, embedder_named, settings_with
 from kbgym.baselines.registry import build_arm
 from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.make import make
@@ -34,6 +34,7 @@ from kbgym.errors import KbgymError
 from kbgym.protocol.exam import Row, examine, read_rows
 from kbgym.protocol.run import Run, Settings
 from kbgym.store import Store
+from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people
 from kbgym.worlds.kinds import search_of

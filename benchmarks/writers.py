@@ -16,8 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from kbgym.store import Store, source
-from kbgym.trace.copying import save_store
 from kbgym.trace.place import open_place
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -27,7 +25,16 @@ HERE = Path(__file__).resolve().parents[1]
 LOADS = ((1, 1), (16, 1), (16, 4))  # processes, and clients of each
 MUST = 1500  # a second, from sixteen processes
 
-# Knows what both versions have.
+# These know what both versions have; a version makes its own tables.
+_BEGIN = """
+import sys
+from kbgym.store import Store, source
+from kbgym.trace.copying import save_store
+from kbgym.trace.place import open_place
+
+save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), sys.argv[1])
+open_place(sys.argv[1]).start("none", {}).close()
+"""
 _CLIENT = """
 import asyncio, os, sys, time
 from kbgym.actions import Add
@@ -64,10 +71,9 @@ def actions(
     Gives how many there were a second, and the milliseconds of processor time one took of all processes together.
     """
     place = cluster.url(store)
-    save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), place)
-    open_place(place).start("none", {}).close()
     each = total // (processes * clients)
     environment = {**os.environ, "PYTHONPATH": f"{version / 'src'}:{version / 'tests'}"}
+    subprocess.run([sys.executable, "-c", _BEGIN, place], env=environment, check=True)
     running = []
     for number in range(processes):
         command = [sys.executable, "-c", _CLIENT, place, f"p{number}", str(clients), str(each)]

@@ -22,12 +22,13 @@ from random import Random
 
 from experiments import contents
 
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named
 from kbgym.cli import prove as _loaded  # noqa: F401 - before the first fork
 from kbgym.cli.main import run as verb
 from kbgym.protocol.exam import Sheet
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer
+from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 

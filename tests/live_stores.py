@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from kbgym.actions import Action, Result
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.serve.acting import act
 from kbgym.serve.sessions import Session
 from kbgym.store import Store
 from kbgym.store.guard import Judge
+from kbgym.store_search import live_engine_for
 from kbgym.trace.listeners import Listener
 from kbgym.trace.live import LiveStore
 
@@ -39,7 +40,7 @@ def live_store(
     """A store as it is served, searched by words' hashes."""
 
     def engine(store: Store) -> Any:
-        return engine_for(store, embedder_named("hash"), overlays=True)
+        return live_engine_for(store, embedder_named("hash"))
 
     return LiveStore(where, engine, listeners, judge=judge, embedder="hash", write=write)
 

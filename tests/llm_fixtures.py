@@ -13,7 +13,7 @@ import msgspec
 from kbgym.agents.llm import LLMAgent
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.client import Budget, ModelClient
 from kbgym.llm.connect import Models, ModelSettings, Options
@@ -28,6 +28,7 @@ from kbgym.protocol.train import Agents, Trainer
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question, World

@@ -51,6 +51,13 @@ def records() -> list[Record]:
     return [*first, hub, Record("n2", "Bakers.", ("d4", "hub/lund"), flag="authored", absorbed=("x1",))]
 
 
+def all_of(store: Store) -> tuple[object, ...]:
+    """Everything about a store that can be asked, the order of documents and of inbound links too."""
+    inbound = {record.id: store.inbound(record.id) for record in store}
+    said = {text: store.same_text(text) for text in SENTENCES}
+    return list(store), len(store), inbound, said, store.counts, store.merges, store.coded
+
+
 def engine_of(store: Store) -> Engine:
     engine = Engine(HashEmbedder(64))
     engine.load((record.id, record.text) for record in store)

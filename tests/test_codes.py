@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from kbgym.codes import MOST, code, number_of
 from kbgym.store import Record, Store
-from kbgym.trace.journal import Journal
 
 
 @given(st.integers(1, MOST - 1))
@@ -45,11 +44,6 @@ def test_a_code_is_never_handed_out_again() -> None:
     opened = Store(list(store))
     earlier.never_reissue(opened)
     assert earlier.add("Three.") not in opened
-
-
-def test_a_journal_goes_on_where_the_store_was() -> None:
-    journal = Journal.of(coded(4))
-    assert journal.issued == 4 and journal.add("One.") == code(5)
 
 
 def test_a_store_of_other_ids_counts_as_before() -> None:

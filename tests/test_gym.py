@@ -7,9 +7,10 @@ import json
 
 import pytest
 
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.observations import documents
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for
 from kbgym.worlds.people import generate
 
 gymnasium = pytest.importorskip("gymnasium", reason="the extra gymnasium is not installed")

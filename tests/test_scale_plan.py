@@ -30,12 +30,25 @@ def test_the_page_shows_what_the_script_prints(plan):
 def test_one_curator_never_waits_and_very_many_wait_for_one_another(plan):
     rate, wait = plan.turns(1, 1, seed=0, commits=2_000)
     assert wait == 0
-    full, long = plan.turns(3_000, 1, seed=0, commits=20_000)
+    full, long = plan.turns(20_000, 1, seed=0, commits=40_000)
     limit = 1000 / plan.value("commit")
     assert rate < full <= limit and full > 0.98 * limit
     assert long > 1_000
-    _, shorter = plan.turns(3_000, 8, seed=0, commits=20_000)
+    _, shorter = plan.turns(20_000, 8, seed=0, commits=40_000)
     assert shorter < long / 10
+
+
+def test_a_fleet_is_bound_by_its_trainers_then_by_the_turn_then_by_following(plan):
+    outside, within, follow, disk = map(plan.value, ("outside the turn", "within the turn", "following", "disk"))
+    one, held = plan.fleet(1, seed=0)
+    assert abs(one * (outside + within + disk) / 1000 - 1) < 0.02, "alone it waits for nobody"
+    assert abs(held - within / (outside + within + disk)) < 0.02
+    rate = {trainers: plan.fleet(trainers, seed=0)[0] for trainers in (2, 4, 64)}
+    assert one < rate[2] < 2 * one and rate[2] < rate[4] < 1000 / within
+    assert abs(rate[64] * 63 * follow / 1000 - 1) < 0.05, "who is next in line follows all others, one after the other"
+    assert rate[64] < plan.fleet(64, seed=0, early=True)[0] <= 1000 / within
+    slow = [plan.fleet(trainers, seed=0, thinks=6_000)[0] for trainers in (1, 16)]
+    assert abs(slow[1] / slow[0] / 16 - 1) < 0.02, "who mostly thinks is in nobody's way"
 
 
 def test_the_same_seed_gives_the_same_numbers(plan):

@@ -37,6 +37,7 @@ from kbgym.actions import (
     Search,
     Unlink,
     Unlinked,
+    shown_by,
 )
 from kbgym.observations import Observations, observe
 from kbgym.search.ranking import page_apart, whole_ranking
@@ -181,6 +182,8 @@ class Environment:
         """Advise, apply. A new or edited document is searchable by the very next action."""
         await self.engine.prepare(texts_in(action))
         advice = await self._advise(action)
+        if isinstance(advice, Nearest):
+            self.store.fetch(advice.ids)
         result = apply(self.store, action, advice)
         self.follow(result)
         judged = advice if isinstance(advice, Verdict) and advice.checks else None
@@ -188,6 +191,7 @@ class Environment:
 
     def observed(self, result: Result) -> str:
         """What an agent reads of a result."""
+        self.store.fetch(shown_by(result))
         return observe(result, self.store.look, self.observations)
 
     def text_of(self, id: str) -> str:
@@ -219,12 +223,11 @@ class Environment:
     def become(self, store: Store) -> None:
         """Take on another state of the store and bring the search up to date."""
         before, self.store = self.store, store
-        for record in before:
-            if record.id not in store:
-                self.engine.remove(record.id)
-        for record in store:
-            if record.id not in before or before[record.id].text != record.text:
-                self.engine.put(record.id, record.text)
+        for id in store.unlike(before):
+            if id not in store:
+                self.engine.remove(id)
+            elif id not in before or before[id].text != store[id].text:
+                self.engine.put(id, store[id].text)
 
     def follow(self, result: Result) -> None:
         """Bring the search up to date with what an action did to the store."""

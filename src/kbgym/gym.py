@@ -24,7 +24,7 @@ import msgspec
 from kbgym.actions import Action, Invalid
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import open
-from kbgym.artefact.parts import embedder_named, engine_for, spread_over
+from kbgym.artefact.parts import embedder_named, spread_over
 from kbgym.canonical import decode
 from kbgym.environment import Environment, SearchEngine, texts_in
 from kbgym.errors import BadInput, Missing
@@ -35,6 +35,7 @@ from kbgym.protocol.run import Settings
 from kbgym.protocol.tool_calls import PassByCalls, told
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
+from kbgym.store_search import live_engine_for
 from kbgym.sync import run_sync
 from kbgym.tools import Role, parse
 from kbgym.worlds.kinds import agent_for
@@ -201,7 +202,7 @@ def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tup
         if world is None:
             raise BadInput(f"{place} has no world to draw fresh questions from; name a run or a world.")
         vectors, spread = embedder_named(settings.embedder), spread_over(world.documents, settings.per_source)
-        engine = engine_for(store, vectors, overlays=True, search=settings.search, spread=spread)
+        engine = live_engine_for(store, vectors, search=settings.search, spread=spread)
         assert isinstance(engine, LiveEngine)  # it was asked for
         curation = Curation(world, store, engine, make_agent(agent_for(world), "reader"), settings, k)
         return curation, opened.questions(set)

@@ -12,12 +12,13 @@ from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import index_text, is_index
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.reference.searching import is_doubtful
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.naming import IndexKey, KeyVocabulary
 from kbgym.policy import Backward, Errand, Forward, Lookup
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for
 from kbgym.worlds.people import generate
 
 TEXTS = {

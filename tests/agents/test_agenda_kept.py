@@ -12,12 +12,13 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.kept_lists import KeyList, Readings
 from kbgym.agents.reference.language import index_text
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.naming import IndexKey
 from kbgym.policy import Backward
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for
 from kbgym.worlds.people import generate
 
 History = list[tuple[str, tuple]]

@@ -14,12 +14,13 @@ from kbgym.agents.reference.language import facts, index_text, is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.environment import Environment
 from kbgym.episode import play
 from kbgym.naming import IndexKey
 from kbgym.policy import Backward, Forward, View
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for
 from kbgym.worlds.people import TEMPLATES, generate, pool
 
 

@@ -15,13 +15,14 @@ from kbgym.agents.reference.language import Fact, index_text, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import Having, NamedPerson, named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.environment import Environment
 from kbgym.episode import Transcript, play
 from kbgym.grading import set_f1
 from kbgym.naming import IndexKey, worded_key
 from kbgym.policy import Backward, Forward
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for
 from kbgym.worlds.people import Sizes
 from kbgym.worlds.phantomwiki import TEMPLATES, build, pool
 from kbgym.worlds.world import Question, World

@@ -9,10 +9,11 @@ from playing import Live
 from kbgym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
 from kbgym.analysis.coverage import coverage
 from kbgym.analysis.trajectory import degrees, trajectory
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer
 from kbgym.store import source
+from kbgym.store_search import engine_for
 from kbgym.trace.events import Began
 from kbgym.trace.folder import StoreFolder, open_folder, save_store
 from kbgym.worlds import people

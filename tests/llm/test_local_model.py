@@ -25,12 +25,13 @@ from kbgym.agents.llm import LLMAgent
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.registry import make_agenda, make_agent
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.llm.cassette import Cassette
 from kbgym.llm.connect import Models, Options
 from kbgym.protocol.exam import Row, examine
 from kbgym.protocol.run import Settings
 from kbgym.protocol.train import Agents
+from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
 
 SHORT = Settings(forward_budget=3)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer
+from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World

@@ -10,7 +10,7 @@ from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import index_text
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.canonical import encode
 from kbgym.environment import Environment
 from kbgym.naming import IndexKey
@@ -21,6 +21,7 @@ from kbgym.protocol.exam import examine
 from kbgym.protocol.gate import Panel, judged
 from kbgym.protocol.trial import land, refuse, trial
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for, live_engine_for
 from kbgym.trace.events import Acted, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
@@ -96,7 +97,7 @@ class Lesson:
 
     async def _teach(self, curator, answered):
         live = LiveStore(
-            self.folder, lambda store: engine_for(store, embedder_named("hash"), overlays=True), [self], embedder="hash"
+            self.folder, lambda store: live_engine_for(store, embedder_named("hash")), [self], embedder="hash"
         )
         self.before, searched = live.store.fingerprint, found(live.environment)
         panel = Panel(8, askings(WORLD.split("eval")), ReferenceReader, 0, 15, 30)

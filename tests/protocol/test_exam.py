@@ -8,7 +8,7 @@ import pytest
 
 from kbgym.actions import Add, Answer, Answered, Error, Invalid, Opened, Read, Search
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.canonical import encode, read_lines
 from kbgym.environment import Step
 from kbgym.episode import Transcript
@@ -18,6 +18,7 @@ from kbgym.protocol.exam import Row, Sheet, Shot, Summary, examine, read_rows, r
 from kbgym.protocol.no_store import examine_without, is_public, no_store_file
 from kbgym.protocol.run import Settings
 from kbgym.store import Store, source
+from kbgym.store_search import engine_for
 from kbgym.worlds.world import Question, World
 
 

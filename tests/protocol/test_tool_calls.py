@@ -9,10 +9,11 @@ from family import family, store_with
 
 from kbgym.actions import Answer, Search
 from kbgym.agents.prompting import shown_result, tail, task_block
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.environment import Environment
 from kbgym.policy import Forward
 from kbgym.protocol.tool_calls import OVER, PassByCalls, told
+from kbgym.store_search import engine_for
 
 TASK = Forward("What is Ada Alm's job?")
 

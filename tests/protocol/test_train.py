@@ -12,12 +12,13 @@ from dying import killed
 
 from kbgym.actions import Answer, Done, Search
 from kbgym.analysis.coverage import coverage
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named
 from kbgym.errors import BadInput
 from kbgym.policy import AgentFailed
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Agents, Trainer
+from kbgym.store_search import engine_for
 from kbgym.trace.events import Acted, Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log

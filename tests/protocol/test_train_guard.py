@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from kbgym.actions import Action, Add, Answer, Done, Edit
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.policy import View
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Agents, Trainer
+from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World

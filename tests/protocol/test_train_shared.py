@@ -16,19 +16,22 @@ import pytest
 from postgres import MISSING, Cluster, installed
 from travelling import FOLDER
 
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named
 from kbgym.cli.main import run as verb
 from kbgym.errors import BadInput
 from kbgym.experiment.engines import Here
 from kbgym.experiment.fleet import Fleet, train_fleet
+from kbgym.protocol import train as train_module
 from kbgym.protocol.lessons import schedule
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer, join, remembered
+from kbgym.store_search import engine_for
 from kbgym.trace.copying import copy_store
 from kbgym.trace.events import Acted, Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.place import Place, open_place
 from kbgym.trace.postgres.place import PostgresStore
+from kbgym.trace.postgres.tables import read_head
 from kbgym.worlds.people import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason=MISSING)]
@@ -51,7 +54,7 @@ def run_in(folder: str) -> Run:
 def train(folder: str, url: str, settings: Settings = SETTINGS) -> Trainer:
     run, agents = run_in(folder), agents_named(settings)
     initial = StoreFolder(Path(folder)).initial
-    join(url, initial, "hash", remembered(settings, agents))
+    join(url, initial.fingerprint, "hash", remembered(settings, agents))
     trainer = Trainer(run, agents, engine_for(initial, embedder_named("hash")), url)
     asyncio.run(trainer.train())
     return trainer
@@ -88,10 +91,35 @@ def test_one_trainer_learns_there_what_it_learns_in_a_folder(cluster: Cluster, t
     there = Run.open_or_create(tmp_path / "one", run.world, alone)
     agents = agents_named(alone)
     initial = StoreFolder(there.folder).initial
-    join(url, initial, "hash", remembered(alone, agents))
+    join(url, initial.fingerprint, "hash", remembered(alone, agents))
     trainer = Trainer(there, agents, engine_for(initial, embedder_named("hash")), url)
     asyncio.run(trainer.train())
     assert trainer.store.fingerprint == StoreFolder(here.folder).store().fingerprint
+    whole(url)
+
+
+def test_who_finds_lessons_taken_goes_on_with_others_and_waits_only_for_the_last(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = cluster.url("taken")
+    run = run_in(str(tmp_path / "world"))
+    copy_store(str(run.folder / "world"), url)
+    join(url, StoreFolder(run.folder).initial.fingerprint, "hash", remembered(SETTINGS, agents_named(SETTINGS)))
+    taken = [f"lesson 1 {lesson.question.id}" for lesson in schedule(run.world, SETTINGS)[:3]]
+    other, sleep, over = open_place(url).resume(), asyncio.sleep, list[int]()
+    assert all(other.claim(name) for name in taken)
+
+    async def watched(seconds: float, *rest: object) -> None:
+        if seconds == train_module._LOOK_AGAIN:
+            over.append(open_place(url).position)
+            for name in taken:
+                other.release(name)
+        await sleep(seconds, *rest)
+
+    monkeypatch.setattr(asyncio, "sleep", watched)
+    train(str(tmp_path / "one"), url)
+    assert over[0] >= 20 - 3 - SETTINGS.batch_size + 1, "it waited while there were lessons that nobody had"
+    other.close()
     whole(url)
 
 
@@ -100,13 +128,13 @@ def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Pa
     run = run_in(str(tmp_path / "a"))
     copy_store(str(run.folder / "world"), url)
     initial, agents = StoreFolder(run.folder).initial, agents_named(SETTINGS)
-    join(url, initial, "hash", remembered(SETTINGS, agents))
+    join(url, initial.fingerprint, "hash", remembered(SETTINGS, agents))
     with pytest.raises(BadInput, match="strategy 'class', not 'paper'"):
-        join(url, initial, "hash", remembered(Settings(questions=20, embedder="hash", eval=False), agents))
+        join(url, initial.fingerprint, "hash", remembered(Settings(questions=20, embedder="hash", eval=False), agents))
     other = generate(people=40, seed=1)
     other.save(tmp_path / "other")
     with pytest.raises(BadInput, match="other documents"):
-        join(url, StoreFolder(tmp_path / "other").initial, "hash", remembered(SETTINGS, agents))
+        join(url, StoreFolder(tmp_path / "other").initial.fingerprint, "hash", remembered(SETTINGS, agents))
 
 
 def environment() -> dict[str, str]:
@@ -201,5 +229,4 @@ def test_what_a_fleet_needs_is_said(capfd: pytest.CaptureFixture[str]) -> None:
 
 def _iteration(place: Place) -> int:
     assert isinstance(place, PostgresStore)
-    row = place.server.connection.execute("SELECT iteration FROM head").fetchone()
-    return 0 if row is None else int(row[0])
+    return read_head(place.server.connection).iteration

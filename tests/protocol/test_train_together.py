@@ -10,12 +10,13 @@ import msgspec
 import pytest
 from shared_place import URL, SharedPlace
 
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named
 from kbgym.errors import BadInput
 from kbgym.protocol import train as module
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer, join, remembered
 from kbgym.store import Store
+from kbgym.store_search import engine_for
 from kbgym.trace import live
 from kbgym.trace.events import Acted, Began, Event, Graded
 from kbgym.trace.folder import StoreFolder
@@ -41,7 +42,7 @@ def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> SharedPlace:
 
 def joined(place: SharedPlace, **other: Any) -> dict[str, Any]:
     settings = msgspec.structs.replace(SETTINGS, **other)
-    join(URL, Store(place.records), "hash", remembered(settings, agents_named(settings)))
+    join(URL, Store(place.records).fingerprint, "hash", remembered(settings, agents_named(settings)))
     return place.open().genesis.settings  # type: ignore[union-attr]
 
 
@@ -51,7 +52,7 @@ def test_who_joins_brings_the_same_documents_and_settings_but_for_how_many_it_te
     with pytest.raises(BadInput, match=r"is being trained with epochs 1, not 2; seed 0, not 4\.$"):
         joined(shared, epochs=2, seed=4)
     with pytest.raises(BadInput, match="other documents"):
-        join(URL, Store(shared.records[1:]), "hash", begun)
+        join(URL, Store(shared.records[1:]).fingerprint, "hash", begun)
 
 
 def test_two_trainers_teach_every_lesson_once(shared: SharedPlace, run: Run) -> None:

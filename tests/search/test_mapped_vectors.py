@@ -298,7 +298,7 @@ def test_without_the_extra_a_large_store_is_searched_exactly_with_one_warning(mo
 
 def test_a_small_store_never_loads_the_extra() -> None:
     code = (
-        "import sys; from kbgym.artefact.parts import engine_for; from kbgym.store import Store, source\n"
+        "import sys; from kbgym.store_search import engine_for; from kbgym.store import Store, source\n"
         "from kbgym.search.embed import CachedEmbedder, HashEmbedder\n"
         "engine = engine_for(Store([source('d1', 'One sentence.')]), CachedEmbedder(HashEmbedder()))\n"
         "print(engine.search('sentence', 0, 5)[0][0], 'usearch' in sys.modules)"

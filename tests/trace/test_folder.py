@@ -86,6 +86,7 @@ def test_the_originals_are_what_imports_made_of_them() -> None:
     assert imported(began, [genesis, FIRST, commits[1]]) == once
     twice = [genesis, FIRST, commits[1], SECOND, commits[2]]
     assert imported(began, twice) == {**{id: once[id] for id in "cde"}, "f": doc("f", "F.")}
+    assert imported(began, twice, ("c", "f", "a")) == {"c": once["c"], "f": doc("f", "F.")}, "only those asked for"
     assert imported(began, [*twice, RolledBack(3, 1), commits[3]]) == once, "an import that was rolled back is undone"
 
 

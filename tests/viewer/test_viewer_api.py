@@ -26,11 +26,12 @@ from kbgym.analysis.accounting import account
 from kbgym.analysis.health import health
 from kbgym.analysis.results import open_results
 from kbgym.analysis.tables import arms
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.observations import render
 from kbgym.protocol.exam import Row
+from kbgym.store_search import engine_for
 from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder, save_store

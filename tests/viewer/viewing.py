@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kbgym.artefact.parts import agents_named, embedder_named, engine_for
+from kbgym.artefact.parts import agents_named, embedder_named
 from kbgym.baselines.registry import build_arm
 from kbgym.canonical import read_lines, write_lines
 from kbgym.cli.exam import probe_run
@@ -18,6 +18,7 @@ from kbgym.protocol.exam import examine
 from kbgym.protocol.run import Run, Settings
 from kbgym.protocol.train import Trainer
 from kbgym.store import Store
+from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder, save_store
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Document, Question, Source, World

@@ -14,7 +14,6 @@ from kbgym.artefact.parts import (
     Player,
     agents_named,
     embedder_named,
-    engine_for,
     models_for,
     name_of,
     spread_over,
@@ -28,8 +27,10 @@ from kbgym.protocol.exam import Tick
 from kbgym.protocol.run import Run
 from kbgym.protocol.train import Agents, Trainer, join, remembered
 from kbgym.store import Store
+from kbgym.store.record import fingerprint_of
+from kbgym.store_search import engine_for, live_engine_for
 from kbgym.sync import run_sync
-from kbgym.trace.folder import StoreFolder
+from kbgym.trace.folder import read_records
 from kbgym.trace.place import is_url, open_place
 from kbgym.worlds.world import World
 
@@ -90,13 +91,14 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | N
             raise BadInput(f"--store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
         if settings.admission:
             raise BadInput("admission judges one lesson at a time, which a store shared with others does not allow.")
-        join(url, StoreFolder(run.folder).initial, settings.embedder, remembered(settings, agents))
+        join(url, fingerprint_of(read_records(run.folder)), settings.embedder, remembered(settings, agents))
     place = open_place(url or run.folder)
     overlays = settings.admission > 0  # what is on trial is searched apart
     spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None
     vectors = embedder_named(settings.embedder)
     store = place.store()
-    engine = engine_for(store, vectors, tick, overlays, settings.search, spread)
+    made = live_engine_for if overlays else engine_for
+    engine = made(store, vectors, tick, settings.search, spread)
     place.close()
     return Trainer(run, agents, engine, url, None if url is None else store)
 

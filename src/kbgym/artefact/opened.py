@@ -94,7 +94,6 @@ class Artefact:
         self._world, self._changes = world, changes
         self._engine: environment.SearchEngine | None = None
         self._brief = False  # somebody looks a few things up: no graph is made for that
-        self._by_hand = False
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -226,7 +225,7 @@ class Artefact:
     def with_store(self, store: Store, arm: str = "flat") -> Self:
         """The same place with another store in it, without a history: to search and examine what was made by hand."""
         twin = copy(self)
-        twin._engine, twin._by_hand = None, True
+        twin._engine = None
         vars(twin).update(store=store.as_frozen(), arm=arm, events=())
         return twin
 
@@ -237,7 +236,7 @@ class Artefact:
 
     def sources(self, ids: Collection[str]) -> dict[str, Source]:
         """Where in the user's files originals stand, as far as the world and later imports know."""
-        known = self.place.originals() if ids else {}
+        known = self.place.originals(ids) if ids else {}
         return {id: source for id in ids if id in known and (source := known[id].source) is not None}
 
     @property
@@ -257,11 +256,6 @@ class Artefact:
 
     def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
         """A page of results as an agent sees it."""
-        how = self.settings
-        if self._engine is None and is_url(self.where) and not self._by_hand and how.search != "words":
-            from kbgym.trace.postgres.vectors import stored_engine
-
-            self._engine = stored_engine(self.place, embedder_named(how.embedder), tick, how.search)
         self._brief = True
         engine, store = self.embedded(tick), self.store
         ids = Environment(store, engine, ranking=self.settings.ranking).page(query, page)

@@ -21,13 +21,10 @@ from kbgym.errors import BadInput
 from kbgym.policy import Agenda, Agent, View
 from kbgym.protocol.run import STRATEGIES, Run, Settings
 from kbgym.search.cache import VectorCache, cache_folder
-from kbgym.search.choice import engine_of, live_engine, search_named
-from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, Tick, default_embedder
-from kbgym.search.engine import Engine
-from kbgym.search.kinds import SearchKind
+from kbgym.search.choice import search_named
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, default_embedder
 from kbgym.search.minilm import GRAPHS, NAME
 from kbgym.search.ranking import Spread
-from kbgym.store import Store
 from kbgym.tools import PAGE_SIZE, Role
 from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, search_of
 from kbgym.worlds.pages import pages_of
@@ -36,7 +33,6 @@ from kbgym.worlds.world import Document, Question, World
 if TYPE_CHECKING:  # who plays is loaded when somebody does: a search waits for what is imported here
     from kbgym.llm.connect import Models
     from kbgym.protocol.train import Agents
-    from kbgym.search.live import LiveEngine
 
 CASSETTE = "cassette.jsonl"  # what the models of a run said, beside its trace
 Player = str | Callable[..., Any]  # a name, a callable that gives a policy, or a function of a view
@@ -69,23 +65,6 @@ def _wordllama(folder: Path) -> CachedEmbedder:
 
 
 _default_embedder = cache(default_embedder)
-
-
-def engine_for(
-    store: Store,
-    embedder: CachedEmbedder,
-    tick: Tick | None = None,
-    overlays: bool = False,
-    search: SearchKind = "vectors",
-    spread: Spread | None = None,
-) -> Engine | LiveEngine:
-    """A search engine that holds every document of a store; with `overlays`, one that keeps views of the past."""
-    items = ((record.id, record.text) for record in store)
-    if overlays:
-        from kbgym.search.live import Embedding
-
-        return live_engine(items, Embedding(embedder), tick, search, spread)
-    return engine_of(items, embedder, tick, search, spread)
 
 
 def spread_over(documents: Iterable[Document], per_source: int) -> Spread | None:

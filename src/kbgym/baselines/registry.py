@@ -7,12 +7,12 @@ from collections.abc import Callable
 from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, pages, raptor
 from kbgym.baselines.arm import Arm, Built, Given, Summarise
 from kbgym.errors import BadInput
-from kbgym.search.choice import engine_of
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.search.kinds import SearchKind
 from kbgym.search.ranking import Spread
 from kbgym.store import Store
+from kbgym.store_search import engine_for
 from kbgym.worlds.world import World
 
 ARMS: dict[str, Arm] = {
@@ -101,6 +101,5 @@ def engine_for_arm(
     brief: bool = False,
 ) -> Engine:
     """What an arm's store is searched with, every document of it loaded."""
-    texts = ((record.id, record.text) for record in store)
     cached = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
-    return engine_of(texts, cached, tick, arm_named(name).engine or search, spread, brief)
+    return engine_for(store, cached, tick, arm_named(name).engine or search, spread, brief)

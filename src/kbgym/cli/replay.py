@@ -28,7 +28,7 @@ def command(place: str, at: int | None, mend: bool) -> Printed:
     """Rebuild a store from its trace and verify every recorded result.
 
     Nothing is searched, embedded or judged again. Damage is named by line, and the exit code is 2; it is 1 where the
-    trace is shorter than what was committed. In a database the tables are compared with what the trace says too.
+    trace is shorter than what was committed.
 
     \b
     Examples:

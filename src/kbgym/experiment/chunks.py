@@ -17,7 +17,7 @@ import msgspec
 from kbgym import environment
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import Artefact, Exam
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.canonical import Decoder, read_file
 from kbgym.errors import KbgymError
 from kbgym.experiment.engines import WorkEngine, cut
@@ -29,10 +29,11 @@ from kbgym.protocol.exam import Row, Sheet, Tick, examine
 from kbgym.protocol.exam_header import ExamHeader, claim
 from kbgym.protocol.no_store import no_store_file, of_no_store
 from kbgym.protocol.run import Settings
-from kbgym.search.choice import engine_of, engine_on
+from kbgym.search.choice import engine_on
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store
+from kbgym.store_search import engine_for
 from kbgym.sync import run_sync
 from kbgym.worlds.world import Question
 
@@ -58,7 +59,10 @@ class ExamSetup:
         self._engine: environment.SearchEngine | None = engine
 
     def __getstate__(self) -> dict[str, Any]:
-        """Exact vectors are sent as one array. Mapped ones are not: every machine opens its own."""
+        """Exact vectors are sent as one array. Mapped ones are not: every machine opens its own.
+
+        Of a store whose documents are read from a database only what was changed is sent.
+        """
         engine = self._engine
         if not isinstance(engine, Engine):
             return vars(self)
@@ -69,10 +73,12 @@ class ExamSetup:
     def engine(self) -> environment.SearchEngine:
         if self._engine is None:
             embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index")
-            how, texts = vars(self).pop("_how"), ((record.id, record.text) for record in self.store)
-            on_index = index is not None
+            how = vars(self).pop("_how")
+            texts = ((record.id, record.text) for record in self.store)
             self._engine = (
-                engine_on(index, texts, embedder, *how) if on_index else engine_of(texts, embedder, None, *how)
+                engine_for(self.store, embedder, None, *how)
+                if index is None
+                else engine_on(index, texts, embedder, *how)
             )
         return self._engine
 

@@ -27,7 +27,7 @@ import msgspec
 from kbgym.agents.command.agent import KEPT
 from kbgym.agents.registry import make_agent
 from kbgym.artefact import teach, trainer_for
-from kbgym.artefact.parts import CASSETTE, agent_of, agents_named, embedder_named, engine_for, models_for, settings_with
+from kbgym.artefact.parts import CASSETTE, agent_of, agents_named, embedder_named, models_for, settings_with
 from kbgym.canonical import check_name, fitting, pretty, read_lines, read_value, whole_folder, write_lines, write_whole
 from kbgym.environment import RANKINGS, SearchEngine
 from kbgym.errors import BadInput, Damaged
@@ -39,6 +39,7 @@ from kbgym.protocol.probe import gradient
 from kbgym.protocol.run import Run, Settings, still_settings
 from kbgym.search.choice import search_named
 from kbgym.store import Store
+from kbgym.store_search import engine_for
 from kbgym.sync import run_sync
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds import people

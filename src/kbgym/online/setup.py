@@ -10,7 +10,7 @@ import msgspec
 from kbgym.agents.command.agent import KEPT
 from kbgym.agents.registry import make_agent, make_judge
 from kbgym.artefact import open
-from kbgym.artefact.parts import agenda_for, embedder_named, engine_for, spread_over
+from kbgym.artefact.parts import agenda_for, embedder_named, spread_over
 from kbgym.canonical import digest_of, read_lines
 from kbgym.environment import Environment
 from kbgym.errors import BadInput
@@ -25,6 +25,7 @@ from kbgym.protocol.gate import MARGIN, Gate
 from kbgym.protocol.run import Settings
 from kbgym.search.embed import Tick
 from kbgym.search.live import LiveEngine
+from kbgym.store_search import engine_for, live_engine_for
 from kbgym.trace.listeners import Listener
 from kbgym.trace.live import LiveStore
 from kbgym.trace.url import is_url
@@ -113,7 +114,7 @@ def open_live(
         spread = spread_over(opened.place.originals().values(), most) if most else None
     return LiveStore(
         place,
-        lambda store: engine_for(store, vectors, tick, True, settings.search, spread),
+        lambda store: live_engine_for(store, vectors, tick, settings.search, spread),
         listeners,
         judge=make_judge(settings.judge, models, trusted),
         ranking=settings.ranking,

@@ -42,7 +42,7 @@ from kbgym.worlds.world import Question
 EVAL = ("n", "f1", "em", "set_f1", "actions", "characters", "outcomes")  # what the trace keeps of an evaluation
 READER: Role = "reader"
 CURATOR: Role = "curator"
-_LOOK_AGAIN = 0.1  # seconds until a lesson that another trainer has is looked at again
+_LOOK_AGAIN = 0.1  # seconds until lessons are looked at again of which other trainers have all
 
 
 class Agents(msgspec.Struct, frozen=True):
@@ -71,11 +71,12 @@ def remembered(settings: Settings, agents: Agents) -> dict[str, Any]:
     return {**found, "agents": agents.described} if agents.described else found
 
 
-def join(url: str, initial: Store, embedder: str, settings: dict[str, Any]) -> None:
-    """See that a database store can be trained with others: begun with these documents and settings, or new."""
+def join(url: str, initial: str, embedder: str, settings: dict[str, Any]) -> None:
+    """See that a database store can be trained with others: begun with documents of this fingerprint and with these
+    settings, or new."""
     place = open_place(url)
     try:
-        if place.initial.fingerprint != initial.fingerprint:
+        if place.initial.fingerprint != initial:
             raise BadInput(f"{place.name} began with other documents than this world's.")
         if place.genesis is None:
             place.start(embedder, settings).close()
@@ -193,10 +194,13 @@ class Trainer:
 
     async def _work(self, waiting: deque[Lesson], tick: Tick | None) -> None:
         """The next lesson, as long as there is one."""
+        refused = 0  # in a row
         while waiting:
             lesson = waiting.popleft()
             if self.live.shared:
-                await self._share(lesson, waiting)
+                refused = 0 if await self._share(lesson, waiting) else refused + 1
+                if refused and refused >= len(waiting):
+                    await asyncio.sleep(_LOOK_AGAIN)
             else:
                 started = time.perf_counter()
                 await self._teach(lesson)
@@ -216,12 +220,11 @@ class Trainer:
         if ends:
             self.run.snapshot(self.store, self.iteration)
 
-    async def _share(self, lesson: Lesson, waiting: deque[Lesson]) -> None:
+    async def _share(self, lesson: Lesson, waiting: deque[Lesson]) -> bool:
         """Teach a lesson unless another trainer has it; then come back to it, in case that one dies over it."""
         if not await self.live.claim(_claim(lesson)):
             waiting.append(lesson)
-            await asyncio.sleep(_LOOK_AGAIN)
-            return
+            return False
         try:
             if not self.progress.is_over(lesson):
                 await self._teach(lesson)
@@ -229,6 +232,7 @@ class Trainer:
         except (_TakenOver, Lost):  # what is left of it is taught from where the trace ends
             waiting.append(lesson)
         await self.live.release(_claim(lesson))
+        return True
 
     @asynccontextmanager
     async def _turn(self, lesson: Lesson, taken: int | None = None) -> AsyncIterator[None]:

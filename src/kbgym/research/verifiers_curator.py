@@ -16,7 +16,7 @@ import verifiers.v1 as vf
 
 from kbgym.agents.prompting import skill_of
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.baselines.arm import flat_store
 from kbgym.protocol.curator_gain import Curation, CuratorLesson, Gain
 from kbgym.protocol.run import Settings
@@ -31,6 +31,7 @@ from kbgym.research.verifiers_reader import (
     world_made,
 )
 from kbgym.search.live import LiveEngine
+from kbgym.store_search import live_engine_for
 from kbgym.sync import run_sync
 from kbgym.worlds.kinds import description_for_prompt
 from kbgym.worlds.world import Question
@@ -73,7 +74,7 @@ class CuratorTaskset(vf.Taskset[CuratorTask, CuratorTasksetConfig]):
 def _curation(made: tuple[int, int, bool], embedder: str, fresh: int) -> Curation:
     world = world_made(*made)
     store = flat_store(world.documents).freeze()
-    engine = engine_for(store, embedder_named(embedder), overlays=True)
+    engine = live_engine_for(store, embedder_named(embedder))
     assert isinstance(engine, LiveEngine)  # it was asked for
     return Curation(world, store, engine, ReferenceReader, Settings(forward_budget=reader_budget(world)), fresh)
 

@@ -17,7 +17,7 @@ import msgspec
 
 from kbgym.agents.llm import ALLOWANCE, correction
 from kbgym.agents.prompting import skill_of
-from kbgym.artefact.parts import embedder_named, engine_for
+from kbgym.artefact.parts import embedder_named
 from kbgym.baselines.arm import flat_store
 from kbgym.environment import Environment
 from kbgym.errors import Missing
@@ -25,6 +25,7 @@ from kbgym.policy import Forward
 from kbgym.protocol.exam import Row, row_of
 from kbgym.protocol.run import Settings
 from kbgym.protocol.tool_calls import PassByCalls, told
+from kbgym.store_search import engine_for
 from kbgym.tools import openai_tools
 from kbgym.worlds.kinds import budget_of, description_for_prompt
 from kbgym.worlds.people import generate

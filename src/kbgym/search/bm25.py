@@ -10,42 +10,25 @@ shares no term with the query is no hit. It knows nothing of vectors or document
 from __future__ import annotations
 
 import heapq
-import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.errors import BadInput
 from kbgym.search.embed import Tick
-from kbgym.search.index import Hit, page_of
+from kbgym.search.index import Hit
 from kbgym.search.terms import terms
+from kbgym.search.words import SURE, Weighed, WordPart, scores_in_parts, search_parts
 
 Numbers = NDArray[np.int32]
 Scores = NDArray[np.float64]
 
-# The constants passages are usually ranked with. With the older 1.2 and 0.75 recall@5 of the supports was within 0.01
-# on MuSiQue, people and PhantomWiki, and 0.012 lower on HotpotQA once vectors were added (benchmarks/recall.py).
-K1, B = 0.9, 0.4
 NO_ROWS: Numbers = np.empty(0, dtype=np.int32)
 _MANY = 4096  # rows below which nothing is worth a short cut
 _GROUP = 64  # rows of which only the best counts when the few best of many are sought
 _TOLD = 4096  # texts between two words to whoever waits
-_SURE = 1 + 1e-9  # more than sums can be off for being added in another order
-
-
-class Weighed(msgspec.Struct, frozen=True):
-    """A query's terms from the rarest on, each with what it is worth at most, and the two constants of length.
-
-    They are reckoned over all texts that count, which may lie in more than one index.
-    """
-
-    terms: tuple[tuple[str, float], ...]
-    plain: float
-    per_term: float
 
 
 class BM25Index:
@@ -184,11 +167,15 @@ class BM25Index:
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         """A page of (id, score), best first, ties by id; [] past the last text that shares a term with the query."""
-        return search_parts([(self, NO_ROWS)], query, offset, limit)
+        return search_parts(self.parts(), query, offset, limit)
 
     def scores(self, query: str, ids: Sequence[str]) -> list[float]:
         """What texts score, in the order of their ids; 0 for those without a shared term or unknown."""
-        return scores_in_parts([(self, NO_ROWS)], query, ids)
+        return scores_in_parts(self.parts(), query, ids)
+
+    def parts(self, apart: Collection[str] = ()) -> list[WordPart]:
+        """All texts but those under some ids."""
+        return [_Shown(self, apart)]
 
     def rows_of(self, ids: Iterable[str]) -> Numbers:
         return np.array(sorted(self._rows[id] for id in ids if id in self._rows), dtype=np.int32)
@@ -213,8 +200,8 @@ class BM25Index:
             # A term is added up for all its rows unless those without it are out of reach already.
             if place and self._held[number] > max(_MANY, len(scores) // 16):
                 self._leave_out(scores, without)
-                if (lowest := _reached(scores, end)) > left * _SURE:
-                    rows = np.flatnonzero(scores >= lowest - left * _SURE).astype(np.int32)
+                if (lowest := _reached(scores, end)) > left * SURE:
+                    rows = np.flatnonzero(scores >= lowest - left * SURE).astype(np.int32)
                     return self._hits(rows, self._added(scores[rows], rows, known[place:]), end)
             for rows, pairs in self._postings(number):
                 scores[rows.astype(np.intp)] += worth.take(pairs)
@@ -286,37 +273,21 @@ def _reached(scores: Scores, end: int) -> float:
     return float(best[groups - end])
 
 
-Part = tuple[BM25Index, Numbers]  # an index, and rows of it that do not count
+class _Shown:
+    """A word index without the texts under some ids. It fits `WordPart`."""
 
+    def __init__(self, index: BM25Index, apart: Collection[str]) -> None:
+        self._index, self._apart, self._without = index, apart, index.rows_of(apart)
 
-def weigh(parts: Sequence[Part], query: str) -> Weighed:
-    """A query against all texts of several indexes as if they lay in one."""
-    sizes = [index.size(without) for index, without in parts]
-    count, total = sum(count for count, _ in sizes), sum(total for _, total in sizes)
-    weighed: list[tuple[int, str, float]] = []
-    for term, wanted in Counter(terms(query)).items():
-        held = sum(index.counted(term, without) for index, without in parts)
-        if held:
-            # Rounded, because the last bit of a logarithm is not the same on every machine.
-            rarity = round(math.log1p((count - held + 0.5) / (held + 0.5)), 12)
-            weighed.append((held, term, wanted * rarity * (K1 + 1)))
-    ordered = tuple((term, scale) for _, term, scale in sorted(weighed))
-    return Weighed(ordered, K1 * (1 - B), K1 * B * count / max(1, total))
+    def size(self) -> tuple[int, int]:
+        return self._index.size(self._without)
 
+    def counted(self, terms: Sequence[str]) -> list[int]:
+        return [self._index.counted(term, self._without) for term in terms]
 
-def search_parts(parts: Sequence[Part], query: str, offset: int, limit: int) -> list[Hit]:
-    """A page of several indexes as if they were one."""
-    if offset < 0 or limit < 0:
-        raise BadInput(f"no page starts at {offset} with {limit} results.")
-    weighed, end = weigh(parts, query), offset + limit
-    hits = [hit for index, without in parts if end for hit in index.best(weighed, end, without)]
-    return page_of(hits, offset, limit)
+    def best(self, weighed: Weighed, end: int) -> list[Hit]:
+        return self._index.best(weighed, end, self._without)
 
-
-def scores_in_parts(parts: Sequence[Part], query: str, ids: Sequence[str]) -> list[float]:
-    """The score of each id: in the last index that has it, 0 where none has."""
-    weighed, found = weigh(parts, query), dict.fromkeys(ids, 0.0)
-    for index, _ in parts:
-        here = [id for id in found if id in index]
-        found.update(zip(here, index.worth(weighed, here), strict=True))
-    return [found[id] for id in ids]
+    def worth(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
+        here = [id for id in ids if id in self._index and id not in self._apart]
+        return dict(zip(here, self._index.worth(weighed, here), strict=True))

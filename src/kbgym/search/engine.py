@@ -15,6 +15,7 @@ from kbgym.search.hybrid import blend
 from kbgym.search.index import ExactIndex, Hit, VectorIndex
 from kbgym.search.kinds import SearchKind
 from kbgym.search.ranking import Spread
+from kbgym.search.words import KeptWords
 
 # Whoever pages asks for the same ranking again: ten pages cost one pass over the matrix.
 _AHEAD = 50
@@ -30,10 +31,11 @@ class Engine:
         index: VectorIndex | None = None,
         kind: SearchKind = "vectors",
         spread: Spread | None = None,
+        words: KeptWords | None = None,
     ) -> None:
         self.embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self.index: VectorIndex = ExactIndex(embedder.dimensions) if index is None else index
-        self.words = None if kind == "vectors" else BM25Index()
+        self.words: KeptWords | None = None if kind == "vectors" else words if words is not None else BM25Index()
         self.kind = kind
         self.spread = spread
         self._ranked: dict[str, list[Hit]] = {}

@@ -25,11 +25,14 @@ from numpy.typing import NDArray
 
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.hybrid import WordRanking, blend
+from kbgym.search.hybrid import DEPTH, WordRanking, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
 from kbgym.search.kinds import SearchKind
-from kbgym.search.ranking import Spread
-from kbgym.search.words import WordsBefore
+from kbgym.search.layered import LayeredIndex, LayeredWords, shown
+from kbgym.search.ranking import FIRST, Spread
+from kbgym.search.recent import Recent
+from kbgym.search.waiting import LONG, Waiting
+from kbgym.search.words import KeptWords, WordsBefore
 
 Vector = NDArray[np.float32]
 
@@ -37,60 +40,12 @@ Vector = NDArray[np.float32]
 # query that comes in while a batch is under way should not wait for more.
 _AT_ONCE = 8
 _TOGETHER = 2_000  # characters a batch may have together, unless a single text has more
-# A text of so many characters takes ten times as long as a query usually does. Only one thread at a time works on such:
-# another is free for whoever asks in a few words.
-_LONG = 300
 _THREADS = 2
+_READ = 1_024  # texts remembered for which a base was read
 _LOOKED_AT = 64  # of the texts that wait, so many may be chosen from
 
 # For whom this task works: a client, or nobody in particular. It reaches here through everything an action passes.
 wanted_by: ContextVar[str] = ContextVar("wanted_by", default="")
-
-
-class _Waiting:
-    """Texts that wait, by who wants them. Whoever has had least so far comes first, each with the oldest it wants.
-
-    What an owner has had is counted in characters, as that is what a text costs; it is forgotten once nobody waits.
-    """
-
-    def __init__(self) -> None:
-        self._texts: dict[str, dict[str, None]] = {}
-        self._had: dict[str, int] = {}
-
-    def add(self, text: str, owner: str) -> None:
-        if owner not in self._texts:
-            # Somebody who comes back has saved up no more than this one turn.
-            least = min((self._had[one] for one in self._texts), default=1)
-            self._had[owner] = max(self._had.get(owner, 0), least - 1)
-        self._texts.setdefault(owner, {})[text] = None
-
-    def __bool__(self) -> bool:
-        return bool(self._texts)
-
-    def first(self, most: int, short: bool = False) -> list[str]:
-        """So many texts, in the order in which they should be had; of the short ones only, where that is asked."""
-        owners = sorted(self._texts, key=self._had.__getitem__)
-        queues = [(text for text in self._texts[owner] if not short or len(text) < _LONG) for owner in owners]
-        found: dict[str, None] = {}
-        while queues and len(found) < most:
-            left = []
-            for queue in queues:
-                if (text := next(queue, None)) is not None:
-                    found[text] = None
-                    left.append(queue)
-            queues = left
-        return list(found)[:most]
-
-    def take(self, texts: Iterable[str]) -> None:
-        """These are being worked out, at the cost of everybody who wants them."""
-        for text in texts:
-            for owner in [owner for owner, wanted in self._texts.items() if text in wanted]:
-                del self._texts[owner][text]
-                self._had[owner] += len(text) + 1
-                if not self._texts[owner]:
-                    del self._texts[owner]
-        if not self._texts:
-            self._had.clear()
 
 
 class _Awaited(NamedTuple):
@@ -122,7 +77,7 @@ class Embedding:
         self._at_work = 0  # threads
         self._hiring = threading.Lock()  # never held for longer than it takes to count
         # The threads':
-        self._waiting = _Waiting()
+        self._waiting = Waiting()
         self._taken: set[str] = set()
         self._on_long = False  # a thread has a long text in hand
         self._choosing = threading.Lock()
@@ -161,7 +116,7 @@ class Embedding:
     def _work(self) -> None:
         while chosen := self._choose():
             self._hire()
-            if max(map(len, chosen)) >= _LONG:
+            if max(map(len, chosen)) >= LONG:
                 self._behind.submit(self._work_out, chosen)
             else:
                 self._work_out(chosen)
@@ -190,7 +145,7 @@ class Embedding:
                     continue
                 self._waiting.take(chosen)
                 self._taken.update(chosen)
-                self._on_long |= max(map(len, chosen)) >= _LONG
+                self._on_long |= max(map(len, chosen)) >= LONG
                 return chosen
 
     def _work_out(self, texts: list[str]) -> None:
@@ -200,7 +155,7 @@ class Embedding:
             self._tell(self._fail, texts, error)
         with self._choosing:
             self._taken.difference_update(texts)
-            if max(map(len, texts)) >= _LONG:
+            if max(map(len, texts)) >= LONG:
                 self._on_long = False
         self._hire()
 
@@ -260,9 +215,11 @@ class ServedEngine:
         self.embedding, self.kind, self.spread = embedding, kind, spread
 
     async def prepare(self, texts: Iterable[str]) -> None:
-        """Have the vectors of these texts at hand; by words alone there is none."""
-        if self.kind != "words":
-            await self.embedding.prepare(texts)
+        """Have the vectors of these texts at hand, and what a base in a database has for them."""
+        wanted = list(texts)
+        if self.kind != "words":  # by words alone there is no vector
+            await self.embedding.prepare(wanted)
+        await self._read_ahead(wanted)
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         ranking = partial(self._page, query)
@@ -279,6 +236,9 @@ class ServedEngine:
         """The nearest texts by cosine, whatever a search goes by."""
         left_out = set(exclude)
         return [hit for hit in self._near(text, 0, limit + len(left_out)) if hit[0] not in left_out][:limit]
+
+    async def _read_ahead(self, texts: list[str]) -> None:
+        raise NotImplementedError
 
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         raise NotImplementedError
@@ -298,13 +258,29 @@ class LiveEngine(ServedEngine):
         index: KeptIndex,
         embedding: Embedding,
         kind: SearchKind = "vectors",
-        words: BM25Index | None = None,
+        words: KeptWords | None = None,
         spread: Spread | None = None,
     ) -> None:
         super().__init__(embedding, kind, spread)
         self.index = index
-        self.words = BM25Index() if words is None else words
+        self.words: KeptWords = BM25Index() if words is None else words
+        self._read: Recent[str, bool] = Recent(_READ)
         self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
+
+    async def _read_ahead(self, texts: list[str]) -> None:
+        """Read what a search of these texts needs of a base; a text that is long is seldom searched for by words."""
+        if isinstance(self.index, LayeredIndex) or isinstance(self.words, LayeredWords):
+            await asyncio.gather(*(self._read_one(text) for text in set(texts) if not self._read.get(text)))
+
+    async def _read_one(self, text: str) -> None:
+        near: list[Hit] = []
+        if isinstance(self.index, LayeredIndex):
+            depth = DEPTH if self.kind == "hybrid" else FIRST
+            near = await asyncio.to_thread(self.index.ahead, self.embedding(text), depth)
+        if isinstance(self.words, LayeredWords) and len(text) < LONG:
+            await asyncio.to_thread(self.words.ahead, text)
+            await asyncio.to_thread(self.words.read(text, FIRST, [id for id, _ in near]))
+        self._read.put(text, True)
 
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         return self.index.search(self.embedding(text), offset, limit) if offset < len(self.index) else []
@@ -373,13 +349,15 @@ class Overlay(ServedEngine):
                 own.remove(id)
 
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
-        index, apart = self._live.index, self._apart
-        hidden = sum(id in index for id in apart)
-        if offset >= len(index) - hidden + len(self._own):
+        index, own, end = self._live.index, self._own, offset + limit
+        if offset >= len(index) + len(own):
             return []
-        vector, end = self.embedding(text), offset + limit
-        hits = [hit for hit in index.search(vector, 0, end + hidden) if hit[0] not in apart] if len(index) else []
-        return page_of([*hits[:end], *(self._own.search(vector, 0, end) if len(self._own) else ())], offset, limit)
+        vector = self.embedding(text)
+        hits = shown(lambda end: index.search(vector, 0, end), self._apart, end) if len(index) else []
+        return page_of([*hits, *(own.search(vector, 0, end) if len(own) else ())], offset, limit)
+
+    async def _read_ahead(self, texts: list[str]) -> None:
+        await self._live._read_ahead(texts)
 
     def _words(self) -> WordRanking:
         return WordsBefore(self._live.words, self._apart, self._own_words)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # replay uses this file and loads no numpy
 
 Rank = tuple[int, str]
 
-_FIRST = 50
+FIRST = 50  # hits fetched first
 
 
 def page_apart(ranked: Iterable[str], is_apart: Callable[[str], bool], page: int, size: int, most: int) -> list[str]:
@@ -52,7 +52,7 @@ def whole_ranking(search: Fetch) -> Iterator[str]:
 
 def _hits(search: Fetch) -> Iterator[Hit]:
     """A whole ranking, fetched in stretches that double: few pages are asked for, so little is fetched."""
-    offset, limit = 0, _FIRST
+    offset, limit = 0, FIRST
     while hits := search(offset, limit):
         yield from hits
         offset, limit = offset + len(hits), 2 * limit
@@ -75,7 +75,7 @@ class Spread:
             page: list[tuple[int, Hit]] = []
             later: list[tuple[int, Hit]] = []
             seen: Counter[str | None] = Counter()
-            candidates = chain(waiting, islice(ranked, _FIRST))
+            candidates = chain(waiting, islice(ranked, FIRST))
             while len(page) < self._size and (found := next(candidates, None)) is not None:
                 source = self._source_of(found[1][0])
                 room = source is None or seen[source] < self._most

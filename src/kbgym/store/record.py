@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
+from kbgym.canonical import encode
+
+MODULUS = 1 << 256  # a fingerprint is a sum of hashes, so the order in which documents came does not count
 Flag = Literal["untouched", "edited", "authored"]
 
 
@@ -28,6 +33,16 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # it r
     def origins(self) -> tuple[str, ...]:
         """Every original fact this document carries."""
         return self.absorbed if self.origin is None else (self.origin, *self.absorbed)
+
+
+def weight(record: Record) -> int:
+    """What a document adds to the fingerprint of its store: a hash of all its bytes."""
+    return int.from_bytes(hashlib.sha256(encode(record)).digest(), "big")
+
+
+def fingerprint_of(records: Iterable[Record]) -> str:
+    """The fingerprint of a store of these documents, none of which is held."""
+    return f"{sum(map(weight, records)) % MODULUS:064x}"
 
 
 def source(id: str, text: str) -> Record:

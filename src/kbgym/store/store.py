@@ -7,17 +7,15 @@ same in a store of six thousand documents and of six hundred thousand. An operat
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Self
 
 import msgspec
 
-from kbgym.canonical import encode
 from kbgym.codes import code, number_of
 from kbgym.errors import BadInput
-from kbgym.store.record import Record
-
-_MODULUS = 1 << 256
+from kbgym.store.base import Base, Counts, LayeredInbound, LayeredRecords, LayeredTexts
+from kbgym.store.record import MODULUS, Record, weight
 
 
 class Refused(Exception):
@@ -37,10 +35,10 @@ class Store:
     """Documents by id. Records are immutable values, so a copy of a store shares them and costs one dictionary."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self._records: dict[str, Record] = {}
-        self._inbound: dict[str, dict[str, None]] = {}
+        self._records: dict[str, Record] | LayeredRecords = {}
+        self._inbound: dict[str, dict[str, None]] | LayeredInbound = {}
         self._own: set[str] | None = None  # whose sources no copy of this store shares; None for all
-        self._by_text: dict[str, dict[str, None]] | None = None
+        self._by_text: dict[str, dict[str, None]] | LayeredTexts | None = None
         self._issued = 0
         self._sum = 0
         self.links = 0
@@ -54,7 +52,7 @@ class Store:
             if id in self._records:
                 raise BadInput(f"document id {id!r} stands twice.")
             self._records[id] = record
-            total += _weight(record)
+            total += weight(record)
             if links:
                 if id in links or len(set(links)) < len(links):
                     raise BadInput(f"document {id!r} links to itself, or to another document twice.")
@@ -67,13 +65,22 @@ class Store:
                 origins.add(record.origin)
             if record.absorbed:
                 origins.update(record.absorbed)
-        self._sum = total % _MODULUS
+        self._sum = total % MODULUS
         # Whose documents have codes for ids gives out codes; how far it has counted is found when the next is needed.
         self.coded = number_of(next(iter(self._records), "")) > 0
         self.origins = len(origins)
         for target in self._inbound:
             if target not in self._records:
                 raise BadInput(f"a link points to {target!r}, which is no document.")
+
+    @classmethod
+    def over(cls, base: Base) -> Self:
+        """A store of documents that are read when asked for; what is done to it is kept here."""
+        made, counts = cls(), base.counts
+        made._records, made._inbound, made._own = LayeredRecords(base), LayeredInbound(base), set()
+        made._issued, made._sum, made.coded = counts.issued, int(counts.fingerprint, 16), counts.coded
+        made.origins, made.links = counts.origins, counts.links
+        return made
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -101,13 +108,20 @@ class Store:
         except KeyError:
             raise Refused(f"there is no document {_short(id)}.") from None
 
+    def fetch(self, ids: Iterable[str], texts: Iterable[str] = ()) -> None:
+        """Documents, and texts that will be added: where a base keeps them, all are looked up at once."""
+        if isinstance(self._records, LayeredRecords):
+            self._records.fetch(ids, map(normalised, texts))
+
     def inbound(self, id: str) -> tuple[str, ...]:
         """The documents that link to this one."""
         return tuple(self._inbound.get(id, ()))
 
     def same_text(self, text: str, other_than: str | None = None) -> str | None:
         """The first document whose normalised text equals this one's, if there is one."""
-        if self._by_text is None:
+        if self._by_text is None and isinstance(self._records, LayeredRecords):
+            self._by_text = LayeredTexts(self._records, normalised)
+        elif self._by_text is None:
             self._by_text = {}
             for record in self:
                 self._by_text.setdefault(normalised(record.text), {})[record.id] = None
@@ -124,11 +138,34 @@ class Store:
     def copy(self) -> Store:
         """An independent, unfrozen store with the same content; what neither changes they go on sharing."""
         twin = Store()
-        twin._records, twin._inbound = dict(self._records), dict(self._inbound)
+        twin._records, twin._inbound = self._records.copy(), self._inbound.copy()
         self._own, twin._own = set(), set()
         twin._issued, twin._sum, twin.coded = self._issued, self._sum, self.coded
         twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
         return twin
+
+    @property
+    def base(self) -> Base | None:
+        """What keeps the documents it began with, where that is not this store."""
+        return self._records.base if isinstance(self._records, LayeredRecords) else None
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(len(self), self.links, self.origins, self._last_issued(), self.coded, self.fingerprint)
+
+    def unlike(self, other: Store) -> Iterable[str]:
+        """The documents that may be other here than in another store; no others need be looked at."""
+        mine, theirs = self._records, other._records
+        if isinstance(mine, LayeredRecords) and isinstance(theirs, LayeredRecords) and mine.base is theirs.base:
+            return dict.fromkeys((*mine.touched(), *theirs.touched()))
+        return dict.fromkeys((*theirs, *mine))
+
+    def since_base(self) -> tuple[list[str], list[tuple[str, str]]]:
+        """The documents of the base that are gone or changed, and what changed and came since, as it reads now."""
+        if not isinstance(self._records, LayeredRecords):
+            return [], [(record.id, record.text) for record in self]
+        now = [record for record in self._records.changed.values() if record is not None]
+        return list(self._records.changed), [(r.id, r.text) for r in (*now, *self._records.later.values())]
 
     def as_frozen(self) -> Store:
         """The same content, which nobody can change; this store stays as it is."""
@@ -226,10 +263,10 @@ class Store:
         or deleting had left without a document of its own, has one again. An added one is new.
         """
         self._check_open()
-        carriers = {origin: record.id for record in self for origin in record.origins}
+        carriers = self._carriers()
         for origin in removed:
             self._uncarry(carriers, origin)
-            if carriers.get(origin) == origin:
+            if carriers(origin) == origin:
                 self.delete(origin)
             self.origins -= 1
         for id, text in edited:
@@ -241,15 +278,31 @@ class Store:
             self._insert(id, text)
             self.origins += 1
 
+    def _carriers(self) -> Callable[[str], str | None]:
+        """Which document stands for each original now, or has absorbed it."""
+        records = self._records
+        if not isinstance(records, LayeredRecords):
+            return {origin: record.id for record in self for origin in record.origins}.get
+        base, touched = records.base, records.touched()
+        now = (record for id in touched if (record := records.get(id)) is not None)
+        mine = {origin: record.id for record in now for origin in record.origins}
+
+        def carrier(origin: str) -> str | None:
+            if origin in mine or (found := base.carrier(origin)) in touched:
+                return mine.get(origin)
+            return found
+
+        return carrier
+
     def _insert(self, id: str, text: str) -> None:
         if id in self._records:
             raise Refused(f"there is a document {_short(id)} already.")
         self._put(Record(id=id, text=text, origin=id))
         self._issued = max(self._last_issued(), number_of(id) if self.coded else _number(id))
 
-    def _uncarry(self, carriers: dict[str, str], origin: str) -> None:
+    def _uncarry(self, carriers: Callable[[str], str | None], origin: str) -> None:
         """Take an absorbed original from the document that carries it."""
-        record = self._records.get(carriers.get(origin, origin))
+        record = self._records.get(carriers(origin) or origin)
         if record is not None and origin in record.absorbed:
             kept = tuple(other for other in record.absorbed if other != origin)
             self._put(msgspec.structs.replace(record, absorbed=kept))
@@ -273,9 +326,9 @@ class Store:
         """Insert or replace a record, keeping links, texts and the fingerprint in step."""
         old = self._records.get(record.id)
         if old is not None:
-            self._sum -= _weight(old)
+            self._sum -= weight(old)
         self._records[record.id] = record
-        self._sum = (self._sum + _weight(record)) % _MODULUS
+        self._sum = (self._sum + weight(record)) % MODULUS
         if old is None or old.links is not record.links:
             before = () if old is None else old.links
             for target in set(before).difference(record.links):
@@ -305,7 +358,7 @@ class Store:
     def _drop(self, id: str) -> None:
         """Remove a record nothing links to or from any more."""
         record = self._records.pop(id)
-        self._sum = (self._sum - _weight(record)) % _MODULUS
+        self._sum = (self._sum - weight(record)) % MODULUS
         self._inbound.pop(id, None)
         if self._own is not None:
             self._own.discard(id)
@@ -323,10 +376,6 @@ class Store:
 def normalised(text: str) -> str:
     """Two texts are the same sentence when these are equal: case, white space and a final full stop aside."""
     return " ".join(text.casefold().split()).rstrip(".")
-
-
-def _weight(record: Record) -> int:
-    return int.from_bytes(hashlib.sha256(encode(record)).digest(), "big")
 
 
 def _number(id: str) -> int:

@@ -48,13 +48,12 @@ def copy_store(source: str, target: str, tick: Tick | None = None) -> Copied:
         raise BadInput(f"{target} is not empty; a store is never written over.")
     place = open_place(source)
     note(0, 3, "reading")
+    store = place.store()  # what a replay would not repeat is not copied
     lines = _cut(lines_of(place), place)
     note(1, 3, "writing")
     written = write(lines, target, note)
-    store = written.store()
-    expected = place.store()
     note(3, 3, "done")
-    if store.fingerprint != expected.fingerprint:
+    if written.initial.fingerprint != place.initial.fingerprint:
         raise BadInput(f"{source} changed while it was copied to {target}; remove the copy and try again.")
     copied = Copied(len(store), store.links, len(lines.events), written.iteration, store.fingerprint)
     for opened in (place, written):
@@ -86,7 +85,6 @@ def _cut(lines: Lines, place: Place) -> Lines:
     """Only up to the iteration that was asked for."""
     if place.at is None:
         return lines
-    place.store()  # says so when there is no such iteration
     numbered = ((number, event) for number, event in enumerate(lines.events, 1) if isinstance(event, Committed))
     end = next((number for number, event in numbered if event.iteration == place.at), min(1, len(lines.events)))
     return msgspec.structs.replace(lines, trace=lines.trace[:end], events=lines.events[:end])

@@ -6,14 +6,16 @@ It knows what the others committed and nobody has followed yet; how it is follow
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
-from kbgym.store import Store
 from kbgym.trace.events import Event
 from kbgym.trace.place import Appender, Lost, leave
+
+LONG_AGO = 0.05  # seconds, in which others may have done so much that following it would hold them up
 
 
 class DatabaseTurn:
@@ -30,6 +32,7 @@ class DatabaseTurn:
         self._writer, self._thread, self._follow, self._read_anew = writer, thread, follow, read_anew
         self.held: AbstractContextManager[tuple[Event, ...]] | None = None
         self.arrived: list[Event] = []
+        self._looked = time.monotonic()
 
     def _run(self, work: Callable[..., Any], *given: Any) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
@@ -37,6 +40,7 @@ class DatabaseTurn:
     def _arrive(self, read: Callable[[], Sequence[Event]]) -> None:
         """Read what others committed. It is told once, so it is kept even where nobody waits for it any more."""
         self.arrived.extend(read())
+        self._looked = time.monotonic()
 
     async def news(self) -> None:
         try:
@@ -56,6 +60,9 @@ class DatabaseTurn:
     async def _take(self) -> None:
         held = self._writer.turn()
         try:
+            if time.monotonic() - self._looked > LONG_AGO:  # what was missed while thinking, before standing in the way
+                await asyncio.shield(self._run(self._arrive, self._writer.news))
+                await self._follow()
             if not await asyncio.shield(self._run(self._line_up, held)):
                 await self._follow()  # most of it before the others are held up
                 await asyncio.shield(self._run(self._arrive, held.__enter__))
@@ -75,12 +82,12 @@ class DatabaseTurn:
         self._arrive(held.__enter__)
         return True
 
-    async def end(self, events: Sequence[Event], made: Store | None) -> None:
+    async def end(self, events: Sequence[Event]) -> None:
         """Let the others go on; durable on return is what was committed in the turn, if anything was."""
         held, self.held = self.held, None
         assert held is not None
         if events:
-            self._writer.commit(events, made)
+            self._writer.commit(events)
         await self._run(held.__exit__, None, None, None)
 
     async def claim(self, name: str) -> bool:

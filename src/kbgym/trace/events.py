@@ -6,7 +6,7 @@ Old traces replay for ever: a change of meaning here needs a new `SCHEMA` and a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -122,6 +122,15 @@ class Committed(_Event, frozen=True, tag="commit"):
 
 
 Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted | Committed
+
+
+def named_in(event: Acted) -> Iterator[str]:
+    """The documents an action and its result name: whatever stands there that may be an id."""
+    for value in (*msgspec.structs.astuple(event.action), *msgspec.structs.astuple(event.result)):
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (one for one in value if isinstance(one, str))
 
 
 ANY = ""  # stands for any document

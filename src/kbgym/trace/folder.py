@@ -7,7 +7,7 @@ A store folder has `records.jsonl` (documents with links and provenance), a worl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +90,8 @@ class StoreFolder:
     def close(self) -> None:
         """Nothing is held open."""
 
-    def originals(self) -> dict[str, Document]:
-        return originals(self.folder, self.events)
+    def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
+        return originals(self.folder, self.events, ids)
 
 
 def returning(
@@ -173,27 +173,34 @@ class InitialDocument(msgspec.Struct):
         return Record(self.id, self.text, self.links, origin=self.id)
 
 
-def originals(folder: Path, events: Iterable[Event] | None = None) -> dict[str, Document]:
-    """The user's sentences a store stands for: those it began with, as later imports changed them."""
+def originals(
+    folder: Path, events: Iterable[Event] | None = None, ids: Collection[str] | None = None
+) -> dict[str, Document]:
+    """The user's sentences a store stands for: those it began with, as later imports changed them; all, or these."""
     place = world_documents(folder)
     known = read_lines(place, Document) if place else ()
     if events is None:
         events = read_trace(folder / TRACE).events if has_begun(folder / TRACE) else ()
-    return imported(known, events)
+    return imported(known, events, ids)
 
 
-def imported(documents: Iterable[Document], events: Iterable[Event]) -> dict[str, Document]:
-    """Documents by id, as the imports of a trace changed them."""
-    known = {document.id: document for document in documents}
+def imported(
+    documents: Iterable[Document], events: Iterable[Event], ids: Collection[str] | None = None
+) -> dict[str, Document]:
+    """Documents by id, as the imports of a trace changed them; all of them, or those of some ids."""
+    known = {document.id: document for document in documents if ids is None or document.id in ids}
     for event in effective(tuple(events)):
         if isinstance(event, Imported):
             for id in event.removed:
                 known.pop(id, None)
-            known.update((document.id, document) for document in (*event.edited, *event.restored, *event.added))
+            came = (*event.edited, *event.restored, *event.added)
+            known.update((document.id, document) for document in came if ids is None or document.id in ids)
             for id, source in event.moved.items():
-                known[id] = msgspec.structs.replace(known[id], source=source)
+                if id in known:
+                    known[id] = msgspec.structs.replace(known[id], source=source)
             for id, links in event.relinked.items():
-                known[id] = msgspec.structs.replace(known[id], links=links)
+                if id in known:
+                    known[id] = msgspec.structs.replace(known[id], links=links)
     return known
 
 

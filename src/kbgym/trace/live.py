@@ -27,7 +27,6 @@ from kbgym.store.guard import Judge
 from kbgym.trace.database_turn import DatabaseTurn
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by
 from kbgym.trace.folder import TRACE, returning
-from kbgym.trace.journal import Journal
 from kbgym.trace.judge_cache import JudgeCache
 from kbgym.trace.listeners import Listener, replaying
 from kbgym.trace.moment import Snapshot, overlay_of, snapshot_of
@@ -91,7 +90,7 @@ class LiveStore:
         self._judge_cache = None if judge is None else JudgeCache(judge)
         try:
             self._settle(place)
-            store = self._noting(place.store(watch=self._replayed))
+            store = place.store(watch=self._replayed)
             self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
         except BaseException:
             if self._writer is not None:
@@ -163,8 +162,6 @@ class LiveStore:
             if self._turn.held is not None:  # nobody else can have committed anything
                 return
             await (self._turn.take() if take else self._turn.news())
-            if isinstance(self.store, Journal):
-                self.store.clear()  # its notes are of one turn
         elif self._writer is None and self.folder is not None:
             trace = self.folder / TRACE
             if trace.exists() and trace.stat().st_size != self._size:
@@ -184,7 +181,7 @@ class LiveStore:
             self._lock.release()
         async with self._lock:
             if turn.held is held:
-                await self._write(turn, self.store)
+                await self._write(turn)
         if mine is not None:
             await mine
 
@@ -196,13 +193,13 @@ class LiveStore:
         self._give_up(undone, KbgymError(str(error)))
         self._recover()
 
-    async def _write(self, turn: DatabaseTurn, made: Store | None = None) -> None:
+    async def _write(self, turn: DatabaseTurn) -> None:
         """End the turn of the database with all that was committed in it, where one is held."""
         if turn.held is None:
             return
         done, self._closed = self._closed, []
         try:
-            await turn.end([event for events, _ in done for event in events], made)
+            await turn.end([event for events, _ in done for event in events])
         except KbgymError as trouble:
             self._give_up(done, trouble)
             self._recover()
@@ -215,7 +212,7 @@ class LiveStore:
         if self._turn is None:
             return True
         async with self._lock:
-            await self._write(self._turn, self.store)
+            await self._write(self._turn)
             claimed = await self._turn.claim(name)
             await self._news()
             return claimed
@@ -226,7 +223,7 @@ class LiveStore:
     async def release(self, name: str) -> None:
         if self._turn is not None:
             async with self._lock:
-                await self._write(self._turn, self.store)
+                await self._write(self._turn)
                 await self._turn.release(name)
 
     # -- acting -------------------------------------------------------------------------------------------------------
@@ -376,17 +373,9 @@ class LiveStore:
         await asyncio.shield(durable)
         return number
 
-    def _noting(self, store: Store) -> Store:
-        """The store, noting what changes in it where a database wants to know."""
-        if not self.shared or not self.writes:
-            return store
-        noting = Journal.of(store)
-        noting.whole = True  # until the next turn begins
-        return noting
-
     def become(self, store: Store) -> None:
         """Take on another state of the store and bring the search into step."""
-        self.environment.become(self._noting(store))
+        self.environment.become(store)
         self._snapshot = None
 
     async def close(self) -> None:

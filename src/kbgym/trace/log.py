@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -75,18 +75,17 @@ def read_trace(path: Path) -> Reading:
     data = b"" if head is not None and not path.exists() else read_file(path)
     if head is not None and b"\n" not in data:
         check_head(path, head, data, 0, 0)
-    reading = reading_of(data, path)
+    *lines, torn = data.split(b"\n")
+    reading = reading_of(lines, path, torn)
     check_head(path, head, data, reading.iteration, reading.length)
     return reading
 
 
-def reading_of(data: bytes, path: Path | str) -> Reading:
-    """The bytes of a trace, verified; `path` is what messages call it."""
+def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> Reading:
+    """The lines of a trace, verified; `path` is what messages call it, `torn` what follows the last whole line."""
     events: list[Event] = []
     committed, length, chain_there = 0, 0, START
     chain, position = START, 0
-    lines = data.split(b"\n")
-    torn = lines.pop()
     for number, line in enumerate(lines, 1):
         event, chain = verified(path, number, line, chain)
         position += len(line) + 1
@@ -96,7 +95,7 @@ def reading_of(data: bytes, path: Path | str) -> Reading:
         if isinstance(event, Committed | Genesis):
             committed, length, chain_there = len(events), position, chain
     if torn and _holds(torn[:-1], chain):
-        raise Damaged(f"{path}, line {len(lines) + 1}: the line is whole but does not end as it was written.")
+        raise Damaged(f"{path}, line {len(events) + 1}: the line is whole but does not end as it was written.")
     unfinished = len(events) - committed
     parts = []
     if unfinished:
@@ -107,7 +106,7 @@ def reading_of(data: bytes, path: Path | str) -> Reading:
         raise Damaged(f"{path} is empty; a trace starts with its genesis line.")
     if not events:
         raise Damaged(f"{path}, line 1: the genesis line is torn; nothing was ever committed here.")
-    return Reading(tuple(events[:committed]), chain_there, length, len(data), " and ".join(parts) or None)
+    return Reading(tuple(events[:committed]), chain_there, length, position + len(torn), " and ".join(parts) or None)
 
 
 def _holds(line: bytes, chain: str) -> bool:
@@ -172,7 +171,7 @@ class TraceWriter:
         if reading is None:
             _sync_folder(self._path.parent)
 
-    def commit(self, events: Sequence[Event], made: object = None) -> None:
+    def commit(self, events: Sequence[Event]) -> None:
         """Write a transaction and return once it is on the disk."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")

@@ -14,7 +14,7 @@ In a folder there is one writer and no news, and the same lines work. It knows n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,11 +40,10 @@ class Appender(Protocol):
     def shared(self) -> bool:
         """Whether others may write at the same time."""
 
-    def commit(self, events: Sequence[Event], made: Store | None = None) -> None:
+    def commit(self, events: Sequence[Event]) -> None:
         """Add a transaction: durable on return, or at the end of the turn where one is held.
 
-        Without a turn, it is refused where others committed since the last news. `made` is the store the events were
-        made on, where that is a `Journal` cleared when the turn began: what they change need then not be read.
+        Without a turn, it is refused where others committed since the last news.
         """
 
     def news(self) -> tuple[Event, ...]:
@@ -127,8 +126,8 @@ class Place(Protocol):
 
     def rollback(self, to: int, reason: str = "") -> Store: ...
 
-    def originals(self) -> dict[str, Document]:
-        """The user's sentences it stands for, as later imports changed them."""
+    def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
+        """The user's sentences it stands for, as later imports changed them; all of them, or these."""
 
     def close(self) -> None:
         """Close connections; appenders stay open."""

@@ -10,11 +10,13 @@ from bisect import bisect
 from collections.abc import Callable, Sequence
 
 from kbgym.actions import Found
-from kbgym.environment import Advice, Nearest, apply
+from kbgym.environment import Advice, Nearest, apply, texts_in
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Refused, Store
-from kbgym.trace.events import Acted, Committed, Event, Genesis, Imported, RolledBack
+from kbgym.tools import is_editing
+from kbgym.trace.events import Acted, Committed, Event, Genesis, Imported, RolledBack, named_in
 
+_TOGETHER = 500  # events whose documents are read at once, where they are not held
 # Called after each event with the store as it is then.
 Watcher = Callable[[Event, Store], None]
 
@@ -36,6 +38,8 @@ def replay(
     for number, event in enumerate(events, 1):
         if at is not None and iteration >= at and not isinstance(event, Genesis):
             break
+        if number % _TOGETHER == 1:
+            _fetch(store, events[number - 1 : number - 1 + _TOGETHER])
         if isinstance(event, RolledBack):
             if event.to not in kept:
                 raise Damaged(f"trace line {number}: it returns to iteration {event.to}, which is not before it.")
@@ -67,6 +71,7 @@ def catch_up(
     """
     wanted = {event.to for event in events if isinstance(event, RolledBack)}
     kept = {iteration: store.copy()} if iteration in wanted else {}
+    _fetch(store, events)
     for number, event in enumerate(events, first):
         if isinstance(event, RolledBack):
             then = kept[event.to] if event.to in kept else earlier(event.to)
@@ -78,6 +83,15 @@ def catch_up(
         if watch:
             watch(event, store)
     return store
+
+
+def _fetch(store: Store, events: Sequence[Event]) -> None:
+    """Have what events name at hand, where documents are not held."""
+    if store.base is None:
+        return
+    acted = [event for event in events if isinstance(event, Acted)]
+    written = (text for event in acted if is_editing(event.action) for text in texts_in(event.action))
+    store.fetch((id for event in acted for id in named_in(event)), written)
 
 
 def redo(store: Store, event: Event, number: int) -> None:

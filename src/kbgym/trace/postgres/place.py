@@ -1,32 +1,35 @@
 """A store in PostgreSQL, shared by many processes: `postgresql://...` wherever a STORE is asked for.
 
-It is read once, like a folder: what others commit later is given by an appender's `news`. The tables hold the store at
-the head, the trace holds everything; each can be checked against the other. SQL is in `tables.py`.
+It is the fold of its trace over what it began with, as in a folder. What it began with is held where it is small, else
+read when asked for; what others commit later is given by an appender's `news`. The tables are in `tables.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from kbgym.canonical import Decoder, decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Store
-from kbgym.trace.events import SCHEMA, Event, Genesis
+from kbgym.tools import is_editing
+from kbgym.trace.events import SCHEMA, Acted, Event, Genesis
 from kbgym.trace.folder import RECORDS, imported, returning
-from kbgym.trace.journal import Journal
-from kbgym.trace.log import START, Reading
-from kbgym.trace.postgres.reading import initial_lines, initial_store, read_meta, read_trace, trace_lines
+from kbgym.trace.log import Reading
+from kbgym.trace.postgres.base import DatabaseBase, base_at
+from kbgym.trace.postgres.reading import read_meta, read_trace, trace_lines
 from kbgym.trace.postgres.server import Server
-from kbgym.trace.postgres.tables import CREATE, HEAD, VERSION, Head, head_of, load, write_all, write_lines
+from kbgym.trace.postgres.tables import Tick, write_initial, write_whole_trace
 from kbgym.trace.postgres.url import parse
 from kbgym.trace.postgres.writer import PostgresWriter
 from kbgym.trace.replay import Watcher, replay
 from kbgym.worlds.world import Document
+
+# So many documents are held, unless the URL says otherwise: the same exact index as for a folder, and nothing to ask
+# the server when one is read.
+HELD = 100_000
 
 
 class PostgresStore:
@@ -52,8 +55,14 @@ class PostgresStore:
         return str(decode(self.meta.arm, dict[str, Any])["arm"]) if self.meta.arm else ""
 
     @cached_property
+    def base(self) -> DatabaseBase:
+        return base_at(self.address, self.meta)
+
+    @cached_property
     def initial(self) -> Store:
-        return initial_store(self.server, self.meta.initial)
+        few = self.meta.counts.documents <= HELD
+        held = few if self.address.held is None else self.address.held
+        return Store(self.base) if held else Store.over(self.base)
 
     @cached_property
     def reading(self) -> Reading | None:
@@ -66,7 +75,7 @@ class PostgresStore:
     @cached_property
     def genesis(self) -> Genesis | None:
         with self.server.said():
-            lines = trace_lines(self.server.connection, min(1, self.head.seq))
+            lines = list(trace_lines(self.server.connection, min(1, self.head.seq)))
         return decode(lines[0], Genesis) if lines else None
 
     @property
@@ -78,32 +87,20 @@ class PostgresStore:
         return self.head.position
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
-        """The store after an iteration: from the tables where the last is asked for, else by replay."""
+        """The store after an iteration."""
         at = self.at if at is None else at
         if at is not None and at > self.head.iteration:
             self._look_again()  # another process may have come that far since
-        if at is None and watch is None and not self.head.imports and (found := self._from_tables()) is not None:
-            return found.copy()
-        return replay(self.initial.copy, self.events, at, watch)
-
-    def _from_tables(self) -> Journal | None:
-        """The store at the head; None where another process has written since this place was opened."""
-        with self.server.snapshot() as connection:
-            head = head_of(connection.execute(HEAD).fetchone())
-            return load(connection, head) if head.seq == self.head.seq else None
+        events = self.events
+        if watch is None and self.initial.base is not None:
+            # What only looked changed nothing, and to look again would read every document it was shown.
+            events = tuple(event for event in events if not isinstance(event, Acted) or is_editing(event.action))
+        return replay(self.initial.copy, events, at, watch)
 
     def verify(self) -> None:
-        """See that the tables hold what the trace says, in every byte and in the same order."""
-        with self.server.snapshot() as connection:
-            head = head_of(connection.execute(HEAD).fetchone())
-            reading = read_trace(self.server, head.seq)
-            there = load(connection, head)
-        here = replay(self.initial.copy, reading.events if reading else ())
-        if list(there) != list(here):
-            raise Damaged(f"{self.name}: the tables are not what the trace says.")
-        iteration, chain = (reading.iteration, reading.chain) if reading else (0, START)
-        if (head.iteration, head.chain) != (iteration, chain):
-            raise Damaged(f"{self.name}: the head is not where the trace ends.")
+        """See that what is known of the initial documents is what their lines say."""
+        if Store(self.base).counts != self.meta.counts:
+            raise Damaged(f"{self.name}: the initial documents were changed from outside.")
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -135,12 +132,9 @@ class PostgresStore:
 
     # -- originals ----------------------------------------------------------------------------------------------------
 
-    def originals(self) -> dict[str, Document]:
-        if self.meta.initial == RECORDS:
-            return imported((), self.events)
-        with self.server.said():
-            lines = list(initial_lines(self.server.connection))
-        return imported(map(Decoder[Document](Document).decode, lines), self.events)
+    def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
+        known = () if self.meta.initial == RECORDS else map(Decoder[Document](Document).decode, self.base.lines(ids))
+        return imported(known, self.events, ids)
 
     def close(self) -> None:
         self.server.close()
@@ -149,18 +143,17 @@ class PostgresStore:
 def stored_lines(place: PostgresStore) -> tuple[list[str], list[str]]:
     """The initial lines and the trace's, as they stand."""
     with place.server.said():
-        connection = place.server.connection
-        return list(initial_lines(connection)), trace_lines(connection, place.head.seq)
+        return list(place.base.lines()), list(trace_lines(place.server.connection, place.head.seq))
 
 
 def create(
     url: str,
     kind: str,
-    initial: Iterable[str],
-    trace: Iterable[str] = (),
+    initial: Sequence[str],
+    trace: Sequence[str] = (),
     events: tuple[Event, ...] = (),
     arm: str | None = None,
-    tick: Callable[[int, int, str], None] | None = None,
+    tick: Tick | None = None,
 ) -> PostgresStore:
     """A new store from the lines of its two files; refused where there is one. All or nothing."""
     address = parse(url)
@@ -176,32 +169,8 @@ def create(
                 raise BadInput(f"there is a store at {address.shown} already; it is never written over.")
             if row[1]:
                 connection.execute(f'CREATE SCHEMA "{address.schema}"')
-            for statement in CREATE:
-                connection.execute(statement)
-            connection.execute("INSERT INTO meta VALUES (%s, %s, %s)", [VERSION, kind, arm])
-            whole = list(initial)
-            write_lines(connection, "initial", _counted(enumerate(whole, 1), len(whole), "initial documents", tick))
-            began = initial_store(server, kind)
-            lines = list(trace)
-            numbered = zip(range(1, len(lines) + 1), events, lines, strict=True)
-            rows = ((number, getattr(event, "iteration", 0), "copy", line) for number, event, line in numbered)
-            write_lines(connection, "trace", _counted(rows, len(lines), "trace", tick))
-            store = Journal.of(replay(began.copy, events))
-            chain = decode(lines[-1], dict[str, Any])["chain"] if lines else START
-            head = Head.after(None, events, chain, store)
-            head = msgspec.structs.replace(head, counter=write_all(connection, store, head.iteration))
-            connection.execute(
-                "INSERT INTO head VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", msgspec.structs.astuple(head)
-            )
+            write_initial(connection, kind, initial, arm, tick)
+            write_whole_trace(connection, events, trace, tick)
     finally:
         server.close()
     return PostgresStore(url)
-
-
-def _counted(
-    rows: Iterable[tuple[Any, ...]], total: int, what: str, tick: Callable[[int, int, str], None] | None
-) -> Iterator[tuple[Any, ...]]:
-    for done, row in enumerate(rows):
-        if tick is not None and done % 1000 == 0:
-            tick(done, total, what)
-        yield row

@@ -98,6 +98,7 @@ class Server:
         self.address = address
         self._psycopg = driver()
         self.errors: tuple[type[Exception], ...] = (self._psycopg.Error,)
+        self.broken: type[Exception] = self._psycopg.OperationalError
         self._connection: Connection | None = None
 
     @property
@@ -145,33 +146,30 @@ class Server:
     def _connect(self) -> Connection:
         psycopg = self._psycopg
         try:
-            made: Connection = psycopg.connect(
-                self.address.server, autocommit=True, connect_timeout=10, application_name="kbgym"
-            )
+            made: Connection = psycopg.connect(self.address.server, **self.options)
         except psycopg.ProgrammingError as error:
             raise BadInput(f"{self.address.shown} is no PostgreSQL URL: {self._said(error)}.") from None
         except psycopg.Error as error:
             said = self._said(error)
             kind = BadInput if "authentication" in said or "does not exist" in said else Failed
             raise kind(f"cannot connect to {self.address.shown}: {said}.") from None
+        with self.said():
+            self.settle(made)
+        return made
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How every connection is made, a pool's too."""
+        return {"autocommit": True, "connect_timeout": 10, "application_name": "kbgym"}
+
+    def settle(self, connection: Connection) -> None:
+        """What every connection is told first."""
         path = f'"{self.address.schema}", public'
         batch = Batch()
         batch.execute(_DURABLE)
         for name, value in {"search_path": path, **_SETTINGS}.items():
             batch.execute("SELECT set_config(%s, %s, false)", [name, value])
-        with self.said():
-            batch.send(made)
-        return made
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
-        """The database as it is at one moment, whatever others write meanwhile."""
-        with self.said():
-            self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            try:
-                yield self.connection
-            finally:
-                self.forget()
+        batch.send(connection)
 
     @contextmanager
     def said(self) -> Iterator[None]:

@@ -3,8 +3,9 @@
     postgresql://ada:secret@db.example.org:5432/knowledge?store=cities&sslmode=require#57
 
 `store` names one of several stores of a database: a PostgreSQL schema `kbgym_cities`, or `kbgym` without it. The
-iteration is `#57`, `?at=57`, or `@57` at the very end behind the database or the store. Everything else is libpq's.
-It connects to nothing.
+iteration is `#57`, `?at=57`, or `@57` at the very end behind the database or the store. With `documents=held` a
+process holds all documents, with `documents=read` it reads them when asked for. Everything else is libpq's. It
+connects to nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from kbgym.errors import BadInput
 
 _UNREADABLE = "the store's URL cannot be read; special characters in a user's name or password are written as %2F."
 HIDDEN = "[password]"
-_OWN = ("store", "at")
+_OWN = ("store", "at", "documents")
+_HELD = {"": None, "held": True, "read": False}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _SECRETS = ("password", "sslpassword")
 
@@ -31,6 +33,7 @@ class DatabaseAddress(msgspec.Struct, frozen=True):
     schema: str
     shown: str
     at: int | None = None
+    held: bool | None = None
     secrets: tuple[str, ...] = ()
 
     def redact(self, text: str) -> str:
@@ -62,6 +65,9 @@ def parse(url: str) -> DatabaseAddress:
         raise BadInput(f"{at[:40]!r} is no iteration; a store's URL ends in a number such as #57.")
     if store and not _NAME.fullmatch(store):
         raise BadInput(f"{store!r} is no name for a store; use a letter, then small letters, digits and _.")
+    documents = query.get("documents", "")
+    if documents not in _HELD:
+        raise BadInput(f"documents={documents[:40]} in a store's URL is not known; use held or read.")
     kept = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] not in _OWN]
     user = f"{parts.username}@" if parts.username else ""
     shown = f"postgresql://{user}{where}{path}" + (f"?store={store}" if store else "")
@@ -70,4 +76,4 @@ def parse(url: str) -> DatabaseAddress:
     server = f"postgresql://{parts.netloc}{path}" + (f"?{'&'.join(kept)}" if kept else "")
     schema = f"kbgym_{store}" if store else "kbgym"
     longest_first = tuple(sorted(secrets, key=lambda one: (-len(one), one)))
-    return DatabaseAddress(server, schema, shown, int(at) if at else None, longest_first)
+    return DatabaseAddress(server, schema, shown, int(at) if at else None, _HELD[documents], longest_first)

@@ -1,8 +1,7 @@
 """The appender of a store in PostgreSQL: many processes, one order.
 
-A turn is a lock, gives what others committed, and ends with one SQL transaction that holds the events, the changed
-documents and links, and the new head: all of it or nothing. The events are replayed before they are written, so no
-client can commit what a replay would not repeat.
+A turn is a lock, gives what others committed, and ends with one SQL transaction that adds events to the trace: all of
+them or none.
 
 The turn is over before the disk has what was written: the next one begins while this one waits for it, and many wait
 for one flush. The log of the database has the order of the turns, so what is flushed has everything before it. Others
@@ -20,22 +19,14 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
-
-import msgspec
 
 from kbgym.canonical import encode
-from kbgym.environment import texts_in
-from kbgym.errors import BadInput, Damaged, Failed, KbgymError
-from kbgym.store import Store
-from kbgym.trace.events import Acted, Committed, Event, Genesis, Imported, RolledBack
-from kbgym.trace.journal import Journal
+from kbgym.errors import BadInput, Failed, KbgymError
+from kbgym.trace.events import Committed, Event, Genesis
 from kbgym.trace.log import chained, verified
 from kbgym.trace.place import Lost, Place
-from kbgym.trace.postgres.reading import earlier_store, tables_store
 from kbgym.trace.postgres.server import Batch, Server
-from kbgym.trace.postgres.tables import HEAD, Head, head_of, write_all, write_changes, write_head, write_trace
-from kbgym.trace.replay import catch_up, redo
+from kbgym.trace.postgres.tables import Head, add_to_trace
 
 _TRIES = 4
 # Waiting for a row wakes everybody who waits at every commit; these locks are queues, and wake the next one.
@@ -56,9 +47,8 @@ class PostgresWriter:
         """Continue after `head`; what others committed since is given by `news`."""
         self._server = server
         self._seq, self._chain, self._iteration = head.seq, head.chain, head.iteration  # how far it has looked
-        self._head: Head | None = None  # while it is this process's turn
+        self._held = False  # whether it is this process's turn
         self._wanted: list[Event] | None = None
-        self._made: Store | None = None
         self._in_line = False
         self._client = secrets.token_hex(8)
         self._claims: dict[str, None] = {}
@@ -68,7 +58,7 @@ class PostgresWriter:
 
     def news(self) -> tuple[Event, ...]:
         """What others committed since the last news; does not wait for anybody's turn."""
-        return () if self._head is not None else self._read()
+        return () if self._held else self._read()
 
     def line_up(self) -> tuple[Event, ...]:
         """Wait until the next turn but one is this writer's; gives the news. A turn follows, or `step_out`."""
@@ -117,7 +107,7 @@ class PostgresWriter:
     @contextmanager
     def turn(self) -> Iterator[tuple[Event, ...]]:
         """Hold up the other writers; the one commit made inside is written at the end, or nothing is."""
-        if self._head is not None:
+        if self._held:
             raise RuntimeError("a turn inside a turn")
         news = self._begin()
         try:
@@ -130,14 +120,14 @@ class PostgresWriter:
         else:
             self._finish()
 
-    def commit(self, events: Sequence[Event], made: Store | None = None) -> None:
+    def commit(self, events: Sequence[Event]) -> None:
         """Have a transaction written at the end of the turn; without a turn, at once, if nothing came in between."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
-        if self._head is not None:
+        if self._held:
             if self._wanted is not None:
                 raise RuntimeError("a turn has one commit")
-            self._wanted, self._made = list(events), made
+            self._wanted = list(events)
             return
         with self.turn() as news:
             if news:
@@ -150,7 +140,7 @@ class PostgresWriter:
             try:
                 batch = self._taking()
                 batch.often(_NEWS, [self._seq])
-                *_, (row,), lines = batch.send(self._server.connection)
+                *_, lines = batch.send(self._server.connection)
                 self._in_line = False
                 news = self._looked([line for (line,) in lines])
             except self._server.errors as error:
@@ -159,7 +149,7 @@ class PostgresWriter:
                 self._undo()
                 raise
             else:
-                self._head = head_of(row)
+                self._held = True
                 return news
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
@@ -170,66 +160,37 @@ class PostgresWriter:
         batch.often(_TURN, [self._turn])
         if self._in_line:
             batch.often(_OUT_OF_LINE, [self._line])
-        batch.often(HEAD)
         return batch
 
     def _finish(self) -> None:
-        """Replay the events here, then write them and everything they change in one go."""
-        events, made, head = self._wanted or [], self._made, self._head
-        assert head is not None
-        self._wanted = self._made = None
-        block, chain = [], head.chain
+        events, chain = self._wanted or [], self._chain
+        self._wanted = None
+        lines = []
         for event in events:
             line, chain = chained(encode(event), chain)
-            block.append(line[:-1].decode())
+            lines.append(line[:-1].decode())
+        batch = Batch()
+        add_to_trace(batch, self._seq, self._client, events, lines)
+        batch.execute("SET LOCAL synchronous_commit = off")
+        batch.execute("COMMIT")
+        batch.often(_FLUSH)
         try:
-            self._write(self._replayed(head, events, made), head, events, block, chain)
+            batch.send(self._server.connection)
         except self._server.errors as error:
             if not self._server.lost:
                 self._undo()
                 raise self._server.failure(error) from None
-            self._head = None
-            self._resolve(head.seq + len(events), error)
+            self._held = False
+            self._resolve(self._seq + len(events), error)
         except BaseException:
             self._undo()
             raise
-        else:
-            self._head = None
+        self._held = False
         self._advance(events, chain)
-
-    def _replayed(self, head: Head, events: Sequence[Event], made: Store | None) -> Journal:
-        """A store after these events, replayed, whose notes say what they change.
-
-        On the store they were made on only what they name is replayed. Where that does not come out as recorded, or
-        there is no such store, the whole one is read.
-        """
-        if isinstance(made, Journal) and _follows(made, head, events):
-            return made
-        store = tables_store(self._server, head)
-        store.clear()
-        now = catch_up(store, events, self._iteration, partial(earlier_store, self._server), first=self._seq + 1)
-        if now is not store:
-            store.become(now)
-        return store
-
-    def _write(self, store: Journal, head: Head, events: Sequence[Event], block: list[str], chain: str) -> None:
-        connection = self._server.connection
-        after = Head.after(head, events, chain, store)
-        batch = Batch()
-        write_trace(batch, head.seq, self._client, events, block)
-        if store.whole:
-            counter = write_all(connection, store, after.iteration)
-        else:
-            counter = write_changes(batch, store, after.iteration, head.counter)
-        write_head(batch, msgspec.structs.replace(after, counter=counter))
-        batch.execute("SET LOCAL synchronous_commit = off")
-        batch.execute("COMMIT")
-        batch.often(_FLUSH)
-        batch.send(connection)
 
     def _undo(self) -> None:
         """Nothing of this turn is kept, and the others may go on."""
-        self._head = self._wanted = self._made = None
+        self._held, self._wanted = False, None
         self._server.forget()
         self.step_out()
 
@@ -237,7 +198,7 @@ class PostgresWriter:
 
     def _again(self, error: Exception) -> None:
         """Before anything was written: connect again if the connection was lost, else raise."""
-        self._head = None
+        self._held = False
         if not self._server.lost:
             self._undo()
             raise self._server.failure(error) from None
@@ -322,30 +283,3 @@ class PostgresWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _follows(made: Journal, head: Head, events: Sequence[Event]) -> bool:
-    """Whether these events, replayed on what the store was at the head, are what was done to it."""
-    if made.whole or made.began[0] != head.hash or any(isinstance(event, Imported | RolledBack) for event in events):
-        return False
-    acted = [event for event in events if isinstance(event, Acted)]
-    part = made.earlier(
-        (id for event in acted for id in _named(event)), (text for event in acted for text in texts_in(event.action))
-    )
-    try:
-        for event in events:
-            redo(part, event, head.seq)
-    except Damaged:
-        return False
-    return (part.fingerprint, part.merges) == (made.fingerprint, made.merges)
-
-
-def _named(event: Acted) -> Iterator[str]:
-    """The documents an action names: whatever stands in it that may be an id."""
-    for value in (*msgspec.structs.astuple(event.action), *msgspec.structs.astuple(event.result)):
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, tuple):
-            yield from (one for one in value if isinstance(one, str))
-    if event.verdict is not None and event.verdict.duplicate_of is not None:
-        yield event.verdict.duplicate_of

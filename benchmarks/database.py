@@ -1,0 +1,146 @@
+"""Search among documents that lie in a database and are not held in memory, beside an engine that holds them all.
+
+    OMP_NUM_THREADS=1 python benchmarks/database.py [--documents 10000 300000] [--queries 200]
+
+Made-up people with vectors of 384 numbers (`scale_words.py`), in a private PostgreSQL from the package pgserver on the
+same machine. Filling is done by one process; then one process searches the database and another, on the exact index,
+all texts in memory: a page of five for every query, none asked twice. Memory is what a process holds at the end, and
+what it held when nothing was opened yet; the server's is not counted. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from scale_words import FACTS, WordsEmbedder, questions, sentences
+
+from kbgym.search.base import TextBase
+from kbgym.search.choice import engine_of
+from kbgym.search.database_words import DatabaseWords
+from kbgym.search.embed import CachedEmbedder
+from kbgym.search.kinds import SEARCHES
+from kbgym.search.pgvector import PgVectorIndex
+from kbgym.store import Store, source
+from kbgym.trace.copying import save_store
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from bases import base_at
+from postgres import MISSING, Cluster, installed
+
+DEPTH = 10
+
+
+def texts(count: int) -> dict[str, str]:
+    said = sentences(-(-count // FACTS))
+    return {f"d{number}": text for number, text in zip(range(count), said, strict=False)}
+
+
+def resident() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def fill(base: TextBase) -> dict[str, float]:
+    embedder = CachedEmbedder(WordsEmbedder())
+    return {
+        "words": seconds(lambda: DatabaseWords(base)),
+        "vectors": seconds(lambda: PgVectorIndex(base, embedder, graph=False)),
+        "graph": seconds(lambda: PgVectorIndex(base, embedder, graph=True)),
+        "resident": resident(),
+    }
+
+
+def ask(base: TextBase | None, asked: list[str], count: int) -> dict[str, float]:
+    """Milliseconds of a page by kind, and memory; `base` is none where all texts are to be held."""
+    embedder = CachedEmbedder(WordsEmbedder())
+    embedder.embed(asked)
+    found = {"before": resident(), "opened": 0.0}
+    items = texts(count).items() if base is None else ()
+    for kind in SEARCHES:
+        started = time.perf_counter()
+        engine = engine_of(items, embedder, search=kind, base=base)
+        found["opened"] += time.perf_counter() - started
+        times = sorted(seconds(partial(engine.search, query, 0, 5)) * 1000 for query in asked)
+        found[f"{kind} p50"], found[f"{kind} p99"] = statistics.median(times), times[len(times) * 99 // 100]
+    found["resident"] = resident()
+    if base is not None:
+        near, exact = (PgVectorIndex(base, embedder, graph) for graph in (True, False))
+        right = 0
+        for query in asked[:50]:
+            vector = embedder.embed([query])[0]
+            truth = {id for id, _ in exact.search(vector, 0, DEPTH)}
+            right += len(truth.intersection(id for id, _ in near.search(vector, 0, DEPTH)))
+        found["recall"] = right / (DEPTH * len(asked[:50]))
+    return found
+
+
+def in_a_process(asked: list[str], *words: str) -> dict[str, float]:
+    given = json.dumps(asked).encode()
+    environment = {**os.environ, **({"KBGYM_INDEX": "exact"} if words[-1] == "memory" else {})}
+    command = [sys.executable, __file__, *words]
+    done = subprocess.run(command, check=True, input=given, stdout=subprocess.PIPE, env=environment)
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
+
+
+def measure(cluster: Cluster, count: int, queries: int) -> None:
+    url, every = cluster.url(f"n{count}"), texts(count)
+    save_store(Store(source(id, text) for id, text in every.items()), url)
+    asked = list(dict.fromkeys(questions(list(every.values()), queries)))
+    words = ("--documents", str(count), "--url", url, "--work")
+    made, there, here = (in_a_process(asked, *words, work) for work in ("fill", "database", "memory"))
+    print(f"\n| {count:,} documents | in the database | in memory |\n| --- | ---: | ---: |")
+    print(f"| filled: words, vectors, graph | {made['words']:.1f}, {made['vectors']:.1f}, {made['graph']:.1f} s | |")
+    print(f"| MB held while filling | {made['resident']:.0f} | |")
+    print(f"| opened, all three | {there['opened']:.2f} s | {here['opened']:.1f} s |")
+    for kind in SEARCHES:
+        pages = (f"{found[f'{kind} p50']:.1f}, {found[f'{kind} p99']:.1f} ms" for found in (there, here))
+        print(f"| a page by {kind}, p50 and p99 | {' | '.join(pages)} |")
+    print(f"| recall@{DEPTH} of the graph | {there['recall']:.4f} | |")
+    held = (f"{found['resident']:.0f} of which {found['before']:.0f} before" for found in (there, here))
+    print(f"| MB held by the process | {' | '.join(held)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--documents", type=int, nargs="+", default=[10_000, 300_000])
+    parser.add_argument("--queries", type=int, default=200)
+    for hidden in ("work", "url"):
+        parser.add_argument(f"--{hidden}", help=argparse.SUPPRESS)
+    given: Any = parser.parse_args()
+    if given.work:
+        count = given.documents[0]
+        base = None if given.work == "memory" else base_at(given.url)
+        asked = json.load(sys.stdin)
+        print(json.dumps(fill(base) if base is not None and given.work == "fill" else ask(base, asked, count)))
+        sys.stdout.flush()
+        os._exit(0)  # a pool's threads need not be waited for
+    if installed() is None:
+        sys.exit(MISSING)
+    cluster = Cluster("shared_buffers = 1GB", "max_wal_size = 4GB")
+    try:
+        for count in given.documents:
+            measure(cluster, count, given.queries)
+    finally:
+        cluster.remove()
+    print(f"\nOne-minute load average {os.getloadavg()[0]:.1f} after, on {os.cpu_count()} cores.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Texts as the base of a store in PostgreSQL, for who searches them there."""
+
+from __future__ import annotations
+
+import itertools
+
+from postgres import Cluster
+
+from kbgym.store import Store, source
+from kbgym.trace.copying import save_store
+from kbgym.trace.place import open_place
+from kbgym.trace.postgres.base import DatabaseBase
+from kbgym.trace.postgres.place import PostgresStore
+
+_made = itertools.count(1)
+
+
+def base_of(cluster: Cluster, texts: dict[str, str], **where: str) -> DatabaseBase:
+    """The base of a new store that begins with these texts, in their order."""
+    url = cluster.url(f"texts{next(_made)}", **where)
+    save_store(Store(source(id, text) for id, text in texts.items()), url)
+    return base_at(url)
+
+
+def base_at(url: str) -> DatabaseBase:
+    place = open_place(url)
+    assert isinstance(place, PostgresStore)
+    return place.base

@@ -1,0 +1,196 @@
+"""A base in a database and changes on top: the pages and scores of an engine that holds every text in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Iterator
+
+import pytest
+from bases import base_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from postgres import Cluster
+
+from kbgym.search import database_words, word_tables
+from kbgym.search.choice import engine_of, live_engine
+from kbgym.search.database_words import DatabaseWords
+from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.search.engine import Engine
+from kbgym.search.kinds import SEARCHES, SearchKind
+from kbgym.search.live import Embedding, LiveEngine, Overlay
+from kbgym.trace.postgres.base import DatabaseBase
+
+WORDS = [f"w{number}x" for number in range(40)]
+EMBEDDER = CachedEmbedder(HashEmbedder(32))
+
+
+def texts(count: int, seed: int) -> dict[str, str]:
+    """Words from very common to rare, as in a language; many texts are equal, and ids are in no order."""
+    source = random.Random(seed)
+    weights = [1 / (1 + rank) for rank in range(len(WORDS))]
+    ids = source.sample(range(count), count)
+    return {f"d{id}": " ".join(source.choices(WORDS, weights, k=source.randint(1, 9))) for id in ids}
+
+
+SAID = [*list(texts(11, 4).values()), "is quite new"]
+FEW, MANY = texts(30, 1), texts(2500, 2)
+QUERIES = ("w0x w1x w3x", SAID[3], "quite w7x", "nothing here")
+
+Change = tuple[str, int, int]
+changes = st.lists(st.tuples(st.sampled_from(["live", "own"]), st.integers(20, 39), st.integers(-1, 11)), max_size=15)
+
+
+@pytest.fixture(scope="module")
+def small_blocks() -> Iterator[None]:
+    """Every term has several blocks in several runs, and none is too small for a short cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(word_tables, "BLOCK", 4)
+        patch.setattr(word_tables, "_RUN", 60)
+        patch.setattr(database_words, "_MANY", 4)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few(cluster: Cluster, small_blocks: None) -> DatabaseBase:
+    base = base_of(cluster, FEW)
+    engine_of((), EMBEDDER, search="hybrid", base=base)
+    return base
+
+
+@pytest.fixture(scope="module")
+def many(cluster: Cluster, small_blocks: None) -> DatabaseBase:
+    base = base_of(cluster, MANY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(word_tables, "_RUN", 8000)
+        engine_of((), EMBEDDER, search="hybrid", base=base)
+    return base
+
+
+def in_memory(items: dict[str, str], kind: SearchKind) -> Engine:
+    return engine_of(items.items(), EMBEDDER, search=kind)
+
+
+def same_answers(engine: Engine | LiveEngine | Overlay, items: dict[str, str], kind: SearchKind) -> None:
+    expected = in_memory(items, kind)
+    for query in QUERIES:
+        for offset, limit in ((0, 5), (3, 4), (20, 30), (60, 5)):
+            assert engine.search(query, offset, limit) == expected.search(query, offset, limit)
+    assert engine.nearest(SAID[0], 3, ("d20", "d21")) == expected.nearest(SAID[0], 3, ("d20", "d21"))
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@given(before=changes, after=changes)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_after_any_changes_pages_are_those_of_all_texts_in_memory(
+    few: DatabaseBase, kind: SearchKind, before: list[Change], after: list[Change]
+) -> None:
+    now = dict(FEW)
+    for _, number, text in before:
+        now.pop(f"d{number}", None)
+        if text >= 0:
+            now[f"d{number}"] = SAID[text]
+    gone = {id for id, text in FEW.items() if now.get(id) != text}
+    changed = {id: text for id, text in now.items() if FEW.get(id) != text}
+    embedding = Embedding(EMBEDDER)
+    live = live_engine(changed.items(), embedding, search=kind, base=few, gone=gone)
+    past, then = live.overlay(), dict(now)
+    for where, number, text in after:
+        id, engine, items = f"d{number}", *((live, now) if where == "live" else (past, then))
+        assert isinstance(engine, LiveEngine | Overlay)
+        if text >= 0:
+            items[id] = SAID[text]
+            engine.put(id, SAID[text])
+        elif items.pop(id, None) is not None:
+            engine.remove(id)
+        elif engine is live:
+            with pytest.raises(KeyError):
+                engine.remove(id)
+    held = live.words if kind == "words" else live.index
+    assert len(held) == len(now) and all((f"d{n}" in held) == (f"d{n}" in now) for n in range(41))
+    same_answers(live, now, kind)
+    same_answers(past, then, kind)
+    embedding.close()
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_every_page_of_many_is_the_exact_one(many: DatabaseBase, kind: SearchKind) -> None:
+    gone = [f"d{number}" for number in range(0, 2500, 50)]
+    changed = {f"d{number}": "w3x is quite new" for number in range(0, 2500, 100)}
+    shown = {id: text for id, text in MANY.items() if id not in gone} | changed
+    engine = engine_of(changed.items(), EMBEDDER, search=kind, base=many, gone=gone)
+    expected = in_memory(shown, kind)
+    for number in range(12):
+        query = " ".join(random.Random(number).sample(WORDS, number % 7 + 1))
+        for offset, limit in ((0, 5), (5, 5), (40, 30), (2000, 600), (9999, 5)):
+            assert engine.search(query, offset, limit) == expected.search(query, offset, limit)
+
+
+def test_common_words_are_looked_up_only_where_it_matters(many: DatabaseBase, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks: list[int] = []
+    postings = DatabaseWords._postings
+    monkeypatch.setattr(
+        DatabaseWords, "_postings", lambda self, name, some: blocks.append(len(some)) or postings(self, name, some)
+    )
+    engine = engine_of((), EMBEDDER, search="words", base=many)
+    assert engine.words is not None
+    query = "w39x w38x w37x w0x"
+    found = engine.words.search(query, 0, 5)
+    assert found == in_memory(MANY, "words").search(query, 0, 5)
+    held = sum("w0x" in text.split() for text in MANY.values())
+    assert 0 < blocks[-1] < held / 4 / 2, "the commonest word, four texts a block, was read whole"
+
+
+def test_of_many_that_are_equal_the_first_by_id_are_shown(cluster: Cluster) -> None:
+    same = {f"d{number:04}": "the same tailor" for number in random.Random(1).sample(range(1500), 1500)}
+    base = base_of(cluster, same)
+    words = engine_of((), EMBEDDER, search="words", base=base)
+    assert [id for id, _ in words.search("tailor", 0, 3)] == ["d0000", "d0001", "d0002"]
+    assert [id for id, _ in words.search("tailor", 1498, 5)] == ["d1498", "d1499"]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_what_was_prepared_is_not_waited_for(many: DatabaseBase, kind: SearchKind) -> None:
+    class Watched:
+        """A base that knows which threads asked it."""
+
+        def __init__(self) -> None:
+            self.threads: list[int] = []
+
+        def __len__(self) -> int:
+            return len(many)
+
+        def __getattr__(self, name: str) -> object:
+            self.threads.append(threading.get_ident())
+            return getattr(many, name)
+
+    base = Watched()
+    embedding = Embedding(EMBEDDER)
+    live = live_engine((), embedding, search=kind, base=base, gone=["d7"])  # type: ignore[arg-type]
+    live.put("new", "w1x w2x is quite new")
+    past, mine = live.overlay(), threading.get_ident()
+
+    async def ask() -> None:
+        for query in QUERIES:
+            base.threads.clear()
+            await (past if query == QUERIES[1] else live).prepare([query])
+            assert base.threads and mine not in base.threads
+            base.threads.clear()
+            for engine in (live, past):
+                assert len(engine.search(query, 0, 5)) == (0 if kind == "words" and "nothing" in query else 5)
+                engine.search(query, 10, 5)
+                engine.search(query, 0, 50)
+                engine.nearest(query, 3)
+            await live.prepare([query])
+            assert not base.threads, "the database was asked again"
+        live.put("other", "w1x w2x")
+        base.threads.clear()
+        assert live.search(QUERIES[0], 0, 5) == in_memory(
+            {id: text for id, text in MANY.items() if id != "d7"} | {"new": "w1x w2x is quite new", "other": "w1x w2x"},
+            kind,
+        ).search(QUERIES[0], 0, 5)
+        assert not base.threads
+
+    asyncio.run(ask())
+    embedding.close()
