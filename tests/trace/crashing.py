@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from live_stores import LiveClient
 from postgres import Cluster
 
 LEDGERS = 24
+STUCK = 200  # seconds; a client that dies with its turn holds the others up for one minute, at most
 
 
 def client(url: str, name: str, file: Path, seed: int) -> None:
@@ -45,7 +47,8 @@ def client(url: str, name: str, file: Path, seed: int) -> None:
             for target in (action.id,) if isinstance(action, Edit) else ():
                 shared.session.show(target, shared.store)
             result = shared.act(action)
-        except KbgymError:  # it was not done; the live store finds its way back by itself
+        except KbgymError as error:  # it was not done; the live store finds its way back by itself
+            file.with_suffix(".refused").write_text(f"{error}\n")
             time.sleep(0.2)
             continue
         if isinstance(result, Error):
@@ -91,6 +94,9 @@ class Clients:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             try:
                 client(self.url, name, self.folder / f"{name}.jsonl", self.started)
+            except BaseException:
+                traceback.print_exc()
+                raise
             finally:
                 os._exit(1)
         self.running[name] = child
@@ -124,8 +130,13 @@ def main(folder: Path, edits: int, processes: int, restarts: int, seed: int) -> 
         for _ in range(processes):
             clients.start()
         kills = crashes = due = 0
+        before, moved = 0, begun
         while (done := count(folder)) < edits:
             time.sleep(dice.uniform(0.0, 0.1))
+            if done > before:
+                before, moved = done, time.monotonic()
+            elif time.monotonic() - moved > STUCK:
+                sys.exit(f"{done} edits were acknowledged, then none for {STUCK} s:\n{refusals(clients)}")
             if done < due:
                 continue
             due = done + dice.randrange(edits // 50)
@@ -151,6 +162,12 @@ def main(folder: Path, edits: int, processes: int, restarts: int, seed: int) -> 
 
 def count(folder: Path) -> int:
     return sum(file.read_bytes().count(b"\n") for file in folder.glob("c*.jsonl"))
+
+
+def refusals(clients: Clients) -> str:
+    """What each running client was told last."""
+    files = [clients.folder / f"{name}.refused" for name in clients.running]
+    return "".join(f"{file.stem}: {file.read_text()}" for file in files if file.exists()) or "no client was refused"
 
 
 def check(clients: Clients, folder: Path) -> dict[str, object]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -235,3 +237,20 @@ def test_a_trainer_teaches_the_same_held_or_read(cluster: postgres.Cluster, tmp_
         assert stopped.value.code == 0
         taught.add((open_place(place).store().fingerprint, len(open_place(place).events)))
     assert len(taught) == 1
+
+
+def test_processes_that_are_forked_read_on_connections_of_their_own(url: str) -> None:
+    """As a pool of processes has it that is made after the store was opened. On one connection they would hang."""
+    code = (
+        "import multiprocessing\n"
+        "from kbgym.trace.place import open_place\n"
+        f"store = open_place({url!r}).store()\n"
+        "ids = [record.id for record in store]\n"
+        "def read(number):\n"
+        "    return [line for _ in range(20) for id in ids for line in store.base.lines([id])]\n"
+        "with multiprocessing.get_context('fork').Pool(4) as pool:\n"
+        "    found = pool.map_async(read, range(40), chunksize=1).get(30)\n"
+        "assert found == [read(0)] * 40, 'they read the same'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -200,7 +200,10 @@ class TestBrokenConnections:
         assert LiveClient(url, "bo").act(Add("Three.")) == Added("n5"), "nobody stands in line for ever"
         open_place(url).verify()
 
-    def test_what_a_crash_lost_is_undone_in_who_had_seen_it(self, url: str, cluster: postgres.Cluster) -> None:
+    @pytest.mark.parametrize("twice", [False, True], ids=["one crash", "two crashes"])
+    def test_what_a_crash_lost_is_undone_in_who_had_seen_it(
+        self, url: str, cluster: postgres.Cluster, twice: bool
+    ) -> None:
         """The turn is over before the flush: for a moment others see what is not kept yet."""
         ada, bo = LiveClient(url, "ada"), LiveClient(url, "bo")
         ada.act(Add("Kept."))
@@ -208,10 +211,11 @@ class TestBrokenConnections:
         row = connection.execute("SELECT max(seq) FROM trace").fetchone()
         assert ada.act(Add("Seen, and not kept.")) == Added("n4")
         assert bo.act(Search("Seen")) and "n4" in bo.store
-        connection.execute(
-            "DELETE FROM trace WHERE seq > %s", row
-        )  # as a server has it that went down before the flush
+        # As a server has it that went down before the flush.
+        connection.execute("DELETE FROM trace WHERE seq > %s", row)
         backends(cluster)
+        for client in (ada, bo) if twice else ():
+            client.writer._server.close()  # a connection made after the first crash ended before anything was asked
         assert bo.act(Add("Instead.")) == Added("n4") and bo.store["n4"].text == "Instead."
         assert ada.act(Add("After all.")) == Added("n5") and ada.store["n4"].text == "Instead."
         open_place(url).verify()

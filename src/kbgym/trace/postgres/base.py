@@ -6,6 +6,8 @@ connection cut short is simply asked again. Connections come from a pool: thread
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 REMEMBERED = 20_000  # documents a process keeps of those it has read
 _CONNECTIONS = 4
 _IDLE = 1.0  # seconds
+_WAIT = 2.0  # seconds for a connection, then another is tried: the pool would wait longer after every failure
 _AT_ONCE = 2_000  # documents read at a time by whoever wants all
 
 Found = tuple[tuple[int, Record], ...]  # a document and its number, or none
@@ -51,6 +54,10 @@ class DatabaseBase:
         """In another process it is read there."""
         return base_at, (self.address, self.meta)
 
+    def connect_anew(self) -> None:
+        """Leave the connections there are to whoever has them, too."""
+        self._pool = _pool(self._server)
+
     @property
     def counts(self) -> Counts:
         return self.meta.counts
@@ -70,7 +77,7 @@ class DatabaseBase:
         with self._server.said():
             while True:
                 try:
-                    with self._pool.connection() as connection:
+                    with self._pool.connection(_WAIT) as connection:
                         found: list[tuple[Any, ...]] = connection.execute(question, values).fetchall()
                         return found
                 except self._server.broken:
@@ -201,6 +208,7 @@ def _pool(server: Server) -> Any:
         raise Missing(
             f"a postgresql:// store needs psycopg_pool ({error}); run `pip install 'kbgym[postgres]'`."
         ) from None
+    logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it prints is raised here as a sentence
     return ConnectionPool(
         server.address.server,
         kwargs=server.options,
@@ -210,6 +218,7 @@ def _pool(server: Server) -> Any:
         max_size=_CONNECTIONS,
         num_workers=1,
         timeout=30.0,
+        reconnect_timeout=0.0,
         open=True,
     )
 
@@ -224,3 +233,12 @@ def base_at(address: DatabaseAddress, meta: Meta) -> DatabaseBase:
     if found is None:
         found = _open[name] = DatabaseBase(address, meta)
     return found
+
+
+def _in_a_fork() -> None:
+    """A forked process has connections of its own: what two would ask on one, neither could understand."""
+    for base in _open.values():
+        base.connect_anew()
+
+
+os.register_at_fork(after_in_child=_in_a_fork)

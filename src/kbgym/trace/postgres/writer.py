@@ -9,8 +9,9 @@ may thus see for a moment what a crash of the server would lose; they notice whe
 
 Before the turn comes the line: its first has what others committed followed while the one before it still acts.
 
-Where the connection breaks in the very moment of a commit, the appender connects again, waits for the turn (whatever
-the old connection was doing is over then) and looks for its own mark in the trace: it never guesses.
+Whatever is read begins with the last line followed so far: where a crash has taken that, nothing is added to it. Where
+the connection breaks in the very moment of a commit, the appender connects again, waits for the turn (whatever the old
+connection was doing is over then) and looks for its own mark in the trace: it never guesses.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from kbgym.canonical import encode
 from kbgym.errors import BadInput, Failed, KbgymError
@@ -28,12 +30,16 @@ from kbgym.trace.place import Lost, Place
 from kbgym.trace.postgres.server import Batch, Server
 from kbgym.trace.postgres.tables import Head, add_to_trace
 
+if TYPE_CHECKING:
+    from kbgym.trace.postgres.server import Connection
+
 _TRIES = 4
 # Waiting for a row wakes everybody who waits at every commit; these locks are queues, and wake the next one.
 _TURN = "SELECT pg_advisory_xact_lock(%s)"
 _LINE = "SELECT pg_advisory_lock(%s)"
-_OUT_OF_LINE = "SELECT pg_advisory_unlock(%s)"
-_NEWS = "SELECT line FROM trace WHERE seq > %s ORDER BY seq"
+_UNLOCK = "SELECT pg_advisory_unlock(%s)"
+_CLAIM = "SELECT pg_try_advisory_lock(%s)"
+_NEWS = "SELECT line FROM trace WHERE seq >= %s ORDER BY seq"
 # A commit of its own, as durable as the connection was told to be: on its return all commits before it are too.
 _FLUSH = "SELECT pg_logical_emit_message(true, 'kbgym', '')"
 
@@ -47,7 +53,7 @@ class PostgresWriter:
         """Continue after `head`; what others committed since is given by `news`."""
         self._server = server
         self._seq, self._chain, self._iteration = head.seq, head.chain, head.iteration  # how far it has looked
-        self._held = False  # whether it is this process's turn
+        self._held: Connection | None = None  # where the turn is this process's, and only there it can be ended
         self._wanted: list[Event] | None = None
         self._in_line = False
         self._client = secrets.token_hex(8)
@@ -58,7 +64,7 @@ class PostgresWriter:
 
     def news(self) -> tuple[Event, ...]:
         """What others committed since the last news; does not wait for anybody's turn."""
-        return () if self._held else self._read()
+        return () if self._held is not None else self._read()
 
     def line_up(self) -> tuple[Event, ...]:
         """Wait until the next turn but one is this writer's; gives the news. A turn follows, or `step_out`."""
@@ -70,28 +76,31 @@ class PostgresWriter:
             self._in_line = False
             if not self._server.lost:
                 with suppress(*self._server.errors):
-                    self._server.connection.execute(_OUT_OF_LINE, [self._line])
+                    self._server.connection.execute(_UNLOCK, [self._line])
 
     def _read(self, in_line: bool = False) -> tuple[Event, ...]:
         for _ in range(_TRIES):
-            batch = Batch()
-            if in_line:
-                self._in_line = True  # on this connection; with another one it is gone
-                batch.often(_LINE, [self._line])
-            batch.often(_NEWS, [self._seq])
             try:
-                *_, lines = batch.send(self._server.connection)
+                connection = self._connected()
+                batch = Batch()
+                if in_line:
+                    self._in_line = True  # on this connection; with another one it is gone
+                    batch.often(_LINE, [self._line])
+                batch.often(_NEWS, [self._seq])
+                *_, lines = batch.send(connection)
                 return self._looked([line for (line,) in lines])
             except self._server.errors as error:
                 self._again(error)
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
     def _looked(self, lines: Sequence[str]) -> tuple[Event, ...]:
-        """Verify lines that were read."""
+        """Verify lines that were read; the first is the last one followed before."""
         events: list[Event] = []
-        chain = self._chain
-        for number, line in enumerate(lines, self._seq + 1):
-            event, chain = verified(self._server.address.shown, number, line.encode(), chain)
+        where, chain = self._server.address.shown, self._chain
+        if self._seq and not (lines and lines[0].endswith(f'"{chain}"}}')):
+            raise Lost(f"{where} went down with transactions that were not kept yet; what was built on them is undone.")
+        for number, line in enumerate(lines[1:] if self._seq else lines, self._seq + 1):
+            event, chain = verified(where, number, line.encode(), chain)
             events.append(event)
         if events:
             self._advance(events, chain)
@@ -107,7 +116,7 @@ class PostgresWriter:
     @contextmanager
     def turn(self) -> Iterator[tuple[Event, ...]]:
         """Hold up the other writers; the one commit made inside is written at the end, or nothing is."""
-        if self._held:
+        if self._held is not None:
             raise RuntimeError("a turn inside a turn")
         news = self._begin()
         try:
@@ -124,7 +133,7 @@ class PostgresWriter:
         """Have a transaction written at the end of the turn; without a turn, at once, if nothing came in between."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
-        if self._held:
+        if self._held is not None:
             if self._wanted is not None:
                 raise RuntimeError("a turn has one commit")
             self._wanted = list(events)
@@ -138,9 +147,10 @@ class PostgresWriter:
     def _begin(self) -> tuple[Event, ...]:
         for _ in range(_TRIES):
             try:
+                connection = self._connected()
                 batch = self._taking()
                 batch.often(_NEWS, [self._seq])
-                *_, lines = batch.send(self._server.connection)
+                *_, lines = batch.send(connection)
                 self._in_line = False
                 news = self._looked([line for (line,) in lines])
             except self._server.errors as error:
@@ -149,7 +159,7 @@ class PostgresWriter:
                 self._undo()
                 raise
             else:
-                self._held = True
+                self._held = connection
                 return news
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
@@ -159,12 +169,13 @@ class PostgresWriter:
         batch.execute("BEGIN")
         batch.often(_TURN, [self._turn])
         if self._in_line:
-            batch.often(_OUT_OF_LINE, [self._line])
+            batch.often(_UNLOCK, [self._line])
         return batch
 
     def _finish(self) -> None:
         events, chain = self._wanted or [], self._chain
-        self._wanted = None
+        assert self._held is not None
+        held, self._wanted = self._held, None
         lines = []
         for event in events:
             line, chain = chained(encode(event), chain)
@@ -175,60 +186,54 @@ class PostgresWriter:
         batch.execute("COMMIT")
         batch.often(_FLUSH)
         try:
-            batch.send(self._server.connection)
+            batch.send(held)
         except self._server.errors as error:
             if not self._server.lost:
                 self._undo()
                 raise self._server.failure(error) from None
-            self._held = False
+            self._held = None
             self._resolve(self._seq + len(events), error)
         except BaseException:
             self._undo()
             raise
-        self._held = False
+        self._held = None
         self._advance(events, chain)
 
     def _undo(self) -> None:
         """Nothing of this turn is kept, and the others may go on."""
-        self._held, self._wanted = False, None
+        self._held, self._wanted = None, None
         self._server.forget()
         self.step_out()
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
     def _again(self, error: Exception) -> None:
-        """Before anything was written: connect again if the connection was lost, else raise."""
-        self._held = False
+        """Before anything was written: to be tried again if the connection was lost, else raise."""
         if not self._server.lost:
             self._undo()
             raise self._server.failure(error) from None
-        self._reconnect()
 
-    def _reconnect(self) -> None:
-        self._server.reconnect()
-        self._in_line = False
-        # The server has freed the claims of the old connection.
-        for name in list(self._claims):
-            del self._claims[name]
-            self.claim(name)
-        with self._server.said():
-            row = self._server.connection.execute("SELECT line FROM trace WHERE seq = %s", [self._seq]).fetchone()
-        if self._seq and (row is None or not row[0].endswith(f'"{self._chain}"}}')):
-            where = self._server.address.shown
-            raise Lost(f"{where} went down with transactions that were not kept yet; what was built on them is undone.")
+    def _connected(self) -> Connection:
+        """The connection, made again where it was lost: with it went the place in line and the claims."""
+        if self._server.lost:
+            connection = self._server.reconnect()
+            self._in_line = False
+            for name in list(self._claims):
+                row = connection.execute(_CLAIM, [self._key(name)]).fetchone()
+                if row is None or not row[0]:
+                    del self._claims[name]
+        return self._server.connection
 
     def _resolve(self, seq: int, error: Exception) -> None:
         """The connection broke while a transaction was committed: return if it was, raise if it was not."""
         try:
-            self._reconnect()
-            batch = self._taking()
-            batch.execute("SELECT client FROM trace WHERE seq = %s", [seq])
-            batch.execute("ROLLBACK")
-            batch.often(_FLUSH)
             with self._server.said():
-                found = batch.send(self._server.connection)[-3]
-        except Lost:
-            raise
+                connection = self._connected()
+                batch = self._taking()
+                batch.execute("SELECT client FROM trace WHERE seq = %s", [seq])
+                batch.execute("ROLLBACK")
+                batch.often(_FLUSH)
+                found = batch.send(connection)[-3]
         except KbgymError as trouble:
             raise Failed(f"{trouble} Whether the last transaction (trace line {seq}) was kept is not known.") from None
         if found != [(self._client,)]:
@@ -250,7 +255,7 @@ class PostgresWriter:
             return True
         for _ in range(_TRIES):
             try:
-                row = self._server.connection.execute("SELECT pg_try_advisory_lock(%s)", [self._key(name)]).fetchone()
+                row = self._connected().execute(_CLAIM, [self._key(name)]).fetchone()
             except self._server.errors as error:
                 self._again(error)
             else:
@@ -266,7 +271,7 @@ class PostgresWriter:
         if name in self._claims:
             del self._claims[name]
             with self._server.said():
-                self._server.connection.execute("SELECT pg_advisory_unlock(%s)", [self._key(name)])
+                self._connected().execute(_UNLOCK, [self._key(name)])
 
     def _key(self, name: str) -> int:
         whole = hashlib.sha256(f"{self._server.address.schema}\0{name}".encode()).digest()
