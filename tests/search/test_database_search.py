@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 from bases import base_of
-from postgres import Cluster
+from postgres import MISSING, NEWER, USUAL, Cluster, installed
 
 from kbgym.errors import BadInput, Missing
 from kbgym.search import pgvector, word_tables
@@ -47,6 +47,15 @@ class Rows:
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         return self.rows[[int(text) for text in texts]]
+
+
+@pytest.fixture(scope="module", params=[USUAL, NEWER], ids=lambda server: server[0])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    if installed(request.param) is None:
+        pytest.skip(MISSING)
+    made = Cluster("fsync = off", server=request.param)
+    yield made
+    made.remove()
 
 
 @pytest.fixture
