@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 
-class _Value(msgspec.Struct, frozen=True, tag=True, tag_field="tool", forbid_unknown_fields=True):
-    """Common shape of actions: immutable, tagged with the tool's name."""
+class _Value(msgspec.Struct, frozen=True, tag=True, tag_field="tool", forbid_unknown_fields=True, gc=False):
+    """Common shape of actions: immutable, tagged with the tool's name, and nothing but text in them."""
 
 
 class Search(_Value, frozen=True, tag="search"):
@@ -68,7 +68,7 @@ class Invalid(_Value, frozen=True, tag="invalid"):
 Action = Search | Read | Answer | Add | Edit | Delete | Link | LinkMany | Unlink | Done | Invalid
 
 
-class _Result(msgspec.Struct, frozen=True, tag=True, tag_field="result", omit_defaults=True):
+class _Result(msgspec.Struct, frozen=True, tag=True, tag_field="result", omit_defaults=True, gc=False):
     """Common shape of results: what happened, by id. Texts are looked up when a result is shown."""
 
 

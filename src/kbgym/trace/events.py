@@ -20,8 +20,8 @@ SCHEMA = 1
 Phase = Literal["forward", "backward", "idle", "serve"]
 
 
-class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True):
-    pass
+class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True, gc=False):
+    """Nothing in an event leads back to it, so the collector of cycles need not look at the many there are."""
 
 
 class Genesis(_Event, frozen=True, tag="genesis"):

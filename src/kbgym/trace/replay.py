@@ -96,17 +96,17 @@ def _fetch(store: Store, events: Sequence[Event]) -> None:
 
 def redo(store: Store, event: Event, number: int) -> None:
     """Do to a store what one event did, and see that it comes out as recorded; a rollback is the caller's."""
-    match event:
-        case Genesis(_, documents, fingerprint):
-            if (len(store), store.fingerprint) != (documents, fingerprint):
-                raise Damaged("the initial documents are not those this trace was written over.")
+    match event:  # the commonest first
         case Acted():
             _act(store, event, number)
-        case Imported():
-            _import(store, event, number)
         case Committed(iteration):
             if (store.fingerprint, len(store), store.links) != (event.store, event.documents, event.links):
                 raise Damaged(f"trace line {number}: the store after iteration {iteration} is not the one recorded.")
+        case Imported():
+            _import(store, event, number)
+        case Genesis(_, documents, fingerprint):
+            if (len(store), store.fingerprint) != (documents, fingerprint):
+                raise Damaged("the initial documents are not those this trace was written over.")
 
 
 def committed(iteration: int, position: int, store: Store) -> Committed:
