@@ -1,10 +1,12 @@
-"""Exams over a store in a database whose documents are read when asked for, beside a process that holds them.
+"""Exams and training over a store in a database whose documents are read when asked for, or held.
 
-    OMP_NUM_THREADS=1 python benchmarks/database_exam.py [--people 860 26000] [--questions 60]
+    OMP_NUM_THREADS=1 python benchmarks/database_exam.py [--worlds 860 26000 26000x33] [--questions 60]
 
 Worlds of people, untrained, searched by words, in a private PostgreSQL from the package pgserver on the same machine.
-Each exam is `kbgym exam URL --set FILE` in a process of its own, so its memory is all it ever held; the server's is not
-counted. The first exam that reads also makes the tables of words and is not shown. Prints Markdown.
+`26000x33` is 33 worlds of so many people in one store, ten million documents; the questions are about the first. Each
+exam is `kbgym exam URL --set FILE` in a process of its own, so its memory is all it ever held; the server's is not
+counted. The first exam that reads also makes the tables of words. Past a million documents nobody holds them. Last
+comes a training on as many questions, for which the world's folder has no documents either. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -21,16 +23,17 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres import MISSING, Cluster, installed
 
+MOST_HELD = 1_000_000
+ALIKE = ("--agent", "reference", "--search", "words", "--quiet")
 RAY = ("--engine", "ray", "--workers", "2")
 
 
-def exam(url: str, asked: Path, out: Path, *more: str) -> tuple[float, float]:
-    """Seconds, and the most memory in MB the process itself held."""
-    command = ["-m", "kbgym", "exam", url, "--set", str(asked), "--agent", "reference", "--out", str(out), "--quiet"]
+def measured(*words: str) -> tuple[float, float]:
+    """Seconds of a command, and the most memory in MB its process itself held."""
     started = time.perf_counter()
-    child = subprocess.Popen([sys.executable, *command, *more], stdout=subprocess.DEVNULL)
+    child = subprocess.Popen([sys.executable, "-m", "kbgym", *words, *ALIKE], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
-    assert status == 0, f"the exam ended with {status}"
+    assert status == 0, f"kbgym {words[0]} ended with {status}"
     assert isinstance(used, resource.struct_rusage)
     return time.perf_counter() - started, used.ru_maxrss / 1024
 
@@ -39,49 +42,65 @@ def exam(url: str, asked: Path, out: Path, *more: str) -> tuple[float, float]:
 _MAKE = """
 import sys
 from pathlib import Path
+import msgspec
 import kbgym
-from kbgym.canonical import write_lines
-from kbgym.trace.copying import copy_store
+from kbgym.canonical import encode, write_lines
+from kbgym.trace.copying import Lines, write
 
-folder, url, people, questions = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-world = kbgym.generate(people=people)
-world.save(folder / "world")
-write_lines(folder / "asked.jsonl", world.split("test_in")[:questions])
-copy_store(str(folder / "world"), url)
-with kbgym.open(url) as opened:
-    opened.place.start("none", {"search": "words"}).close()
-print(len(world.documents))
+folder, url, (people, worlds, questions) = Path(sys.argv[1]), sys.argv[2], map(int, sys.argv[3:])
+lines = []
+for seed in range(worlds):
+    world = kbgym.generate(people=people, seed=seed)
+    if seed == 0:
+        write_lines(folder / "asked.jsonl", world.split("test_in")[:questions])
+        (folder / "world").mkdir()
+        write_lines(folder / "world" / "questions.jsonl", world.split("train")[:questions])
+    named = (msgspec.structs.replace(one, id=f"{seed}-{one.id}" if seed else one.id) for one in world.documents)
+    lines += [encode(document).decode() for document in named]
+write(Lines("documents.jsonl", lines, [], ()), url)
+print(len(lines))
 """
 
 
-def measure(cluster: Cluster, folder: Path, people: int, questions: int) -> None:
-    url, asked = cluster.url(f"p{people}"), folder / "asked.jsonl"
-    words = [sys.executable, "-c", _MAKE, str(folder), url, str(people), str(questions)]
-    documents_made = int(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    ways = {"held": ("held", ()), "read": ("read", ()), "read, two workers on Ray": ("read", RAY)}
-    exam(f"{url}&documents=read", asked, folder / "first.jsonl")
+def measure(cluster: Cluster, folder: Path, people: int, worlds: int, questions: int) -> None:
+    url = cluster.url(f"p{people}_{worlds}")
+    making = [sys.executable, "-c", _MAKE, str(folder), url, str(people), str(worlds), str(questions)]
+    documents_made = int(subprocess.run(making, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    ways: dict[str, tuple[str, tuple[str, ...]]] = {
+        "read, and the tables of words made": ("read", ()),
+        "held": ("held", ()),
+        "read": ("read", ()),
+        "read, two workers on Ray": ("read", RAY),
+    }
+    if documents_made > MOST_HELD:
+        del ways["held"]
     rows = set()
     for name, (documents, more) in ways.items():
         out = folder / f"{name}.jsonl"
-        took, held = exam(f"{url}&documents={documents}", asked, out, *more)
+        asked = ("--set", str(folder / "asked.jsonl"), "--out", str(out))
+        took, held = measured("exam", f"{url}&documents={documents}", *asked, *more)
         rows.add(out.read_bytes())
-        print(f"| {documents_made:,} | {name} | {took:.1f} s | {held:.0f} MB |", flush=True)
+        print(f"| {documents_made:,} | exam, {name} | {took:.1f} s | {held:.0f} MB |", flush=True)
     assert len(rows) == 1, "an exam came out otherwise"
+    taught = ("--world", str(folder / "world"), "--out", str(folder / "run"), "--store", f"{url}&documents=read")
+    took, held = measured("train", *taught, "--strategy", "class", "--epochs", "1", "--no-eval")
+    print(f"| {documents_made:,} | training, read | {took:.1f} s | {held:.0f} MB |", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--people", type=int, nargs="+", default=[860, 26_000])
+    parser.add_argument("--worlds", nargs="+", default=["860", "26000", "26000x33"], metavar="PEOPLE[xWORLDS]")
     parser.add_argument("--questions", type=int, default=60)
     given = parser.parse_args()
     if installed() is None:
         sys.exit(MISSING)
     cluster = Cluster("shared_buffers = 512MB", "max_wal_size = 4GB")
-    print("| documents | they are | exam | memory of its process |\n| ---: | --- | ---: | ---: |")
+    print("| documents | what, and they are | time | memory of its process |\n| ---: | --- | ---: | ---: |")
     try:
-        for people in given.people:
+        for size in given.worlds:
+            people, _, worlds = size.partition("x")
             with tempfile.TemporaryDirectory() as name:
-                measure(cluster, Path(name), people, given.questions)
+                measure(cluster, Path(name), int(people), int(worlds or 1), given.questions)
     finally:
         cluster.remove()
     print(f"\n{given.questions} questions each, the same rows in every byte; one-minute load average ", end="")

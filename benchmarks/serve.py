@@ -256,6 +256,7 @@ async def load(
         "think": think,
         "new": round(sum(client.fresh for client in clients) / max(1, searches), 3),
         "clients": arguments.clients,
+        "embedder": arguments.embedder,
         "seconds": arguments.seconds,
         "documents": stats["documents"],
         "requests": requests,
@@ -355,7 +356,8 @@ def markdown(found: dict[str, Any]) -> str:
     text = f"{head} load average | undocumented answers |\n|{' ---: |' * 13}\n" + "\n".join(lines) if lines else ""
     if lines:
         row = found["load"][0]
-        about = f"{row['clients']} clients for {row['seconds']:g} s a setting, {row['documents']:,} documents."
+        about = f"{row['clients']} clients for {row['seconds']:g} s a setting, {row['documents']:,} documents, "
+        about += f"vectors by {row['embedder']}."
         text = f"{about}\n\n{text}\n\n"
     if "kill" in found:
         text += (

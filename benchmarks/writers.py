@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres import MISSING, Cluster, installed
 
 HERE = Path(__file__).resolve().parents[1]
-LOADS = ((1, 1), (16, 1), (16, 4))  # processes, and clients of each
+LOADS = ((1, 1), (16, 1), (16, 4), (16, 16))  # processes, and clients of each
 MUST = 1500  # a second, from sixteen processes
 
 # These know what both versions have; a version makes its own tables.
@@ -130,7 +130,7 @@ def main() -> None:
         sys.exit(MISSING)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", metavar="COMMIT")
-    parser.add_argument("--additions", type=int, default=1600)
+    parser.add_argument("--additions", type=int, default=3200)
     parser.add_argument("--times", type=int, default=2)
     chosen = parser.parse_args()
     cluster = Cluster("shared_buffers = 512MB", "max_wal_size = 4GB")

@@ -26,6 +26,7 @@ from kbgym.environment import Environment, Step
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Record, Store, ledger, source
+from kbgym.store.ledger import counts_of
 from kbgym.store.store import normalised
 from kbgym.tools import Role
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
@@ -55,7 +56,7 @@ def all_of(store: Store) -> tuple[object, ...]:
     """Everything about a store that can be asked, the order of documents and of inbound links too."""
     inbound = {record.id: store.inbound(record.id) for record in store}
     said = {text: store.same_text(text) for text in SENTENCES}
-    return list(store), len(store), inbound, said, store.counts, store.merges, store.coded
+    return list(store), len(store), inbound, said, counts_of(store), ledger(store), store.merges, store.coded
 
 
 def engine_of(store: Store) -> Engine:

@@ -25,7 +25,7 @@ def engine_for(
     brief: bool = False,
 ) -> Engine:
     """A search engine over every document of a store; `brief` is for who searches a few times."""
-    gone, texts = store.since_base()
+    gone, texts = _changes(store)
     return engine_of(texts, embedder, tick, search, spread, brief, _base_of(store), gone)
 
 
@@ -39,8 +39,14 @@ def live_engine_for(
     """The same for a process that serves many, or puts edits on trial: one that keeps views of the past."""
     from kbgym.search.live import Embedding
 
-    gone, texts = store.since_base()
+    gone, texts = _changes(store)
     return live_engine(texts, Embedding(embedder), tick, search, spread, _base_of(store), gone)
+
+
+def _changes(store: Store) -> tuple[list[str], list[tuple[str, str]]]:
+    """What is other than in the base: ids that are gone or say something else, and texts by id."""
+    gone, now = store.since_base()
+    return gone, [(record.id, record.text) for record in now]
 
 
 def _base_of(store: Store) -> TextBase | None:

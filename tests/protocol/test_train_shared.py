@@ -137,6 +137,30 @@ def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Pa
         join(url, StoreFolder(tmp_path / "other").initial.fingerprint, "hash", remembered(SETTINGS, agents))
 
 
+def test_documents_that_are_only_there_need_not_be_held(
+    cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url, world = cluster.url("only"), generate(people=80, seed=3)
+    world.save(tmp_path / "world")
+    copy_store(str(tmp_path / "world"), url)
+    words = ["train", "--world", str(tmp_path / "world"), "--questions", "8", "--epochs", "1", "--no-eval"]
+    words += ["--search", "words", "--strategy", "class", "--quiet", "--out"]
+
+    def code(*more: str) -> object:
+        with pytest.raises(SystemExit) as stopped:
+            verb([*words, *more])
+        return stopped.value.code
+
+    assert code(str(tmp_path / "here")) == 0
+    (tmp_path / "world" / "documents.jsonl").unlink()
+    assert code(str(tmp_path / "nowhere")) == 2
+    assert "it has no documents.jsonl" in capfd.readouterr().err
+    assert code(str(tmp_path / "there"), "--store", f"{url}&documents=read") == 0
+    here, there = StoreFolder(tmp_path / "here"), open_place(f"{url}&documents=read")
+    assert there.store().fingerprint == here.store().fingerprint and there.position == 8
+    assert (tmp_path / "there" / "world" / "documents.jsonl").read_bytes() == b""
+
+
 def environment() -> dict[str, str]:
     paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -13,6 +13,7 @@ from kbgym.actions import Action, Add, Added, Found, Linked, LinkMany, Opened, R
 from kbgym.environment import apply
 from kbgym.store import Record, Store, source
 from kbgym.store.base import Base, Counts, LayeredRecords
+from kbgym.store.ledger import counts_of, ledger
 from kbgym.store.record import fingerprint_of
 from kbgym.store.store import normalised
 from kbgym.tools import check
@@ -25,7 +26,7 @@ class ListBase:
 
     def __init__(self, kept: Iterable[Record]) -> None:
         self._kept = {record.id: record for record in kept}
-        self.counts: Counts = Store(self._kept.values()).counts
+        self.counts: Counts = counts_of(Store(self._kept.values()))
         self.passes = 0
         self.fetched: list[tuple[list[str], list[str]]] = []
 
@@ -46,8 +47,8 @@ class ListBase:
         numbered = enumerate(self._kept.values(), 1)
         return [(number, record.id) for number, record in numbered if normalised(record.text) == text]
 
-    def carrier(self, origin: str) -> str | None:
-        return next((record.id for record in self._kept.values() if origin in record.origins), None)
+    def carriers(self, origin: str) -> list[str]:
+        return [record.id for record in self._kept.values() if origin in record.origins]
 
     def __iter__(self) -> Iterator[Record]:
         self.passes += 1
@@ -109,8 +110,25 @@ def test_no_action_reads_everything() -> None:
     assert store.same_text("anna berg lives in lund") == "d6" and store.fingerprint and len(store) == 8
     gone, now = store.copy().since_base()
     assert set(gone) == {"d0", "d1", "d2", "n2", "hub/lund"}
-    assert ("d0", "Anna Berg lives in Oslo.") in now and (first, "Di Ek lives in Malmö.") in now
+    texts = {record.id: record.text for record in now}
+    assert texts["d0"] == "Anna Berg lives in Oslo." and texts[first] == "Di Ek lives in Malmö."
     assert isinstance(base, ListBase) and base.passes == 0
+
+
+def test_a_ledger_counts_what_was_changed_on_top_of_the_base() -> None:
+    base = ListBase(record for record in records() if record.flag != "authored")
+    read, held = Store.over(base), Store(base)
+    base.passes = 0
+    for store in (read, held):
+        index = store.add("People in Lund.")
+        store.link(index, ["d0", "d1"])
+        store.add("Anna Berg lives in Umeå.")
+        store.edit("d6", "Anna Berg lives in Umeå!")  # until now it said the same as the first
+        store.merge("d1", "d2")
+        store.delete("d3")
+    assert ledger(read) == ledger(held) and [record.id for record in read.authored()] == ["n1", "n2"]
+    assert (ledger(read).lost_origins, ledger(read).orphans, ledger(read).same_texts) == (1, 1, 0)
+    assert base.passes == 0
 
 
 def test_what_is_read_ahead_is_the_base_s() -> None:

@@ -29,7 +29,7 @@ def coverage(
     questions: Iterable[Question] = (),
 ) -> Coverage:
     """Measure a store; `correct(index, target)` says whether a link belongs."""
-    indexes = [record for record in store if record.flag == "authored" and record.links]
+    indexes = [record for record in store.authored() if record.links]
     direct: set[str] = set()
     two_hops: set[str] = set()
     confirmed: set[str] = set()

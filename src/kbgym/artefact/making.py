@@ -91,7 +91,11 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | N
             raise BadInput(f"--store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
         if settings.admission:
             raise BadInput("admission judges one lesson at a time, which a store shared with others does not allow.")
-        join(url, fingerprint_of(read_records(run.folder)), settings.embedder, remembered(settings, agents))
+        there = not run.world.documents  # and nowhere else
+        if there and settings.per_source:
+            raise BadInput("--per-source needs the world's documents, which say where they are from.")
+        began = None if there else fingerprint_of(read_records(run.folder))
+        join(url, began, settings.embedder, remembered(settings, agents))
     place = open_place(url or run.folder)
     overlays = settings.admission > 0  # what is on trial is searched apart
     spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None

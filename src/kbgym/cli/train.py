@@ -51,7 +51,7 @@ def command(
     spending, where = Spending(flags), Where(flags)
     if not where.is_here and url is None:
         raise BadInput("--engine ray has many trainers at one store in a database: name it with --store.")
-    world = World.load(world_folder)
+    world = World.load(world_folder, elsewhere=url is not None)
     given = settings_given(config, flags)
     store, said = beginning(begins, world) if begins is not None else (None, None)
     settings = training_settings(world, out, **given, **({"begins": said} if said else {}))

@@ -71,12 +71,12 @@ def remembered(settings: Settings, agents: Agents) -> dict[str, Any]:
     return {**found, "agents": agents.described} if agents.described else found
 
 
-def join(url: str, initial: str, embedder: str, settings: dict[str, Any]) -> None:
-    """See that a database store can be trained with others: begun with documents of this fingerprint and with these
-    settings, or new."""
+def join(url: str, initial: str | None, embedder: str, settings: dict[str, Any]) -> None:
+    """See that a database store can be trained with others: begun with documents of this fingerprint (with any, where
+    it is none) and with these settings, or new."""
     place = open_place(url)
     try:
-        if place.initial.fingerprint != initial:
+        if initial is not None and place.initial.fingerprint != initial:
             raise BadInput(f"{place.name} began with other documents than this world's.")
         if place.genesis is None:
             place.start(embedder, settings).close()

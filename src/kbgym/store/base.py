@@ -15,8 +15,20 @@ import msgspec
 from kbgym.store.record import Record
 
 
+class Tally(msgspec.Struct, frozen=True):
+    """How many documents have each flag, how many originals a document carries, how many of them several do, and how
+    many texts there are, normalised."""
+
+    untouched: int
+    edited: int
+    authored: int
+    carried: int
+    shared: int
+    texts: int
+
+
 class Counts(msgspec.Struct, frozen=True):
-    """What a store knows of all its documents together."""
+    """What is known of all documents of a store together."""
 
     documents: int
     links: int
@@ -24,6 +36,7 @@ class Counts(msgspec.Struct, frozen=True):
     issued: int
     coded: bool
     fingerprint: str
+    tally: Tally
 
 
 class Base(Protocol):
@@ -43,11 +56,11 @@ class Base(Protocol):
     def inbound(self, id: str) -> tuple[str, ...]:
         """The documents that link to this one, in order."""
 
-    def saying(self, text: str) -> Iterable[tuple[int, str]]:
+    def saying(self, text: str) -> Sequence[tuple[int, str]]:
         """The number and the id of every document with this text, once both are normalised, in order."""
 
-    def carrier(self, origin: str) -> str | None:
-        """The document that stands for an original, or absorbed it."""
+    def carriers(self, origin: str) -> Sequence[str]:
+        """The documents that stand for an original or absorbed it, in order."""
 
     def __iter__(self) -> Iterator[Record]: ...
 
@@ -59,10 +72,11 @@ class LayeredRecords(MutableMapping[str, Record]):
         self.base = base
         self.changed: dict[str, Record | None] = {}  # of the base's, None where one is gone
         self.later: dict[str, Record] = {}
+        self._gone = 0
 
     def copy(self) -> LayeredRecords:
         twin = LayeredRecords(self.base)
-        twin.changed, twin.later = dict(self.changed), dict(self.later)
+        twin.changed, twin.later, twin._gone = dict(self.changed), dict(self.later), self._gone
         return twin
 
     def fetch(self, ids: Iterable[str], texts: Iterable[str]) -> None:
@@ -95,12 +109,12 @@ class LayeredRecords(MutableMapping[str, Record]):
             del self.later[id]
         elif id in self:
             self.changed[id] = None
+            self._gone += 1
         else:
             raise KeyError(id)
 
     def __len__(self) -> int:
-        gone = sum(record is None for record in self.changed.values())
-        return self.base.counts.documents - gone + len(self.later)
+        return self.base.counts.documents - self._gone + len(self.later)
 
     def __iter__(self) -> Iterator[str]:
         return (record.id for record in self.values())
@@ -115,6 +129,10 @@ class LayeredRecords(MutableMapping[str, Record]):
             if now is not None:
                 yield now
         yield from list(self.later.values())
+
+    def since(self) -> list[Record]:
+        """What was changed and what came, as it is now."""
+        return [*(record for record in self.changed.values() if record is not None), *self.later.values()]
 
     def touched(self) -> set[str]:
         """The documents that may be other than the base's."""

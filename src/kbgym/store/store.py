@@ -14,7 +14,7 @@ import msgspec
 
 from kbgym.codes import code, number_of
 from kbgym.errors import BadInput
-from kbgym.store.base import Base, Counts, LayeredInbound, LayeredRecords, LayeredTexts
+from kbgym.store.base import Base, LayeredInbound, LayeredRecords, LayeredTexts
 from kbgym.store.record import MODULUS, Record, weight
 
 
@@ -150,8 +150,16 @@ class Store:
         return self._records.base if isinstance(self._records, LayeredRecords) else None
 
     @property
-    def counts(self) -> Counts:
-        return Counts(len(self), self.links, self.origins, self._last_issued(), self.coded, self.fingerprint)
+    def issued(self) -> int:
+        """The number of the last id that was given out."""
+        return self._last_issued()
+
+    def authored(self) -> list[Record]:
+        """What agents wrote. Where the base has nothing of the kind, it is not read."""
+        every: Iterable[Record] = self
+        if isinstance(self._records, LayeredRecords) and not self._records.base.counts.tally.authored:
+            every = self._records.since()
+        return [record for record in every if record.flag == "authored"]
 
     def unlike(self, other: Store) -> Iterable[str]:
         """The documents that may be other here than in another store; no others need be looked at."""
@@ -160,12 +168,11 @@ class Store:
             return dict.fromkeys((*mine.touched(), *theirs.touched()))
         return dict.fromkeys((*theirs, *mine))
 
-    def since_base(self) -> tuple[list[str], list[tuple[str, str]]]:
-        """The documents of the base that are gone or changed, and what changed and came since, as it reads now."""
+    def since_base(self) -> tuple[list[str], list[Record]]:
+        """The documents of the base that are gone or changed, and what changed and came since, as it is now."""
         if not isinstance(self._records, LayeredRecords):
-            return [], [(record.id, record.text) for record in self]
-        now = [record for record in self._records.changed.values() if record is not None]
-        return list(self._records.changed), [(r.id, r.text) for r in (*now, *self._records.later.values())]
+            return [], list(self)
+        return list(self._records.changed), self._records.since()
 
     def as_frozen(self) -> Store:
         """The same content, which nobody can change; this store stays as it is."""
@@ -288,9 +295,8 @@ class Store:
         mine = {origin: record.id for record in now for origin in record.origins}
 
         def carrier(origin: str) -> str | None:
-            if origin in mine or (found := base.carrier(origin)) in touched:
-                return mine.get(origin)
-            return found
+            found = next(reversed(base.carriers(origin)), None)
+            return mine.get(origin) if origin in mine or found in touched else found
 
         return carrier
 

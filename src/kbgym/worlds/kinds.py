@@ -126,7 +126,7 @@ def budget_of(world: World) -> int | None:
 
 def description_of(world: World) -> Description:
     """What a world says of itself: its own words where `world.json` has them, the rest as its kind works it out."""
-    said, made = world.description, kind_of(world).describe(world)
+    said, made = world.description, kind_of(world).describe(world) if world.documents else Description()
     return Description(said.about or made.about, said.forms or made.forms, said.keys or made.keys) if said else made
 
 

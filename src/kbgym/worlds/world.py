@@ -90,7 +90,10 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class World(msgspec.Struct, frozen=True):
-    """Documents and questions, checked when made: ids unique, supports real, texts writable."""
+    """Documents and questions, checked when made: ids unique, supports real, texts writable.
+
+    One without documents has them elsewhere, in a store: what supports its questions is not checked.
+    """
 
     documents: tuple[Document, ...]
     questions: tuple[Question, ...] = ()
@@ -109,7 +112,7 @@ class World(msgspec.Struct, frozen=True):
         for question in self.questions:
             if not question.golds:
                 raise BadInput(f"question {question.id} has no gold.")
-            for support in question.support:
+            for support in question.support if ids else ():
                 if support not in ids:
                     raise BadInput(f"question {question.id} is supported by {support!r}, which is no document.")
 
@@ -148,12 +151,13 @@ class World(msgspec.Struct, frozen=True):
             (folder / "world.json").write_text(facts, encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> World:
-        if not (folder / "documents.jsonl").is_file():
+    def load(cls, folder: Path, elsewhere: bool = False) -> World:
+        """The world in a folder; where its documents may be `elsewhere`, the folder need not have them."""
+        documents, questions, facts = (folder / name for name in ("documents.jsonl", "questions.jsonl", "world.json"))
+        if not documents.is_file() and not (elsewhere and questions.is_file()):
             raise BadInput(f"{folder} is not a world: it has no documents.jsonl.")
-        questions, facts = folder / "questions.jsonl", folder / "world.json"
         return cls(
-            documents=tuple(read_lines(folder / "documents.jsonl", Document)),
+            documents=tuple(read_lines(documents, Document)) if documents.is_file() else (),
             questions=tuple(read_lines(questions, Question)) if questions.is_file() else (),
             facts=read_value(facts, dict[str, Any]) if facts.is_file() else {},
         )

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from kbgym.errors import Missing
@@ -137,14 +138,17 @@ class DatabaseBase:
     def saying(self, text: str) -> Saying:
         return self._sayings([text])[text]
 
-    def carrier(self, origin: str) -> str | None:
-        question: LiteralString = (
-            "SELECT id FROM carried JOIN initial USING (number) WHERE origin = %s ORDER BY number DESC LIMIT 1"
-        )
-        for (id,) in self.ask(question, [origin]) if _storable(origin) else ():
-            return str(id)
-        record = self.get(origin)
-        return origin if record is not None and record.origin == origin else None
+    def carriers(self, origin: str) -> tuple[str, ...]:
+        found = [number for number, record in self._documents([origin])[origin] if origin in record.origins]
+        if self._elsewhere and _storable(origin):
+            found += [number for (number,) in self.ask("SELECT number FROM carried WHERE origin = %s", [origin])]
+        names = self.ids(found) if found else {}
+        return tuple(names[number] for number in sorted(found))
+
+    @cached_property
+    def _elsewhere(self) -> bool:
+        """Whether any document carries another original than its own."""
+        return bool(self.ask("SELECT 1 FROM carried LIMIT 1"))
 
     def __iter__(self) -> Iterator[Record]:
         return map(self._read, self.lines())

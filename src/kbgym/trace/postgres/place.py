@@ -14,6 +14,7 @@ from typing import Any
 from kbgym.canonical import Decoder, decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Store
+from kbgym.store.ledger import counts_of
 from kbgym.tools import is_editing
 from kbgym.trace.events import SCHEMA, Acted, Event, Genesis
 from kbgym.trace.folder import RECORDS, imported, returning
@@ -99,7 +100,7 @@ class PostgresStore:
 
     def verify(self) -> None:
         """See that what is known of the initial documents is what their lines say."""
-        if Store(self.base).counts != self.meta.counts:
+        if counts_of(Store(self.base)) != self.meta.counts:
             raise Damaged(f"{self.name}: the initial documents were changed from outside.")
 
     # -- writing ------------------------------------------------------------------------------------------------------

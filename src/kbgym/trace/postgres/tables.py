@@ -23,6 +23,7 @@ from kbgym.errors import BadInput, Damaged
 from kbgym.search.derived_tables import drop_own
 from kbgym.store import Record, Store
 from kbgym.store.base import Counts
+from kbgym.store.ledger import counts_of
 from kbgym.store.store import normalised
 from kbgym.trace.events import Event
 from kbgym.trace.folder import RECORDS, InitialDocument
@@ -114,7 +115,7 @@ def write_initial(
     records = list(map(records_in(kind, "the new store"), lines))
     if wrong := next((record.id for record in records if "\0" in record.id), None):
         raise BadInput(f"document {wrong!r} has a NUL character in its id, which PostgreSQL does not store.")
-    counts = encode(Store(records).counts).decode()  # refuses documents that no store could have
+    counts = encode(counts_of(Store(records))).decode()  # refuses documents that no store could have
     rows = (
         (n, r.id, key_of(normalised(r.text)), line) for n, (r, line) in enumerate(zip(records, lines, strict=True), 1)
     )
