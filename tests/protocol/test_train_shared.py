@@ -159,6 +159,10 @@ def test_documents_that_are_only_there_need_not_be_held(
     here, there = StoreFolder(tmp_path / "here"), open_place(f"{url}&documents=read")
     assert there.store().fingerprint == here.store().fingerprint and there.position == 8
     assert (tmp_path / "there" / "world" / "documents.jsonl").read_bytes() == b""
+    for store, more in ((str(tmp_path / "here"), ()), (f"{url}&documents=read", ("--world", str(tmp_path / "world")))):
+        words = ["exam", store, *more, "--set", "eval", "--agent", "reference", "--quiet", "--out"]
+        assert code(str(tmp_path / f"{len(more)}.jsonl")) == 0
+    assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
 
 
 def environment() -> dict[str, str]:

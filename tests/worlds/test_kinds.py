@@ -92,3 +92,21 @@ def test_the_prompts_text():
         "Of water.\n\nForms its sentences have:\n- X is Y. Example: Water is wet.\n\n"
         "Keys that many documents share:\n- a fluid\n- a state"
     )
+
+
+def test_a_world_whose_documents_are_elsewhere(tmp_path):
+    asked = Question("q1", "train", "mine", "t", "What is wet?", ("water",), support=("d1",))
+    World((), (asked,)).save(tmp_path / "world")
+    (tmp_path / "world" / "documents.jsonl").unlink()
+    with pytest.raises(BadInput, match=r"it has no documents\.jsonl"):
+        World.load(tmp_path / "world")
+    world = World.load(tmp_path / "world", elsewhere=True)
+    assert (world.documents, world.questions) == ((), (asked,))
+    assert description_for_prompt(world) == "", "nothing is made up of documents that were not looked at"
+    told = World((), (asked,), {"description": "Of water."})
+    assert description_for_prompt(told) == "Of water."
+    with pytest.raises(BadInput, match="which is no document"):
+        World((Document("d2", "Ice is cold."),), (asked,))
+    (tmp_path / "world" / "questions.jsonl").unlink()
+    with pytest.raises(BadInput, match="not a world"):
+        World.load(tmp_path / "world", elsewhere=True)

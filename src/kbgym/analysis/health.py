@@ -66,7 +66,7 @@ class Health(msgspec.Struct, frozen=True):
 
 def health(store: Store, world: World | None = None, origins: Sequence[str] = ()) -> Health:
     """Examine a store; `origins` are the originals it began with, of which those no document carries are lost."""
-    truth = kind_of(world).truth(world) if world else None
+    truth = kind_of(world).truth(world) if world and world.documents else None
     auditor = Auditor(store, truth)
     audit = auditor.audit()
     authored = [record for record in store if record.flag == "authored"]

@@ -207,7 +207,7 @@ class Artefact:
             return self._world
         inside = (self.folder / "world", self.folder) if self.folder else ()
         places = [Path(self._world)] if self._world else [one for one in inside if (one / "documents.jsonl").is_file()]
-        return World.load(places[0]) if places else None
+        return World.load(places[0], elsewhere=self.folder is None) if places else None
 
     def questions(self, name: str = "test_in") -> tuple[Question, ...]:
         """A split of the world, a probe group of the run, or a file of questions."""
