@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +19,12 @@ from kbgym.actions import Add, Added, Link, Search
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
 from kbgym.store import Record, Store, source
+from kbgym.store.base import Counts
+from kbgym.store.ledger import counts_of
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.events import Acted
 from kbgym.trace.place import Lost, open_place, shown
+from kbgym.trace.postgres import server, tables
 from kbgym.trace.postgres.server import Batch
 from kbgym.trace.postgres.url import parse
 
@@ -418,3 +422,16 @@ def test_a_store_in_a_database_is_opened_searched_and_examined(cluster: postgres
         question = kbgym.Question("q", "test", "c", "t", "Who?", ("nobody",))
         assert opened.examine(lambda view: kbgym.Search("who"), [question]).rows[0].actions == 2
     assert open_place(place).store().fingerprint == Store(records()).fingerprint
+
+
+def test_copying_may_be_silent_for_longer_than_a_turn(
+    cluster: postgres.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(store: Store) -> Counts:
+        time.sleep(0.5)
+        return counts_of(store)
+
+    monkeypatch.setitem(server._SETTINGS, "idle_in_transaction_session_timeout", "100ms")
+    monkeypatch.setattr(tables, "counts_of", slowly)
+    save_store(Store([source("a", "A.")]), cluster.url("slow"))
+    assert open_place(cluster.url("slow")).store()["a"].text == "A."
