@@ -1,23 +1,27 @@
-"""Exams and training over a store in a database whose documents are read when asked for, or held.
+"""Exams, training and serving over a store in a database whose documents are read when asked for, or held.
 
     OMP_NUM_THREADS=1 python benchmarks/database_exam.py [--worlds 860 26000 26000x33] [--questions 60]
 
 Worlds of people, untrained, searched by words, in a private PostgreSQL from the package pgserver on the same machine.
 `26000x33` is 33 worlds of so many people in one store, ten million documents; the questions are about the first. Each
 exam is `kbgym exam URL --set FILE` in a process of its own, so its memory is all it ever held; the server's is not
-counted. The first exam that reads also makes the tables of words. Past a million documents nobody holds them. Last
-comes a training on as many questions, for which the world's folder has no documents either. Prints Markdown.
+counted. The first exam that reads also makes the tables of words. Past a million documents nobody holds them. Then
+comes a training on as many questions, for which the world's folder has no documents either, and last `kbgym serve` is
+asked the exam's questions as searches. Prints Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -38,6 +42,26 @@ def measured(*words: str) -> tuple[float, float]:
     return time.perf_counter() - started, used.ru_maxrss / 1024
 
 
+def served(url: str, queries: list[str]) -> tuple[float, float, float]:
+    """The median and the longest wait for a search in ms, one at a time, and the server's most memory in MB."""
+    command = [sys.executable, "-m", "kbgym", "serve", url, "--http", "127.0.0.1:0", "--no-auth", "--json"]
+    server = subprocess.Popen([*command, "--search", "words"], stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    address = json.loads(server.stdout.readline())["url"]
+    waits = []
+    for query in queries:
+        body, started = json.dumps({"query": query}).encode(), time.perf_counter()
+        request = urllib.request.Request(f"{address}/search", body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            answer.read()
+        waits.append(1000 * (time.perf_counter() - started))
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    server.terminate()
+    server.wait()
+    held = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+    return statistics.median(waits), max(waits), held / 1024
+
+
 # In a process of its own: a child's memory is never less than its parent's was when it began.
 _MAKE = """
 import sys
@@ -46,11 +70,12 @@ import msgspec
 import kbgym
 from kbgym.canonical import encode, write_lines
 from kbgym.trace.copying import Lines, write
+from kbgym.worlds.people import NO_QUESTIONS
 
 folder, url, (people, worlds, questions) = Path(sys.argv[1]), sys.argv[2], map(int, sys.argv[3:])
 lines = []
 for seed in range(worlds):
-    world = kbgym.generate(people=people, seed=seed)
+    world = kbgym.generate(people, seed, NO_QUESTIONS if seed else None)
     if seed == 0:
         write_lines(folder / "asked.jsonl", world.split("test_in")[:questions])
         (folder / "world").mkdir()
@@ -85,6 +110,10 @@ def measure(cluster: Cluster, folder: Path, people: int, worlds: int, questions:
     taught = ("--world", str(folder / "world"), "--out", str(folder / "run"), "--store", f"{url}&documents=read")
     took, held = measured("train", *taught, "--strategy", "class", "--epochs", "1", "--no-eval")
     print(f"| {documents_made:,} | training, read | {took:.1f} s | {held:.0f} MB |", flush=True)
+    queries = [json.loads(line)["text"] for line in (folder / "asked.jsonl").read_text().splitlines()]
+    median, longest, held = served(f"{url}&documents=read", queries)
+    waits = f"a search {median:.0f} ms, the longest {longest:.0f} ms"
+    print(f"| {documents_made:,} | serving, read | {waits} | {held:.0f} MB |", flush=True)
 
 
 def main() -> None:
