@@ -158,6 +158,12 @@ def test_a_copy_knows_who_says_what_came_before_it() -> None:
         assert twin.inbound("d0") == () and "d0" not in twin
 
 
+def test_the_first_that_came_stands_behind_the_last_of_the_base() -> None:
+    for store in (Store(records()), Store.over(ListBase(records()))):
+        store.follow((), (), (), [("a9", "Bakers.")])
+        assert store.copy().same_text("bakers") == "n2", "whatever their ids are"
+
+
 def test_what_came_since_goes_like_the_rest() -> None:
     records_now = LayeredRecords(ListBase(records()))
     records_now["new"] = source("new", "New.")
