@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
@@ -115,7 +116,8 @@ def test_no_action_reads_everything() -> None:
     assert isinstance(base, ListBase) and base.passes == 0
 
 
-def test_a_ledger_counts_what_was_changed_on_top_of_the_base() -> None:
+def test_a_ledger_counts_what_was_changed_on_top_of_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("kbgym.store.ledger"), "_AT_ONCE", 2)  # the package has a function of that name
     base = ListBase(record for record in records() if record.flag != "authored")
     read, held = Store.over(base), Store(base)
     base.passes = 0
@@ -126,9 +128,31 @@ def test_a_ledger_counts_what_was_changed_on_top_of_the_base() -> None:
         store.edit("d6", "Anna Berg lives in Umeå!")  # until now it said the same as the first
         store.merge("d1", "d2")
         store.delete("d3")
+    base.fetched.clear()
     assert ledger(read) == ledger(held) and [record.id for record in read.authored()] == ["n1", "n2"]
+    assert all(len(ids) + len(texts) <= 2 for ids, texts in base.fetched)
+    ids, texts = ([one for pair in base.fetched for one in pair[which]] for which in (0, 1))
+    assert ids == ["d6", "d1", "d2", "d3", "d3"], "those that were changed, and originals carried otherwise than before"
+    assert len(texts) == len(set(texts)) == 6, "what is said now and was not, and the other way round"
     assert (ledger(read).lost_origins, ledger(read).orphans, ledger(read).same_texts) == (1, 1, 0)
     assert base.passes == 0
+
+
+def test_an_original_that_several_carry_is_counted_as_they_go() -> None:
+    kept = [source("a", "A."), Record("b", "B.", origin="a"), Record("c", "C.", origin="c", absorbed=("a",))]
+    base = ListBase(kept)
+    read, held = Store.over(base), Store(kept)
+    counted = []
+    for gone in ("b", "c", "a"):
+        for store in (read, held):
+            store.delete(gone)
+        assert ledger(read) == ledger(held)
+        counted.append((ledger(read).duplicated_origins, ledger(read).lost_origins))
+    assert counted == [(1, 0), (0, 1), (0, 2)]
+    base.fetched.clear()
+    linked = Store.over(base)
+    linked.link("a", ["b"])
+    assert ledger(linked).same_texts == 0 and base.fetched == [(["a"], [])], "what says the same is not looked up"
 
 
 def test_what_is_read_ahead_is_the_base_s() -> None:
