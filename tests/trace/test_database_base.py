@@ -212,16 +212,20 @@ def test_a_reader_finds_the_same_held_or_read(cluster: postgres.Cluster, tmp_pat
     assert rows[0] == rows[1] and len(rows[0]) > 5
 
 
-def test_workers_are_sent_no_documents(cluster: postgres.Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("search", ["hybrid", "words"])
+def test_workers_are_sent_no_documents_and_read_few(
+    cluster: postgres.Cluster, tmp_path: Path, search: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = kbgym.generate(people=40)
-    kbgym.train(world, tmp_path / "run", questions=3, epochs=1, embedder="hash", search="hybrid", strategy="class")
+    kbgym.train(world, tmp_path / "run", questions=3, epochs=1, embedder="hash", search=search, strategy="class")
     world.save(tmp_path / "world")
-    place, engine = cluster.url("workers"), Posted()
+    place, engine = cluster.url(f"workers_{search}"), Posted()
     copy_store(str(tmp_path / "run"), place)
     with kbgym.open(f"{place}&documents=read", world=tmp_path / "world") as opened:
-        alone = opened.examine(set="eval").rows
-        assert examine_on(engine, opened, "reference", opened.questions("eval")).rows == alone
         untouched = [record.text for record in opened.store if record.flag == "untouched" and not record.links]
+        alone = opened.examine(set="eval").rows
+        monkeypatch.delattr(DatabaseBase, "__iter__")  # nobody goes through all of them
+        assert examine_on(engine, opened, "reference", opened.questions("eval")).rows == alone
     assert untouched and not [text for text in untouched if text.encode() in engine.sent[0]]
 
 

@@ -66,7 +66,8 @@ class ExamSetup:
         engine = self._engine
         if not isinstance(engine, Engine):
             return vars(self)
-        index = engine.index if isinstance(engine.index, ExactIndex) else None
+        held = self.store.base is None and isinstance(engine.index, ExactIndex)
+        index = engine.index if held else None
         return {**vars(self), "_engine": None, "_index": index, "_how": (engine.kind, engine.spread)}
 
     @property
