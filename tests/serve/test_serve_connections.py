@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 import socket
 import threading
 import time
@@ -13,6 +15,7 @@ import pytest
 import uvicorn
 
 from kbgym.serve.connections import Limits, bounded
+from kbgym.serve.server import worth_saying
 
 SMALL = Limits(head_bytes=8_192, head_lines=50, head_seconds=30, answer_seconds=30, close_seconds=0.2)
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -176,3 +179,12 @@ def test_a_head_that_does_not_come_in_time() -> None:
             with connect(port) as one:
                 one.sendall(start)
                 assert received(one).count(b"200") == start.count(GET)
+
+
+def test_that_nothing_was_cut_short_is_no_error() -> None:
+    said = "Cancel %s running task(s), timeout graceful shutdown exceeded"
+    assert f'"{said}"' in inspect.getsource(uvicorn.Server.shutdown), "it says it otherwise now"
+    records = [logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, said, (count,), None) for count in (0, 2)]
+    assert [worth_saying(record) for record in records] == [False, True]
+    other = logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "%s failed", (0,), None)
+    assert worth_saying(other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import resource
 import socket
 
@@ -42,6 +43,11 @@ def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
     return listening, f"http://{shown}:{listening.getsockname()[1]}"
 
 
+def worth_saying(record: logging.LogRecord) -> bool:
+    """Not that nothing was cut short: a busy machine may have kept the server from seeing its last client go in time."""
+    return not (str(record.msg).startswith("Cancel %s running") and record.args == (0,))
+
+
 def serve(app: ASGIApp, listening: socket.socket, keep_alive: int = 5, patience: int = 1) -> None:
     """Answer until interrupted; idle connections are kept, and the last requests waited for, so many seconds."""
     limits = Limits()
@@ -57,4 +63,5 @@ def serve(app: ASGIApp, listening: socket.socket, keep_alive: int = 5, patience:
         timeout_keep_alive=keep_alive,
         timeout_graceful_shutdown=patience,
     )
+    logging.getLogger("uvicorn.error").addFilter(worth_saying)
     uvicorn.Server(config).run(sockets=[listening])
