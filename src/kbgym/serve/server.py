@@ -44,7 +44,7 @@ def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
 
 
 def worth_saying(record: logging.LogRecord) -> bool:
-    """Not that nothing was cut short: a busy machine may have kept the server from seeing its last client go in time."""
+    """Not that nothing was cut short: a busy machine may have kept it from seeing its last client go in time."""
     return not (str(record.msg).startswith("Cancel %s running") and record.args == (0,))
 
 
