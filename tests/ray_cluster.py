@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +34,8 @@ def ray_cluster(nodes: int) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
                 said = Path(scratch) / f"node{len(started)}.log"
                 with said.open("wb") as log:
                     started.append(subprocess.Popen([*ray, *options], env=environment, stdout=log, stderr=log))
-                _wait_for(said)
+                _wait_for(said, lambda said=said: b"Ray runtime started" in said.read_bytes())
+            _wait_for(Path(scratch) / "node0.log", lambda: _listens(client))  # which it does a little later
             yield {"client": f"ray://127.0.0.1:{client}", "direct": f"{here}:{port}"}, token
         finally:
             for process in reversed(started):
@@ -48,9 +49,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_for(log: Path) -> None:
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait_for(log: Path, ready: Callable[[], bool]) -> None:
     for _ in range(900):
-        if b"Ray runtime started" in log.read_bytes():
+        if ready():
             return
         time.sleep(0.2)
     raise AssertionError(f"the cluster did not start:\n{log.read_text()}")
