@@ -149,11 +149,6 @@ class Store:
         """What keeps the documents it began with, where that is not this store."""
         return self._records.base if isinstance(self._records, LayeredRecords) else None
 
-    @property
-    def issued(self) -> int:
-        """The number of the last id that was given out."""
-        return self._last_issued()
-
     def authored(self) -> list[Record]:
         """What agents wrote. Where the base has nothing of the kind, it is not read."""
         every: Iterable[Record] = self
@@ -188,7 +183,7 @@ class Store:
     def add(self, text: str) -> str:
         """A new document, written by an agent; gives its id."""
         self._check_open()
-        self._issued = self._last_issued() + 1
+        self._issued = self.issued + 1
         while (id := code(self._issued) if self.coded else f"n{self._issued}") in self._records:
             self._issued += 1
         self._put(Record(id=id, text=text, flag="authored"))
@@ -304,7 +299,7 @@ class Store:
         if id in self._records:
             raise Refused(f"there is a document {_short(id)} already.")
         self._put(Record(id=id, text=text, origin=id))
-        self._issued = max(self._last_issued(), number_of(id) if self.coded else _number(id))
+        self._issued = max(self.issued, number_of(id) if self.coded else _number(id))
 
     def _uncarry(self, carriers: Callable[[str], str | None], origin: str) -> None:
         """Take an absorbed original from the document that carries it."""
@@ -315,9 +310,11 @@ class Store:
 
     def never_reissue(self, other: Store) -> None:
         """Hand out no id that another store, of which this is an earlier state, has handed out."""
-        self._issued = max(self._last_issued(), other._last_issued())
+        self._issued = max(self.issued, other.issued)
 
-    def _last_issued(self) -> int:
+    @property
+    def issued(self) -> int:
+        """The number of the last id that was given out."""
         if self.coded and not self._issued:
             self._issued = max(map(number_of, self._records), default=0)
         return self._issued
