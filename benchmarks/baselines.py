@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kbgym.agents.registry import make_agent
-from kbgym.analysis.coverage import coverage
+from kbgym.analysis.health import coverage
 from kbgym.baselines import ARMS, build_arm, engine_for_arm
-from kbgym.protocol.exam import examine, summarise
-from kbgym.protocol.lessons import schedule
-from kbgym.protocol.probe import gradient, gradient_templates
-from kbgym.protocol.run import Settings
 from kbgym.search.embed import CachedEmbedder, default_embedder
+from kbgym.training.exam import examine, summarise
+from kbgym.training.lessons import schedule
+from kbgym.training.probe import gradient, gradient_templates
+from kbgym.training.run import Settings
 from kbgym.worlds import people
 from kbgym.worlds.people.paper import read
 from kbgym.worlds.world import Question, World

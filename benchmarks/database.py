@@ -24,12 +24,11 @@ from typing import Any
 
 from scale_words import FACTS, WordsEmbedder, questions, sentences
 
-from kbgym.search.base import TextBase
+from kbgym.backends.postgres.vectors import PgVectorIndex
+from kbgym.backends.postgres.words import DatabaseWords
+from kbgym.search.base import SEARCHES, TextBase
 from kbgym.search.choice import engine_of
-from kbgym.search.database_words import DatabaseWords
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.kinds import SEARCHES
-from kbgym.search.pgvector import PgVectorIndex
 from kbgym.store import Store, source
 from kbgym.trace.copying import save_store
 

@@ -23,7 +23,7 @@ from real_text import DATA, SETS
 from recall import recall
 from trained_text import world_of
 
-from kbgym.artefact.parts import embedder_named
+from kbgym.api.factory import embedder_named
 from kbgym.corpus.public import read_public
 from kbgym.search.cache import cache_folder
 from kbgym.search.choice import engine_of

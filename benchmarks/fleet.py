@@ -29,21 +29,21 @@ from unittest.mock import patch
 
 import msgspec
 
-from kbgym.actions import Action
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.making import trainer_for
-from kbgym.artefact.parts import agents_named
-from kbgym.experiment.engines import WorkEngine, opened
-from kbgym.experiment.fleet import Fleet, train_one
-from kbgym.policy import View
-from kbgym.protocol.run import Run, Settings
+from kbgym.api.factory import agents_named
+from kbgym.api.training import trainer_for
+from kbgym.backends.postgres.writer import _FLUSH, PostgresWriter
+from kbgym.engines.fleet import Fleet, train_one
+from kbgym.experiments.engines import WorkEngine, opened
+from kbgym.gym.actions import Action
+from kbgym.gym.policy import View
 from kbgym.store import Store, source
+from kbgym.trace.backend import open_place
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import Began, Committed
 from kbgym.trace.live import LiveStore
-from kbgym.trace.place import open_place
-from kbgym.trace.postgres.writer import _FLUSH, PostgresWriter
+from kbgym.training.run import Run, Settings
 from kbgym.worlds import people
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

@@ -21,11 +21,11 @@ from typing import Any
 from streams import HARMFUL, skewed_traffic
 
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.analysis.clustered import Sampled, difference
-from kbgym.online.learning import Online
-from kbgym.online.setup import Traffic, learn_traffic, open_online
-from kbgym.protocol.exam import Row, examine
-from kbgym.protocol.run import Settings
+from kbgym.analysis.statistics import Sampled, difference
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.setup import Traffic, learn_traffic, open_online
+from kbgym.training.exam import Row, examine
+from kbgym.training.run import Settings
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 

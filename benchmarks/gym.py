@@ -10,8 +10,8 @@ from pathlib import Path
 
 import gymnasium
 
-from kbgym.artefact.parts import embedder_named
-from kbgym.protocol.run import Settings
+from kbgym.api.factory import embedder_named
+from kbgym.training.run import Settings
 from kbgym.worlds.people import generate
 
 MANY, EPISODES, ROUNDS = 32, 60, 14
@@ -19,7 +19,7 @@ MANY, EPISODES, ROUNDS = 32, 60, 14
 
 def known(place: str) -> float:
     """One environment, episodes of searches that were made before and an answer."""
-    env = gymnasium.make("kbgym.gym:kbgym/Reader-v0", place=place).unwrapped
+    env = gymnasium.make("kbgym.integrations.gymnasium:kbgym/Reader-v0", place=place).unwrapped
     calls = [json.dumps({"tool": "search", "query": f"Who works as a baker in town {n}?"}) for n in range(14)]
     calls.append('{"tool": "answer", "text": "nobody"}')
     for episode in range(EPISODES + 1):
@@ -35,7 +35,7 @@ def new(place: str) -> tuple[float, float]:
     """Many at once with queries nobody made, and the embedder alone with as many others in batches of the same size."""
     mark = time.time_ns()
     queries = [[f"Who of the guild {mark} {n} {k} is a friend of a baker?" for k in range(MANY)] for n in range(ROUNDS)]
-    env = gymnasium.make_vec("kbgym.gym:kbgym/Reader-v0", num_envs=MANY, place=place)
+    env = gymnasium.make_vec("kbgym.integrations.gymnasium:kbgym/Reader-v0", num_envs=MANY, place=place)
     env.reset(seed=0)
     began = time.perf_counter()
     for batch in queries:

@@ -23,18 +23,18 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis.audit import Auditor
-from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import compare, shared_keys
-from kbgym.artefact.making import teach, trainer_for
-from kbgym.artefact.parts import agent_of, agents_named, embedder_named
+from kbgym.analysis.health import coverage
+from kbgym.api.factory import agent_of, agents_named, embedder_named
+from kbgym.api.training import teach, trainer_for
 from kbgym.canonical import encode, read_lines
-from kbgym.protocol.exam import Row, examine
-from kbgym.protocol.run import Run, Settings
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, ledger
-from kbgym.store_search import engine_for
 from kbgym.sync import run_sync
 from kbgym.trace.events import Acted, Event
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import Row, examine
+from kbgym.training.run import Run, Settings
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.people import Sizes, generate
 from kbgym.worlds.world import World

@@ -16,8 +16,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.analysis.clustered import Estimate, Sampled, difference, ratio
-from kbgym.analysis.stats import excludes, holm
+from kbgym.analysis.statistics import Estimate, Sampled, difference, excludes, holm, ratio
 
 Floats = NDArray[np.float64]
 MARGIN = 0.03

@@ -21,17 +21,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kbgym.agents.llm import LLMAgent
-from kbgym.artefact.parts import embedder_named
-from kbgym.llm.connect import Models, Options
-from kbgym.protocol.exam import examine
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import Agents, Trainer
+from kbgym.agents.llm.connect import Models, Options
+from kbgym.agents.llm.policy import LLMAgent
+from kbgym.api.factory import embedder_named
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import examine
+from kbgym.training.run import Run, Settings
+from kbgym.training.train import Agents, Trainer
 from kbgym.worlds.people import generate, pool
 
 TWO_SLOTS = (

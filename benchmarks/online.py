@@ -17,10 +17,9 @@ from typing import Any
 
 from streams import skewed_traffic
 
-from kbgym.analysis.clustered import Sampled, difference, ratio
-from kbgym.analysis.stats import Interval
-from kbgym.online.setup import Learnt, Traffic, learn_traffic, open_online
-from kbgym.protocol.run import Settings
+from kbgym.analysis.statistics import Interval, Sampled, difference, ratio
+from kbgym.serving.learning.setup import Learnt, Traffic, learn_traffic, open_online
+from kbgym.training.run import Settings
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 

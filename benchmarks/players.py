@@ -21,13 +21,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from kbgym.agents.command.agent import CommandAgent
-from kbgym.agents.prompting import skill_of
-from kbgym.artefact import open as open_place
-from kbgym.artefact import train
-from kbgym.environment import Environment
-from kbgym.episode import play
-from kbgym.policy import Forward
+from kbgym.agents.external.agent import CommandAgent
+from kbgym.agents.llm.prompting import skill_of
+from kbgym.api import open as open_place
+from kbgym.api import train
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import play
+from kbgym.gym.policy import Forward
 from kbgym.worlds.people import generate
 
 PROGRAM = """

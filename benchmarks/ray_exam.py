@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named
-from kbgym.experiment.chunks import CHUNK, ExamSetup, examine_in_chunks
-from kbgym.experiment.engines import WorkEngine, opened
-from kbgym.protocol.exam import examine
-from kbgym.protocol.run import Settings
+from kbgym.api.factory import embedder_named
+from kbgym.experiments.chunks import CHUNK, ExamSetup, examine_in_chunks
+from kbgym.experiments.engines import WorkEngine, opened
 from kbgym.search.choice import engine_on
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store, source
+from kbgym.training.exam import examine
+from kbgym.training.run import Settings
 from kbgym.worlds import people
 from kbgym.worlds.world import Question, World
 

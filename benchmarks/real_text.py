@@ -15,15 +15,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from kbgym.actions import Action, Answer, Search
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.analysis.clustered import Sampled, difference
-from kbgym.artefact.parts import embedder_named
+from kbgym.analysis.statistics import Sampled, difference
+from kbgym.api.factory import embedder_named
 from kbgym.baselines.registry import build_arm, engine_for_arm
 from kbgym.corpus.public import read_public
-from kbgym.policy import Agent, View
-from kbgym.protocol.exam import Row, examine, summarise
-from kbgym.protocol.run import Settings
+from kbgym.gym.actions import Action, Answer, Search
+from kbgym.gym.policy import Agent, View
+from kbgym.training.exam import Row, examine, summarise
+from kbgym.training.run import Settings
 from kbgym.worlds.world import World
 
 DATA = Path(os.environ.get("KBGYM_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from trained_text import DATA, SETS, world_of
 
-from kbgym.artefact.parts import embedder_named
+from kbgym.api.factory import embedder_named
+from kbgym.search.base import SEARCHES
 from kbgym.search.choice import engine_of
 from kbgym.search.engine import Engine
-from kbgym.search.kinds import SEARCHES
 from kbgym.worlds.world import Question, World
 
 

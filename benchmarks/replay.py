@@ -17,11 +17,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from kbgym.actions import Action, Add, Answer, Delete, Done, Edit, LinkMany, Read, Search, Unlink
 from kbgym.canonical import write_lines
-from kbgym.environment import Nearest, apply
+from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Edit, LinkMany, Read, Search, Unlink
+from kbgym.gym.environment import Nearest, apply
+from kbgym.gym.tools import PAGE_SIZE
 from kbgym.store import source
-from kbgym.tools import PAGE_SIZE
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, Phase
 from kbgym.trace.folder import StoreFolder
 

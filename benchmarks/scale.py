@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scale_words import DIMENSIONS, FACTS, WordsEmbedder, questions, sentences
 
+from kbgym.backends.hnsw.approximate import ApproximateIndex
+from kbgym.backends.hnsw.index_files import open_index
 from kbgym.canonical import write_lines
 from kbgym.errors import Missing
-from kbgym.search.approximate import ApproximateIndex
 from kbgym.search.embed import CachedEmbedder, default_embedder
 from kbgym.search.index import ExactIndex, Hit
-from kbgym.search.large import open_index
 from kbgym.store import source
 from kbgym.worlds.people import generate
 

@@ -30,9 +30,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kbgym.artefact.parts import embedder_named
+from kbgym.api.factory import embedder_named
 from kbgym.canonical import write_lines
-from kbgym.serve.tokens import new_token
+from kbgym.serving.tokens import new_token
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import NO_QUESTIONS, generate
 from kbgym.worlds.world import Document

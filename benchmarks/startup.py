@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kbgym.artefact import open
+from kbgym.api import open
 from kbgym.worlds.people import generate
 
 HERE = Path(__file__).resolve().parents[1] / "src"

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kbgym.actions import Action, Add, Delete, Edit, Error, Link, LinkMany, Unlink
 from kbgym.canonical import write_lines
-from kbgym.environment import apply
+from kbgym.gym.actions import Action, Add, Delete, Edit, Error, Link, LinkMany, Unlink
+from kbgym.gym.environment import apply
 from kbgym.store import Record, Store, source
 
 SIZES = (6_000, 60_000, 600_000)

@@ -10,17 +10,17 @@ from itertools import pairwise
 from math import prod
 from random import Random
 
-from kbgym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search, Unlink
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import facts, index_text, is_index
 from kbgym.agents.reference.members import belongs, keys_of
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
-from kbgym.naming import IndexKey
-from kbgym.observations import documents
-from kbgym.online.setup import Traffic
-from kbgym.policy import Agent, Backward, View
+from kbgym.gym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search, Unlink
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Agent, Backward, View
+from kbgym.index_keys import IndexKey
+from kbgym.serving.learning.setup import Traffic
 from kbgym.worlds.people import pool
 from kbgym.worlds.world import World
 

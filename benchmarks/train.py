@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.artefact.parts import agents_named
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import Trainer
+from kbgym.api.factory import agents_named
 from kbgym.search.embed import CachedEmbedder, default_embedder
-from kbgym.store_search import engine_for
+from kbgym.search.factory import engine_for
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.run import Run, Settings
+from kbgym.training.train import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 

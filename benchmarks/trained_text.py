@@ -22,20 +22,19 @@ from functools import cache
 from pathlib import Path
 
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.analysis.clustered import Sampled, difference, ratio
-from kbgym.analysis.stats import Interval
-from kbgym.artefact import teach, trainer_for
-from kbgym.artefact.parts import agents_named, embedder_named, settings_with
+from kbgym.analysis.statistics import Interval, Sampled, difference, ratio
+from kbgym.api import teach, trainer_for
+from kbgym.api.factory import agents_named, embedder_named, settings_with
 from kbgym.baselines.registry import build_arm
 from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.make import make
 from kbgym.corpus.public import read_public
 from kbgym.errors import KbgymError
-from kbgym.protocol.exam import Row, examine, read_rows
-from kbgym.protocol.run import Run, Settings
+from kbgym.search.factory import engine_for
 from kbgym.store import Store
-from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import Row, examine, read_rows
+from kbgym.training.run import Run, Settings
 from kbgym.worlds import people
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.splits import with_pages_apart
@@ -71,7 +70,7 @@ def _public(name: str, data: Path) -> World:
 
 def _phantomwiki(seed: int) -> World:
     from kbgym.worlds.phantomwiki import build
-    from kbgym.worlds.phantomwiki.generate import generate
+    from kbgym.worlds.phantomwiki.files import generate
 
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch), 1 + seed, 4, 60)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kbgym.trace.place import open_place
+from kbgym.trace.backend import open_place
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres import MISSING, Cluster, installed

@@ -11,8 +11,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "files.md"
 HEAD = """# The source tree, a line a file
 
-A newcomer who reads `store/store.py`, `tools.py`, `episode.py`, `agents/reference/reader.py` and `protocol/train.py`
-has seen everything that matters. This page is written by `scripts/file_tree.py` from the files' own docstrings.
+A newcomer who reads `store/store.py`, `gym/tools.py`, `gym/episode.py`, `agents/reference/reader.py` and
+`training/train.py` has seen everything that matters. This page is written by
+`scripts/file_tree.py` from the files' own docstrings.
 """
 
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from prompt_reader import calling, view_of
 
-from kbgym.actions import Action, Add, Answer, Done, LinkMany, Read, Search
-from kbgym.observations import documents
-from kbgym.policy import Backward, View
+from kbgym.gym.actions import Action, Add, Answer, Done, LinkMany, Read, Search
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Backward, View
 
 PATIENCE = 4  # actions of a reader before it gives up
 PAGES = 5

@@ -15,8 +15,8 @@ import importlib.util
 import sys
 import threading
 
+from kbgym.agents.llm.small import base_file
 from kbgym.errors import Missing
-from kbgym.llm.small import base_file
 
 # ChatML with tools: the model's own template leaves them out without a word, and llama.cpp enforces a tool choice only
 # for templates whose calls it knows.

@@ -1,6 +1,6 @@
-"""What verifiers finds under the name `kbgym-curator`; it is `kbgym.research.verifiers_curator`."""
+"""What verifiers finds under the name `kbgym-curator`; it is `kbgym.integrations.verifiers_curator`."""
 
-from kbgym.research.verifiers_curator import CuratorHarness, CuratorTaskset
-from kbgym.research.verifiers_reader import ReaderPassEnv
+from kbgym.integrations.verifiers_curator import CuratorHarness, CuratorTaskset
+from kbgym.integrations.verifiers_reader import ReaderPassEnv
 
 __all__ = ["CuratorHarness", "CuratorTaskset", "ReaderPassEnv"]

@@ -1,5 +1,5 @@
-"""What verifiers finds under the name `kbgym-reader`; it is `kbgym.research.verifiers_reader`."""
+"""What verifiers finds under the name `kbgym-reader`; it is `kbgym.integrations.verifiers_reader`."""
 
-from kbgym.research.verifiers_reader import ReaderHarness, ReaderPassEnv, ReaderTaskset
+from kbgym.integrations.verifiers_reader import ReaderHarness, ReaderPassEnv, ReaderTaskset
 
 __all__ = ["ReaderHarness", "ReaderPassEnv", "ReaderTaskset"]

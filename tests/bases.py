@@ -6,11 +6,11 @@ import itertools
 
 from postgres import Cluster
 
+from kbgym.backends.postgres.base import DatabaseBase
+from kbgym.backends.postgres.place import PostgresStore
 from kbgym.store import Store, source
+from kbgym.trace.backend import open_place
 from kbgym.trace.copying import save_store
-from kbgym.trace.place import open_place
-from kbgym.trace.postgres.base import DatabaseBase
-from kbgym.trace.postgres.place import PostgresStore
 
 _made = itertools.count(1)
 

@@ -88,10 +88,10 @@ async def connected(how: str, url: str, token: str) -> Any:
 async def play(prompt: str, client: Any, dies: bool = False) -> None:
     from prompt_reader import _task
 
-    from kbgym.agents.prompting import call_of
+    from kbgym.agents.llm.prompting import call_of
     from kbgym.agents.reference.curator import ReferenceCurator
     from kbgym.agents.reference.reader import ReferenceReader
-    from kbgym.policy import Turn, View
+    from kbgym.gym.policy import Turn, View
 
     role: Any = "curator" if "# Keeping a store in order" in prompt else "reader"
     task = _task(prompt.partition("# Your task\n\n")[2], role)

@@ -22,14 +22,14 @@ from random import Random
 
 from experiments import contents
 
-from kbgym.artefact.parts import agents_named, embedder_named
+from kbgym.api.factory import agents_named, embedder_named
 from kbgym.cli import prove as _loaded  # noqa: F401 - before the first fork
 from kbgym.cli.main import run as verb
-from kbgym.protocol.exam import Sheet
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import Trainer
-from kbgym.store_search import engine_for
+from kbgym.search.factory import engine_for
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import Sheet
+from kbgym.training.run import Run, Settings
+from kbgym.training.train import Trainer
 from kbgym.worlds.people import generate
 
 Work = Callable[[Path], None]

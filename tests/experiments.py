@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from kbgym.cli.experiment import prepare
-from kbgym.experiment.experiment import Plan, open_experiment, run_seed, trainings
-from kbgym.protocol.run import Settings
+from kbgym.experiments.experiment import Plan, open_experiment, run_seed, trainings
+from kbgym.training.run import Settings
 
 BASE = Settings(questions=20, epochs=2, embedder="hash")
 

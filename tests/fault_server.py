@@ -19,8 +19,8 @@ from typing import Any
 
 from prompt_reader import Reference, calling
 
-from kbgym.actions import Action
-from kbgym.agents.prompting import call_of
+from kbgym.agents.llm.prompting import call_of
+from kbgym.gym.actions import Action
 
 TRANSPORT = ("limited", "error", "reset", "timeout", "drip", "short", "half_json", "no_choices", "not_json")
 MALFORMED = ("prose", "empty", "wrong_tool", "bad_arguments", "cut_off", "two_calls", "huge")

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbgym.actions import Action, Result
-from kbgym.artefact.parts import embedder_named
-from kbgym.serve.acting import act
-from kbgym.serve.sessions import Session
+from kbgym.api.factory import embedder_named
+from kbgym.gym.actions import Action, Result
+from kbgym.search.factory import live_engine_for
+from kbgym.serving.acting import act
+from kbgym.serving.sessions import Session
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.store_search import live_engine_for
-from kbgym.trace.listeners import Listener
 from kbgym.trace.live import LiveStore
+from kbgym.trace.replay import Listener
 
 
 class NoSearch:

@@ -10,26 +10,25 @@ from typing import Any
 
 import msgspec
 
-from kbgym.agents.llm import LLMAgent
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.client import Budget, ModelClient
+from kbgym.agents.llm.connect import Models, ModelSettings, Options
+from kbgym.agents.llm.limits import Limiter, Prices
+from kbgym.agents.llm.policy import LLMAgent
+from kbgym.agents.llm.retry import Retry
+from kbgym.agents.llm.values import Call, Message, Reply, Request, Usage
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named
-from kbgym.llm.cassette import Cassette
-from kbgym.llm.client import Budget, ModelClient
-from kbgym.llm.connect import Models, ModelSettings, Options
-from kbgym.llm.limits import Limiter
-from kbgym.llm.prices import Prices
-from kbgym.llm.retry import Retry
-from kbgym.llm.values import Call, Message, Reply, Request, Usage
-from kbgym.protocol.exam import Row, examine
-from kbgym.protocol.run import Run
-from kbgym.protocol.run import Settings as RunSettings
-from kbgym.protocol.train import Agents, Trainer
+from kbgym.api.factory import embedder_named
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import Row, examine
+from kbgym.training.run import Run
+from kbgym.training.run import Settings as RunSettings
+from kbgym.training.train import Agents, Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question, World
 

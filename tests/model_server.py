@@ -14,11 +14,11 @@ from typing import Any
 
 from prompt_reader import _task
 
-from kbgym.agents.prompting import call_of
+from kbgym.agents.llm.prompting import call_of
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.policy import Turn, View
-from kbgym.tools import TOOLS, parse
+from kbgym.gym.policy import Turn, View
+from kbgym.gym.tools import TOOLS, parse
 
 _LEFT = re.compile(r"Actions left: (\d+)\.")
 _DATA = re.compile(r"<observation>\n(.*?)\n</observation>", re.DOTALL)

@@ -7,28 +7,15 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from kbgym.actions import (
-    Action,
-    Add,
-    Answer,
-    Delete,
-    Done,
-    Edit,
-    Invalid,
-    Link,
-    LinkMany,
-    Read,
-    Search,
-    Unlink,
-)
 from kbgym.canonical import encode, write_lines
-from kbgym.environment import Environment, Step
+from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Edit, Invalid, Link, LinkMany, Read, Search, Unlink
+from kbgym.gym.environment import Environment, Step
+from kbgym.gym.tools import Role
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Record, Store, ledger, source
 from kbgym.store.ledger import counts_of
 from kbgym.store.store import normalised
-from kbgym.tools import Role
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import TraceWriter

@@ -11,12 +11,12 @@ import re
 from collections import OrderedDict
 from typing import Any
 
-from kbgym.actions import Action
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.policy import Backward, Forward, Policy, Task, Turn, View
+from kbgym.gym.actions import Action
+from kbgym.gym.policy import Backward, Forward, Policy, Task, Turn, View
+from kbgym.gym.tools import parse
 from kbgym.store.guard import signature
-from kbgym.tools import parse
 
 _DATA = re.compile(r"<observation>\n(.*?)\n</observation>", re.DOTALL)
 _ATTEMPT = re.compile(r"^\d+\. (\w+) (\{[^\n]*\})\n<observation>\n(.*?)\n</observation>", re.DOTALL | re.MULTILINE)

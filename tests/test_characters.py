@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.actions import Add, Invalid, Read, Search
 from kbgym.canonical import encode
-from kbgym.characters import is_plain, made_plain, safe_cell, safe_json, safe_text
-from kbgym.tools import check
+from kbgym.gym.actions import Add, Invalid, Read, Search
+from kbgym.gym.tools import check
+from kbgym.sanitize import is_plain, made_plain, safe_cell, safe_json, safe_text
 
 HIDDEN = {
     "escape": "\x1b[2J",

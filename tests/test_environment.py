@@ -10,7 +10,7 @@ import pytest
 from playing import Live, check_search, engine_of, records, step
 from test_tools import HOSTILE
 
-from kbgym.actions import (
+from kbgym.gym.actions import (
     Action,
     Add,
     Added,
@@ -31,9 +31,9 @@ from kbgym.actions import (
     Search,
     Unlink,
 )
-from kbgym.environment import Environment
+from kbgym.gym.environment import Environment
+from kbgym.gym.tools import MOST_TARGETS, Role, parse
 from kbgym.store import Store
-from kbgym.tools import MOST_TARGETS, Role, parse
 from kbgym.trace.folder import StoreFolder
 
 

@@ -8,27 +8,14 @@ from collections.abc import Iterable
 import pytest
 from playing import engine_of, records
 
-from kbgym.actions import (
-    Action,
-    Add,
-    Answer,
-    Done,
-    Error,
-    Finished,
-    Invalid,
-    Link,
-    Linked,
-    Opened,
-    Read,
-    Search,
-)
 from kbgym.codes import code
-from kbgym.environment import Environment
-from kbgym.episode import Transcript, play
-from kbgym.observations import documents
-from kbgym.policy import AgentFailed, Backward, Errand, Forward, Turn, View
+from kbgym.gym.actions import Action, Add, Answer, Done, Error, Finished, Invalid, Link, Linked, Opened, Read, Search
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import Transcript, play
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import AgentFailed, Backward, Errand, Forward, Turn, View
+from kbgym.gym.tools import Role
 from kbgym.store import Record, Store
-from kbgym.tools import Role
 
 
 class Script:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.grading import abstains, exact, f1, grade, normalise, score, set_f1
+from kbgym.gym.grading import abstains, exact, f1, grade, normalise, score, set_f1
 
 
 @pytest.mark.parametrize(

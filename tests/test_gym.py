@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from kbgym.artefact.parts import embedder_named
-from kbgym.observations import documents
+from kbgym.api.factory import embedder_named
+from kbgym.gym.observations import documents
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.store_search import engine_for
 from kbgym.worlds.people import generate
 
 gymnasium = pytest.importorskip("gymnasium", reason="the extra gymnasium is not installed")
@@ -18,7 +18,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="the extra gymnasium is not 
 
 @pytest.fixture(scope="module")
 def env():
-    from kbgym.gym import ReaderEnv
+    from kbgym.integrations.gymnasium import ReaderEnv
 
     world = generate(people=80, seed=3)
     store = Store(source(document.id, document.text) for document in world.documents)
@@ -68,7 +68,9 @@ def test_a_step_inside_a_running_loop(env):
 def test_it_is_registered_and_takes_the_settings_of_the_place(tmp_path):
     generate(people=60, seed=3).save(tmp_path / "w")
     flags = {"embedder": "hash", "forward_budget": 2}
-    made = gymnasium.make("kbgym.gym:kbgym/Reader-v0", place=str(tmp_path / "w"), set="train", **flags)
+    made = gymnasium.make(
+        "kbgym.integrations.gymnasium:kbgym/Reader-v0", place=str(tmp_path / "w"), set="train", **flags
+    )
     seen, _ = made.reset(seed=1)
     assert "Actions left: 2" in seen
     made.step("not json")
@@ -77,7 +79,7 @@ def test_it_is_registered_and_takes_the_settings_of_the_place(tmp_path):
 
 
 def test_the_callers_store_stays_open_for_edits():
-    from kbgym.gym import ReaderEnv
+    from kbgym.integrations.gymnasium import ReaderEnv
 
     world = generate(people=60, seed=3)
     store = Store(source(document.id, document.text) for document in world.documents)
@@ -90,8 +92,8 @@ def test_many_at_once_embed_together_and_come_out_as_one_by_one(tmp_path, monkey
 
     generate(people=60, seed=3).save(tmp_path / "w")
     flags = {"place": str(tmp_path / "w"), "embedder": "hash"}
-    many = gymnasium.make_vec("kbgym.gym:kbgym/Reader-v0", num_envs=4, **flags)
-    single = gymnasium.make("kbgym.gym:kbgym/Reader-v0", **flags)
+    many = gymnasium.make_vec("kbgym.integrations.gymnasium:kbgym/Reader-v0", num_envs=4, **flags)
+    single = gymnasium.make("kbgym.integrations.gymnasium:kbgym/Reader-v0", **flags)
     many.reset(seed=[1, 2, 3, 4])
     batches: list[int] = []
     embed = HashEmbedder.embed
@@ -108,8 +110,8 @@ def test_an_episode_comes_out_as_the_exams_row(tmp_path):
     """The reference reader through text and JSON, with results that say what has links."""
     import kbgym
     from kbgym.agents.reference.reader import ReferenceReader
-    from kbgym.gym import ReaderEnv
-    from kbgym.policy import Forward, Turn, View
+    from kbgym.gym.policy import Forward, Turn, View
+    from kbgym.integrations.gymnasium import ReaderEnv
 
     world = generate(people=60, seed=3)
     world.save(tmp_path / "w")
@@ -137,13 +139,15 @@ def test_an_episode_comes_out_as_the_exams_row(tmp_path):
 def curator_env(tmp_path_factory):
     place = tmp_path_factory.mktemp("curator") / "w"
     generate(people=60, seed=3).save(place)
-    return gymnasium.make("kbgym.gym:kbgym/Curator-v0", place=str(place), embedder="hash", k=6, price=0.05).unwrapped
+    return gymnasium.make(
+        "kbgym.integrations.gymnasium:kbgym/Curator-v0", place=str(place), embedder="hash", k=6, price=0.05
+    ).unwrapped
 
 
 def curated(env, question, seed=0, policy=None):
     """An episode played by the reference curator; the last reward and what is said of it."""
     from kbgym.agents.reference.curator import ReferenceCurator
-    from kbgym.policy import Turn, View
+    from kbgym.gym.policy import Turn, View
 
     env.reset(seed=seed, options={"question": question.id})
     policy, history, over, left = policy or ReferenceCurator(), (), False, env._pass.remaining
@@ -192,7 +196,7 @@ def test_the_reference_curator_gains_and_who_does_nothing_gains_nothing(curator_
 def test_many_curators_at_once_edit_nobody_elses_copy(curator_env, tmp_path):
     generate(people=60, seed=3).save(tmp_path / "w")
     flags = {"place": str(tmp_path / "w"), "embedder": "hash", "k": 6, "price": 0.05}
-    many = gymnasium.make_vec("kbgym.gym:kbgym/Curator-v0", num_envs=2, **flags)
+    many = gymnasium.make_vec("kbgym.integrations.gymnasium:kbgym/Curator-v0", num_envs=2, **flags)
     many.reset(seed=[1, 1])
     added = json.dumps({"tool": "add", "text": "Everybody whose hobby is juggling."})
     seen, *_ = many.step([added, added])

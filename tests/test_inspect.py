@@ -17,7 +17,7 @@ from fault_server import FaultServer
 from prompt_reader import Reference
 
 import kbgym
-from kbgym.agents.prompting import call_of
+from kbgym.agents.llm.prompting import call_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -76,7 +76,7 @@ def inspect(task, model, tmp_path):
 
 @pytest.mark.parametrize("settings", [{}, {"observations": "rich", "forward_budget": 3}], ids=["usual", "rich"])
 def test_the_reference_reader_gets_the_rows_of_an_exam(run, model, tmp_path, settings):
-    from kbgym.research.inspect_tasks import exam, rows
+    from kbgym.integrations.inspect_tasks import exam, rows
 
     opened = kbgym.open(run, **settings)
     wanted = opened.examine("reference", opened.questions("test_in")[:N])
@@ -94,7 +94,7 @@ def test_the_reference_reader_gets_the_rows_of_an_exam(run, model, tmp_path, set
 def test_the_gradient_has_a_mean_a_group(run, model, tmp_path):
     from inspect_ai import eval
 
-    from kbgym.research.inspect_tasks import gradient
+    from kbgym.integrations.inspect_tasks import gradient
 
     (log,) = eval(gradient(str(run)), model=model, log_dir=str(tmp_path / "logs"), display="none")
     opened = kbgym.open(run)
@@ -104,7 +104,7 @@ def test_the_gradient_has_a_mean_a_group(run, model, tmp_path):
 
 
 def test_a_training_leaves_what_kbgym_train_leaves(run, model, tmp_path):
-    from kbgym.research.inspect_tasks import train
+    from kbgym.integrations.inspect_tasks import train
 
     kbgym.generate(people=60, seed=3).save(tmp_path / "w")
     settings = {"questions": 12, "epochs": 2, "embedder": "hash"}
@@ -130,7 +130,7 @@ def events(opened):
 def test_a_model_that_only_talks_has_no_score_and_one_that_cannot_stop_has_none_left(run, tmp_path):
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-    from kbgym.research.inspect_tasks import exam, rows
+    from kbgym.integrations.inspect_tasks import exam, rows
 
     def mock(output):
         output.usage = ModelUsage()  # else it is counted with an encoding that would have to be downloaded
@@ -166,7 +166,7 @@ def test_the_documented_command_trains_with_a_server(tmp_path):
 
 
 def test_the_documented_command_plays_a_server_and_comes_to_the_same_rows(run, tmp_path):
-    from kbgym.research.inspect_tasks import rows
+    from kbgym.integrations.inspect_tasks import rows
 
     documented("exam", tmp_path, runs_r7=run)
     (log,) = tmp_path.glob("*.eval")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import kbgym
+from kbgym.agents.llm.export import AtifAgent, trajectory
 from kbgym.cli.main import run
-from kbgym.llm.atif import AtifAgent, trajectory
 
 HARBOUR = Path(__file__).resolve().parent.parent / "examples" / "harbour"
 
@@ -49,7 +49,7 @@ def trajectories(place, tmp_path_factory):
 
 
 def test_a_trajectory_is_the_pass(place, trajectories):
-    from kbgym.protocol.exam import read_rows
+    from kbgym.training.exam import read_rows
 
     rows = [row for name in ("reference", "general") for row in read_rows(place / f"{name}.jsonl")]
     assert len(trajectories) == len(rows) == 24

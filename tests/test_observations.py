@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.actions import Error, Found, Merged, Opened
-from kbgym.observations import documents, observe, sizes
+from kbgym.gym.actions import Error, Found, Merged, Opened
+from kbgym.gym.observations import documents, observe, sizes
 
 TEXTS = {
     "n1": ("People who live in Lund.", ("d1", "d2", "d3", "d4", "d5")),

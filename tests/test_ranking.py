@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import SENTENCES, engine_of, records, step
 
-from kbgym.actions import Add, Delete, Error, Found, Link, Search
-from kbgym.environment import MOST_APART, Environment
+from kbgym.gym.actions import Add, Delete, Error, Found, Link, Search
+from kbgym.gym.environment import MOST_APART, Environment
+from kbgym.gym.tools import PAGE_SIZE
 from kbgym.store import Store
-from kbgym.tools import PAGE_SIZE
 
 ORIGINALS = {f"d{number}" for number in range(len(SENTENCES))}
 

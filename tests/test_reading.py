@@ -13,7 +13,7 @@ import pytest
 import kbgym
 from kbgym.canonical import Decoder, decode, open_file, read_file, read_lines, read_value
 from kbgym.errors import BadInput, Damaged
-from kbgym.protocol.exam import read_rows
+from kbgym.training.exam import read_rows
 
 DEEP = (b"[" * 100_000, b'{"a":' * 100_000)
 SOURCE = Path(kbgym.__file__).parent

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import ACTIONS
 
-from kbgym import actions, tools
-from kbgym.actions import (
+from kbgym.canonical import encode, is_text
+from kbgym.gym import actions, tools
+from kbgym.gym.actions import (
     Action,
     Add,
     Added,
@@ -35,9 +36,8 @@ from kbgym.actions import (
     Search,
     Unlinked,
 )
-from kbgym.canonical import encode, is_text
-from kbgym.observations import render
-from kbgym.tools import MOST_TARGETS, MOST_TEXT, ROLES, TOOLS, check, parse
+from kbgym.gym.observations import render
+from kbgym.gym.tools import MOST_TARGETS, MOST_TEXT, ROLES, TOOLS, check, parse
 
 ROLE_TOOLS = {
     "reader": ["search", "read", "answer"],

@@ -16,7 +16,7 @@ from fault_server import FaultServer
 
 import kbgym
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.protocol.exam import Row
+from kbgym.training.exam import Row
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def tasks(**config):
-    from kbgym.research.verifiers_reader import ReaderTasksetConfig
+    from kbgym.integrations.verifiers_reader import ReaderTasksetConfig
     from kbgym_reader import ReaderTaskset
 
     return list(ReaderTaskset(ReaderTasksetConfig(people=40, **config)))
@@ -81,7 +81,7 @@ def test_the_reference_curator_gains_what_its_own_passes_are_worth(tmp_path):
 
 
 def verifiers_curation(*made):
-    from kbgym.research.verifiers_curator import _curation
+    from kbgym.integrations.verifiers_curator import _curation
 
     return _curation(*made)
 
@@ -95,7 +95,7 @@ def test_training_and_evaluation_never_meet():
 
 
 def test_a_curator_is_given_the_same_worlds_and_sees_the_gold_of_its_own_question():
-    from kbgym.research.verifiers_curator import CuratorTasksetConfig
+    from kbgym.integrations.verifiers_curator import CuratorTasksetConfig
     from kbgym_curator import CuratorTaskset
 
     made = {

@@ -22,10 +22,10 @@ sys.path.append(str(ROOT / "scripts"))
 from harbour_player import DRAFTS, INDEX, curate, read  # noqa: E402
 from record_walkthrough import CASSETTE, MODEL, NAMED, PAGE, commands, merged  # noqa: E402
 
-from kbgym.actions import Add, Answer, Done, LinkMany, Search  # noqa: E402
-from kbgym.agents.prompting import prompt  # noqa: E402
-from kbgym.llm.cassette import Cassette  # noqa: E402
-from kbgym.tools import openai_tools  # noqa: E402
+from kbgym.agents.llm.cassette import Cassette  # noqa: E402
+from kbgym.agents.llm.prompting import prompt  # noqa: E402
+from kbgym.gym.actions import Add, Answer, Done, LinkMany, Search  # noqa: E402
+from kbgym.gym.tools import openai_tools  # noqa: E402
 
 AGAIN = "the recording no longer fits: run python scripts/record_walkthrough.py"
 

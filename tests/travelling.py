@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kbgym.actions import Action
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.policy import View
+from kbgym.gym.actions import Action
+from kbgym.gym.policy import View
 
 FOLDER = "KBGYM_TEST_ASKED"
 

@@ -19,14 +19,14 @@ import msgspec
 import torch
 from play import PlayedStores, QueuedModel, Writer, model
 
+from kbgym.agents.llm.connect import ModelSettings
+from kbgym.agents.llm.values import Reply, Request
 from kbgym.agents.small_curator import SmallCuratorPolicy
-from kbgym.artefact import teach, trainer_for
-from kbgym.artefact.parts import agents_named
-from kbgym.experiment.experiment import read_plan, seed_folder
-from kbgym.llm.connect import ModelSettings
-from kbgym.llm.values import Reply, Request
-from kbgym.protocol.run import Run
+from kbgym.api import teach, trainer_for
+from kbgym.api.factory import agents_named
+from kbgym.experiments.experiment import read_plan, seed_folder
 from kbgym.search.choice import search_named
+from kbgym.training.run import Run
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World
 

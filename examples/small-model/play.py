@@ -27,17 +27,17 @@ import torch.nn.functional as F
 from gguf import Model, tokenizer
 from train import Player, norm, padded, turned
 
+from kbgym.agents.llm.connect import ModelSettings
+from kbgym.agents.llm.values import Call, Reply, Request
 from kbgym.agents.small import SmallPolicy, rendered
-from kbgym.artefact.opened import Artefact
+from kbgym.api.workspace import Artefact
 from kbgym.canonical import write_lines
-from kbgym.environment import Environment
-from kbgym.episode import play
-from kbgym.experiment.experiment import read_plan, seed_folder
-from kbgym.experiment.sheets import exams_of
-from kbgym.llm.connect import ModelSettings
-from kbgym.llm.values import Call, Reply, Request
-from kbgym.policy import Forward
-from kbgym.protocol.exam import Row, row_of
+from kbgym.experiments.experiment import read_plan, seed_folder
+from kbgym.experiments.sheets import exams_of
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import play
+from kbgym.gym.policy import Forward
+from kbgym.training.exam import Row, row_of
 from kbgym.worlds.world import Question
 
 END = 2  # <|im_end|>

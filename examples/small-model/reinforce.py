@@ -26,8 +26,8 @@ from gguf import write_adapter
 from play import PlayedStores, Writer, model
 from train import IGNORED, Pass, Player, batches, tensors
 
-from kbgym.artefact.distill import STORES, drawn, practice_world, stores_of
-from kbgym.protocol.exam import Row
+from kbgym.api.distill import STORES, drawn, practice_world, stores_of
+from kbgym.training.exam import Row
 from kbgym.worlds.world import Question
 
 Turns = list[tuple[list[int], list[int]]]  # what was shown up to here, and what was then written

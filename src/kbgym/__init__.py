@@ -14,45 +14,45 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kbgym.actions import Action, Add, Answer, Delete, Done, Edit, Link, LinkMany, Read, Search, Unlink
-    from kbgym.artefact import Artefact, Exam, import_corpus, open, train
-    from kbgym.artefact.frames import frame
-    from kbgym.environment import Environment
-    from kbgym.episode import Transcript, play
+    from kbgym.api import Artefact, Exam, import_corpus, open, train
+    from kbgym.api.workspace import frame
     from kbgym.errors import BadInput, Damaged, Failed, KbgymError, Missing
-    from kbgym.grading import grade
-    from kbgym.gym import ReaderEnv
-    from kbgym.observations import documents
-    from kbgym.policy import AgentFailed, Backward, Forward, Policy, View
-    from kbgym.protocol.exam import Row, examine, summarise
-    from kbgym.protocol.probe import gradient, probe_run
-    from kbgym.protocol.run import Run, Settings
-    from kbgym.protocol.train import Agents, Trainer
+    from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Edit, Link, LinkMany, Read, Search, Unlink
+    from kbgym.gym.environment import Environment
+    from kbgym.gym.episode import Transcript, play
+    from kbgym.gym.grading import grade
+    from kbgym.gym.observations import documents
+    from kbgym.gym.policy import AgentFailed, Backward, Forward, Policy, View
+    from kbgym.integrations.gymnasium import ReaderEnv
     from kbgym.search.embed import default_embedder
     from kbgym.search.engine import Engine
     from kbgym.store import Ledger, Record, Store, ledger
     from kbgym.sync import run_sync
     from kbgym.trace.folder import StoreFolder, open_folder, save_store
+    from kbgym.training.exam import Row, examine, summarise
+    from kbgym.training.probe import gradient, probe_run
+    from kbgym.training.run import Run, Settings
+    from kbgym.training.train import Agents, Trainer
     from kbgym.worlds.people import generate
     from kbgym.worlds.world import Document, Key, Question, World
 
 __version__ = "0.1.0"  # here, since to look for it among what is installed takes 25 ms
 
 _HOME = {
-    "kbgym.actions": "Action Add Answer Delete Done Edit Link LinkMany Read Search Unlink",
-    "kbgym.observations": "documents",
-    "kbgym.artefact": "Artefact Exam import_corpus open train",
-    "kbgym.artefact.frames": "frame",
-    "kbgym.environment": "Environment",
-    "kbgym.episode": "Transcript play",
+    "kbgym.gym.actions": "Action Add Answer Delete Done Edit Link LinkMany Read Search Unlink",
+    "kbgym.gym.observations": "documents",
+    "kbgym.api": "Artefact Exam import_corpus open train",
+    "kbgym.api.workspace": "frame",
+    "kbgym.gym.environment": "Environment",
+    "kbgym.gym.episode": "Transcript play",
     "kbgym.errors": "BadInput Damaged Failed KbgymError Missing",
-    "kbgym.grading": "grade",
-    "kbgym.gym": "ReaderEnv",
-    "kbgym.policy": "AgentFailed Backward Forward Policy View",
-    "kbgym.protocol.exam": "Row examine summarise",
-    "kbgym.protocol.probe": "gradient probe_run",
-    "kbgym.protocol.run": "Run Settings",
-    "kbgym.protocol.train": "Agents Trainer",
+    "kbgym.gym.grading": "grade",
+    "kbgym.integrations.gymnasium": "ReaderEnv",
+    "kbgym.gym.policy": "AgentFailed Backward Forward Policy View",
+    "kbgym.training.exam": "Row examine summarise",
+    "kbgym.training.probe": "gradient probe_run",
+    "kbgym.training.run": "Run Settings",
+    "kbgym.training.train": "Agents Trainer",
     "kbgym.search.embed": "default_embedder",
     "kbgym.search.engine": "Engine",
     "kbgym.store": "Ledger Record Store ledger",

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from kbgym.canonical import decode
-from kbgym.tools import Tool
+from kbgym.gym.tools import Tool
 
 # Newest first. A client that asks for another is offered the newest, and decides.
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")

@@ -6,19 +6,19 @@ import asyncio
 
 import pytest
 
-from kbgym.actions import Add, Delete, LinkMany, Read, Search
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import index_text, is_index
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.reference.searching import is_doubtful
-from kbgym.artefact.parts import embedder_named
-from kbgym.environment import Environment
-from kbgym.episode import play
-from kbgym.naming import IndexKey, KeyVocabulary
-from kbgym.policy import Backward, Errand, Forward, Lookup
+from kbgym.api.factory import embedder_named
+from kbgym.gym.actions import Add, Delete, LinkMany, Read, Search
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import play
+from kbgym.gym.policy import Backward, Errand, Forward, Lookup
+from kbgym.index_keys import IndexKey, KeyVocabulary
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.store_search import engine_for
 from kbgym.worlds.people import generate
 
 TEXTS = {

@@ -7,18 +7,18 @@ from random import Random
 
 import pytest
 
-from kbgym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.kept_lists import KeyList, Readings
 from kbgym.agents.reference.language import index_text
-from kbgym.artefact.parts import embedder_named
-from kbgym.environment import Environment
-from kbgym.episode import play
-from kbgym.naming import IndexKey
-from kbgym.policy import Backward
+from kbgym.api.factory import embedder_named
+from kbgym.gym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import play
+from kbgym.gym.policy import Backward
+from kbgym.index_keys import IndexKey
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.store_search import engine_for
 from kbgym.worlds.people import generate
 
 History = list[tuple[str, tuple]]

@@ -14,25 +14,25 @@ import pytest
 from family import documents, family
 from processes import gone
 
-from kbgym.actions import Search
-from kbgym.agents.command.agent import CommandAgent, CommandLimits
-from kbgym.agents.command.lines import READY, command_line, filled
-from kbgym.agents.prompting import skill_of, told_of_pass
+from kbgym.agents.external.agent import CommandAgent, CommandLimits
+from kbgym.agents.external.command_line import READY, command_line, filled
+from kbgym.agents.llm.prompting import skill_of, told_of_pass
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import allowed
 from kbgym.cli.main import run
-from kbgym.environment import Environment, Step
-from kbgym.episode import Transcript, play
 from kbgym.errors import BadInput, Failed
-from kbgym.policy import Agent, Forward, Turn, View
-from kbgym.protocol.exam import examine
-from kbgym.protocol.run import Run, Settings
+from kbgym.gym.actions import Search
+from kbgym.gym.environment import Environment, Step
+from kbgym.gym.episode import Transcript, play
+from kbgym.gym.policy import Agent, Forward, Turn, View
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
 from kbgym.trace.events import Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import examine
+from kbgym.training.run import Run, Settings
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question
 

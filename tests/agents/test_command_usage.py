@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from kbgym.agents.command.lines import READY
-from kbgym.agents.command.usage import path_steps, usage_in
+from kbgym.agents.external.command_line import READY
+from kbgym.agents.external.usage import path_steps, usage_in
 from kbgym.errors import BadInput
 
 CLAUDE = {"type": "result", "total_cost_usd": 0.25, "usage": {"input_tokens": 10, "cache_read_input_tokens": 90}}

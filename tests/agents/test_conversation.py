@@ -17,15 +17,15 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from prompt_reader import _task
 
 from kbgym.agents.conversation import Conversation
-from kbgym.agents.prompting import call_of, skill_of
+from kbgym.agents.llm.prompting import call_of, skill_of
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.analysis.kept_pairs import kept_pairs
 from kbgym.cli.main import run
-from kbgym.policy import Forward, Turn, View
-from kbgym.protocol.exam import read_rows
-from kbgym.protocol.exam_header import read_header
+from kbgym.gym.policy import Forward, Turn, View
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import read_rows
+from kbgym.training.exam_header import read_header
 from kbgym.worlds.people import generate
 
 SMALL = ("--questions", "2", "--embedder", "hash")

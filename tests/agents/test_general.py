@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from kbgym.actions import Answer, Read, Search
 from kbgym.agents.general.answers import best_answer
 from kbgym.agents.general.moves import moves
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.general.seen import ReaderMemory
 from kbgym.agents.general.text import is_telling, names, split_title
-from kbgym.policy import Forward, Turn, View
+from kbgym.gym.actions import Answer, Read, Search
+from kbgym.gym.policy import Forward, Turn, View
 
 QUESTION = "Who founded the yard that built the Kestrel?"
 FIRST = Turn(Search(QUESTION), "[d1] Kestrel: The Kestrel was built by Holm Yard.\n[n1] Holm Yard (2 links)")

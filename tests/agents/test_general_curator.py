@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.actions import Add, LinkMany, Search
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.hops import Findings
 from kbgym.agents.general.keys import TextKey, belongs, field_of, index_text, key_of_question, page_of
-from kbgym.artefact import train
+from kbgym.api import train
+from kbgym.gym.actions import Add, LinkMany, Search
 from kbgym.store import Store
 from kbgym.worlds.splits import sharing, with_pages_apart
 from kbgym.worlds.world import Document, Question, World

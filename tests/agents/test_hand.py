@@ -6,10 +6,10 @@ import asyncio
 import json
 from pathlib import Path
 
-from kbgym.actions import Answer, Search
-from kbgym.agents.hand import hand_agent
-from kbgym.agents.prompting import skill_of
-from kbgym.policy import Forward, Turn, View
+from kbgym.agents.human import hand_agent
+from kbgym.agents.llm.prompting import skill_of
+from kbgym.gym.actions import Answer, Search
+from kbgym.gym.policy import Forward, Turn, View
 
 SKILL = skill_of("reader", about="Sentences about boats.")
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kbgym.actions import Add, Edit, Link, LinkMany, Read, Search, Unlink
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.language import is_index
 from kbgym.agents.reference.members import shared_key
-from kbgym.analysis.keys import Resolver
-from kbgym.naming import IndexKey, KeyVocabulary, worded_key, words_of
-from kbgym.naming.recognise import is_relation
-from kbgym.naming.words import ANY_KIND, ASKED_BY_WORD, telling
+from kbgym.analysis.audit import Resolver
+from kbgym.gym.actions import Add, Edit, Link, LinkMany, Read, Search, Unlink
+from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key, words_of
+from kbgym.index_keys.recognise import is_relation
+from kbgym.index_keys.words import ANY_KIND, ASKED_BY_WORD, telling
 from kbgym.worlds.world import Key as WorldKey
 
 WORDINGS = {

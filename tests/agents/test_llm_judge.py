@@ -9,11 +9,11 @@ from fault_server import FaultServer
 from llm_fixtures import Told, called, quick
 from prompt_reader import calling
 
-from kbgym.actions import Add, Added, Merged
-from kbgym.agents.judge import KNOWN, JudgeFailed, LLMJudge
-from kbgym.environment import Environment
-from kbgym.llm.connect import Models, Options
-from kbgym.llm.values import Reply
+from kbgym.agents.llm.connect import Models, Options
+from kbgym.agents.llm.judge import KNOWN, JudgeFailed, LLMJudge
+from kbgym.agents.llm.values import Reply
+from kbgym.gym.actions import Add, Added, Merged
+from kbgym.gym.environment import Environment
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source

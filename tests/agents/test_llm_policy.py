@@ -12,21 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llm_fixtures import SETTINGS, Told, called, client_for
 
-from kbgym.actions import Action, Add, Answer, Delete, Done, Invalid, LinkMany, Read, Search
-from kbgym.agents.llm import LLMAgent, LLMPolicy, read, request_for
-from kbgym.agents.prompting import as_data, prompt, prompt_hash, skill_of
+from kbgym.agents.llm.asking import Flawed
+from kbgym.agents.llm.policy import LLMAgent, LLMPolicy, read, request_for
+from kbgym.agents.llm.prompting import as_data, prompt, prompt_hash, skill_of
+from kbgym.agents.llm.retry import Outage, TooLong
+from kbgym.agents.llm.values import Call, Reply
 from kbgym.agents.registry import make_agent
-from kbgym.environment import Environment
-from kbgym.episode import play
-from kbgym.grading import grade
-from kbgym.llm.asking import Flawed
-from kbgym.llm.errors import Outage, TooLong
-from kbgym.llm.values import Call, Reply
-from kbgym.policy import AgentFailed, Backward, Errand, Forward, Lookup, Turn, View
+from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Invalid, LinkMany, Read, Search
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import play
+from kbgym.gym.grading import grade
+from kbgym.gym.policy import AgentFailed, Backward, Errand, Forward, Lookup, Turn, View
+from kbgym.gym.tools import ROLES, Role
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
-from kbgym.tools import ROLES, Role
 
 SEARCH = called("search", '{"query":"anna"}')
 ANSWER = called("answer", '{"text":"Lund"}')

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 from playing import engine_of
 
-from kbgym.actions import Read, Search
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import BUILT_IN
-from kbgym.environment import Environment
-from kbgym.episode import Transcript, play
 from kbgym.errors import BadInput
-from kbgym.policy import Forward
+from kbgym.gym.actions import Read, Search
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import Transcript, play
+from kbgym.gym.policy import Forward
 from kbgym.store import Record, Store
 
 SMITHS = tuple(Record(f"s{n}", f"Anna Berg{n}'s job is smith.") for n in range(9))

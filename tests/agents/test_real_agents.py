@@ -18,14 +18,14 @@ from model_server import ModelServer
 from msgspec.structs import replace
 from test_command import exam_of, questions
 
-from kbgym.agents.command.agent import CommandAgent, CommandLimits
-from kbgym.agents.command.lines import READY
-from kbgym.agents.prompting import skill_of
+from kbgym.agents.external.agent import CommandAgent, CommandLimits
+from kbgym.agents.external.command_line import READY
+from kbgym.agents.llm.prompting import skill_of
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact import train
+from kbgym.api import train
 from kbgym.canonical import encode
-from kbgym.protocol.exam import read_rows
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import read_rows
 from kbgym.worlds.people import generate
 
 pytestmark = pytest.mark.slow

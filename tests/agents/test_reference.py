@@ -8,19 +8,19 @@ import sys
 
 import pytest
 
-from kbgym.actions import Add, Answer, Delete, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import facts, index_text, is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named
-from kbgym.environment import Environment
-from kbgym.episode import play
-from kbgym.naming import IndexKey
-from kbgym.policy import Backward, Forward, View
+from kbgym.api.factory import embedder_named
+from kbgym.gym.actions import Add, Answer, Delete, LinkMany, Read, Search
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import play
+from kbgym.gym.policy import Backward, Forward, View
+from kbgym.index_keys import IndexKey
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.store_search import engine_for
 from kbgym.worlds.people import TEMPLATES, generate, pool
 
 
@@ -177,7 +177,7 @@ def test_an_agent_sees_nothing_but_its_view():
 def test_importing_the_agents_imports_no_world_and_no_grader():
     code = (
         "import sys, kbgym.agents.reference.reader, kbgym.agents.reference.curator\n"
-        "hidden = ('kbgym.worlds', 'kbgym.grading', 'kbgym.store', 'kbgym.trace')\n"
+        "hidden = ('kbgym.worlds', 'kbgym.gym.grading', 'kbgym.store', 'kbgym.trace')\n"
         "bad = [m for m in sys.modules if m.startswith(hidden)]\n"
         "sys.exit(str(bad) if bad else 0)"
     )

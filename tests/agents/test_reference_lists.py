@@ -8,21 +8,21 @@ from random import Random
 
 import pytest
 
-from kbgym.actions import Add, LinkMany, Read, Search
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.derived import derived_keys, far_side, first_step
 from kbgym.agents.reference.language import Fact, index_text, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import Having, NamedPerson, named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.artefact.parts import embedder_named
-from kbgym.environment import Environment
-from kbgym.episode import Transcript, play
-from kbgym.grading import set_f1
-from kbgym.naming import IndexKey, worded_key
-from kbgym.policy import Backward, Forward
+from kbgym.api.factory import embedder_named
+from kbgym.gym.actions import Add, LinkMany, Read, Search
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import Transcript, play
+from kbgym.gym.grading import set_f1
+from kbgym.gym.policy import Backward, Forward
+from kbgym.index_keys import IndexKey, worded_key
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.store_search import engine_for
 from kbgym.worlds.people import Sizes
 from kbgym.worlds.phantomwiki import TEMPLATES, build, pool
 from kbgym.worlds.world import Question, World

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.analysis.audit import Auditor
-from kbgym.analysis.coverage import coverage
+from kbgym.analysis.health import coverage
 from kbgym.store import Record, Store
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Key

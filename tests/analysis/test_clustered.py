@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from kbgym.analysis.clustered import Sampled, difference, enough, ratio, t_tail
+from kbgym.analysis.statistics import Sampled, difference, enough, ratio, t_tail
 from kbgym.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]

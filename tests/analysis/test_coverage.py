@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbgym.analysis.coverage import coverage
+from kbgym.analysis.health import coverage
 from kbgym.store import Record, Store, source
 from kbgym.worlds.world import Question
 

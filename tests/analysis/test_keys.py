@@ -3,8 +3,7 @@
 import pytest
 from family import family
 
-from kbgym.analysis.keys import Resolver, telling_words
-from kbgym.analysis.states_answer import seems_answer, states_answer
+from kbgym.analysis.audit import Resolver, seems_answer, states_answer, telling_words
 from kbgym.worlds.kinds import kind_of
 
 TRUTH = kind_of(family()).truth(family())

@@ -15,8 +15,8 @@ from kbgym.analysis.report import make_report
 from kbgym.analysis.results import open_results
 from kbgym.analysis.tables.readers import by_reader
 from kbgym.errors import BadInput
-from kbgym.experiment.experiment import FILE
-from kbgym.protocol.exam import read_rows
+from kbgym.experiments.experiment import FILE
+from kbgym.training.exam import read_rows
 
 READERS = ("reference", "neutral:first", "general")
 SETS = ("trained", "both", "one", "neither", "test_in", "test_out")

@@ -16,7 +16,7 @@ from kbgym.analysis.network import layout
 from kbgym.analysis.page import Figure, write
 from kbgym.analysis.report import make_report, write_report
 from kbgym.analysis.results import open_results
-from kbgym.artefact.parts import embedder_named
+from kbgym.api.factory import embedder_named
 from kbgym.canonical import decode
 from kbgym.errors import BadInput
 

@@ -11,13 +11,13 @@ from starlette.testclient import TestClient
 
 import kbgym
 from kbgym.analysis.report import make_report
-from kbgym.artefact import import_corpus, teach, trainer_for
-from kbgym.artefact.parts import agents_named, training_settings
+from kbgym.api import import_corpus, teach, trainer_for
+from kbgym.api.factory import agents_named, training_settings
 from kbgym.cli.main import run as command
 from kbgym.errors import BadInput
-from kbgym.online.setup import open_online
-from kbgym.protocol.run import Run
-from kbgym.protocol.train import Trainer
+from kbgym.serving.learning.setup import open_online
+from kbgym.training.run import Run
+from kbgym.training.train import Trainer
 from kbgym.viewer.app import Viewer, guarded, make_viewer
 from kbgym.viewer.places import Places
 from kbgym.worlds.people import generate

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kbgym.analysis import stats
-from kbgym.analysis.clustered import Sampled, difference, ratio
-from kbgym.analysis.stats import Interval
+from kbgym.analysis import statistics as stats
+from kbgym.analysis.statistics import Interval, Sampled, difference, ratio
 from kbgym.errors import BadInput
 
 

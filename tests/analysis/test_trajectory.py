@@ -6,16 +6,16 @@ import msgspec
 import pytest
 from playing import Live
 
-from kbgym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
-from kbgym.analysis.coverage import coverage
+from kbgym.analysis.health import coverage
 from kbgym.analysis.trajectory import degrees, trajectory
-from kbgym.artefact.parts import agents_named, embedder_named
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import Trainer
+from kbgym.api.factory import agents_named, embedder_named
+from kbgym.gym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
+from kbgym.search.factory import engine_for
 from kbgym.store import source
-from kbgym.store_search import engine_for
 from kbgym.trace.events import Began
 from kbgym.trace.folder import StoreFolder, open_folder, save_store
+from kbgym.training.run import Run, Settings
+from kbgym.training.train import Trainer
 from kbgym.worlds import people
 
 ORIGINALS = ("Anna Berg lives in Lund.", "Bo Ek lives in Lund.", "Cy Dahl lives in Ystad.", "Bo Ek works as a baker.")

@@ -9,17 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 import kbgym
-from kbgym.actions import Answer, Found, Opened, Read, Search
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.analysis.clustered import Sampled, ratio
 from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.index_use import costly, index_use
-from kbgym.analysis.stats import Interval
+from kbgym.analysis.statistics import Interval, Sampled, ratio
 from kbgym.analysis.verdict import judge, more_questions, paired_rows
-from kbgym.protocol.evidence import Evidence
-from kbgym.protocol.exam import Row, Shot
+from kbgym.gym.actions import Answer, Found, Opened, Read, Search
 from kbgym.store import Store
+from kbgym.training.evidence import Evidence
+from kbgym.training.exam import Row, Shot
 from kbgym.worlds.people import generate
 
 SKARN = Path(__file__).parents[2] / "examples" / "skarn"

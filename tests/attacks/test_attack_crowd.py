@@ -22,7 +22,7 @@ from crowd import KINDS
 from serve import make_store
 from serving import Server, replayed
 
-from kbgym.serve.tokens import new_token
+from kbgym.serving.tokens import new_token
 from kbgym.trace.folder import StoreFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -19,9 +19,9 @@ from family import family
 from serving import Server, client, family_store, make_tokens, replayed
 
 from kbgym.store import Store, source
+from kbgym.trace.backend import open_place
 from kbgym.trace.copying import save_store
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.place import open_place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 FILLED, STOPPED = 10, 5

@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from playing import Live
 
-from kbgym.actions import Add, Link, Search
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.values import Call, Message, Reply, Request
 from kbgym.cli.main import run
-from kbgym.llm.cassette import Cassette
-from kbgym.llm.values import Call, Message, Reply, Request
-from kbgym.serve.tokens import new_token
+from kbgym.gym.actions import Add, Link, Search
+from kbgym.serving.tokens import new_token
 from kbgym.worlds.world import Document, Question, World
 
 TOLD = ("Ada Alm lives in Lund.", "Bo Alm lives in Oslo.", "Ada Alm's job is baker.", "Ada Alm is married to Bo Alm.")

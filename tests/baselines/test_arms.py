@@ -13,9 +13,9 @@ from kbgym.agents.registry import make_agent
 from kbgym.baselines import ARMS, arm_named, build_arm, engine_for_arm
 from kbgym.baselines.graphrag import leiden
 from kbgym.errors import BadInput, Missing
-from kbgym.protocol.exam import examine, summarise
 from kbgym.store import ledger, source
 from kbgym.trace.folder import open_folder, save_store
+from kbgym.training.exam import examine, summarise
 from kbgym.worlds.world import Document, World
 
 BUILT = [name for name in ARMS if name != "nostore"]

@@ -13,9 +13,9 @@ from kbgym.baselines import build_arm, engine_for_arm
 from kbgym.baselines.pages import CROWD, SHARED, with_page_links
 from kbgym.baselines.titles import PageTitles
 from kbgym.corpus.public import read_public
-from kbgym.protocol.exam import examine, summarise
-from kbgym.protocol.run import Settings
-from kbgym.worlds.pages import source_pages
+from kbgym.training.exam import examine, summarise
+from kbgym.training.run import Settings
+from kbgym.worlds.splits import source_pages
 from kbgym.worlds.world import Document, Question, World
 
 DATA = Path(os.environ.get("KBGYM_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
@@ -102,7 +102,7 @@ def test_a_world_can_have_the_links_itself() -> None:
 
 
 def _rows(world: World, arm: str, embedder=None):  # type: ignore[no-untyped-def]
-    from kbgym.artefact.parts import embedder_named
+    from kbgym.api.factory import embedder_named
 
     store = build_arm(arm, world).store
     engine = engine_for_arm(arm, store, embedder or embedder_named(""), search="hybrid")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.analysis.coverage import coverage
+from kbgym.analysis.health import coverage
 from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, raptor
 from kbgym.baselines.clusters import clusters
 from kbgym.errors import BadInput
-from kbgym.worlds.people import oracle as people_oracle
+from kbgym.worlds.people import kind as people_oracle
 from kbgym.worlds.world import Document
 
 
@@ -139,7 +139,7 @@ def test_the_oracle_s_indexes_hold_exactly_their_members(small):
     store = oracle.build(small.documents, small.facts).store
     people = {person["id"]: person for person in small.facts["people"]}
     told = {(d.kind, *d.about): d.id for d in small.documents}
-    for kind, text in people_oracle.ATTRIBUTES.items():
+    for kind, text in people_oracle._INDEX_TEXTS.items():
         for value in {person[kind] for person in people.values()}:
             expected = {told[kind, id] for id, person in people.items() if person[kind] == value}
             assert set(under(store, text.format(value))) == expected
@@ -167,9 +167,9 @@ def test_the_paper_s_two_slot_questions_under_the_reference_reader(paper):
     from kbgym.agents.registry import make_agent
     from kbgym.baselines import build_arm, engine_for_arm
     from kbgym.errors import Missing
-    from kbgym.protocol.exam import examine, summarise
-    from kbgym.protocol.probe import gradient_templates
     from kbgym.search.embed import default_embedder
+    from kbgym.training.exam import examine, summarise
+    from kbgym.training.probe import gradient_templates
 
     try:
         embedder = default_embedder()

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 from family import documents, family, store_with
 from playing import Live
 
-from kbgym.actions import Add, Delete, LinkMany
 from kbgym.cli.main import VERBS, app
 from kbgym.errors import BadInput
+from kbgym.gym.actions import Add, Delete, LinkMany
 from kbgym.store import source
 from kbgym.trace.folder import save_store
 from kbgym.worlds.world import Document, World

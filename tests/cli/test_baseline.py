@@ -6,7 +6,7 @@ import pytest
 from fault_server import FaultServer
 from writers import summarising
 
-from kbgym.artefact import open as open_artefact
+from kbgym.api import open as open_artefact
 from kbgym.cli.main import run
 from kbgym.trace.folder import open_folder
 from kbgym.worlds import people

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.connect.agents import AGENTS
-from kbgym.connect.jsonc import read, with_member, without_member
-from kbgym.connect.rules import rules_with
 from kbgym.errors import BadInput
+from kbgym.serving.connect.agents import AGENTS
+from kbgym.serving.connect.jsonc import read, with_member, without_member
+from kbgym.serving.connect.rules import rules_with
 
 Kbgym = Callable[..., tuple[int, str, str]]
 GOLDEN = Path(__file__).parent / "connect"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playing import Live, records
 
-from kbgym.actions import Add, Delete, Edit, Link, LinkMany
 from kbgym.canonical import write_lines
+from kbgym.gym.actions import Add, Delete, Edit, Link, LinkMany
 from kbgym.store import Store
 from kbgym.trace.folder import StoreFolder, save_store
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kbgym.canonical import write_lines
-from kbgym.characters import is_plain
+from kbgym.sanitize import is_plain
 from kbgym.store import Record
 from kbgym.trace.folder import StoreFolder
 

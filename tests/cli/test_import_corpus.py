@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.actions import Add, LinkMany
 from kbgym.cli.main import run
-from kbgym.environment import apply
+from kbgym.gym.actions import Add, LinkMany
+from kbgym.gym.environment import apply
 from kbgym.trace.events import Acted, Committed
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.kinds import description_of

@@ -12,7 +12,7 @@ import pytest
 
 from kbgym.cli.main import run
 from kbgym.errors import Missing
-from kbgym.worlds.phantomwiki.generate import generator
+from kbgym.worlds.phantomwiki.files import generator
 from kbgym.worlds.world import World
 
 SAMPLE = Path(__file__).parents[1] / "worlds" / "phantomwiki" / "sample"

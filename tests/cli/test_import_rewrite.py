@@ -12,7 +12,7 @@ from prompt_reader import calling
 from test_train_exam import kbgym
 from writers import rewriting
 
-from kbgym.llm.cassette import Cassette
+from kbgym.agents.llm.cassette import Cassette
 from kbgym.worlds.world import World
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"

@@ -9,10 +9,10 @@ import pytest
 from fault_server import FaultServer
 from test_train_exam import kbgym
 
-from kbgym.actions import Answer, Search
 from kbgym.corpus.public import read_public
 from kbgym.errors import BadInput
-from kbgym.protocol.probe import gradient
+from kbgym.gym.actions import Answer, Search
+from kbgym.training.probe import gradient
 from kbgym.worlds.world import World
 
 BOATS = (

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from test_train_exam import kbgym
 
-from kbgym.actions import Found
-from kbgym.tools import PAGE_SIZE
+from kbgym.gym.actions import Found
+from kbgym.gym.tools import PAGE_SIZE
 from kbgym.trace.events import Acted, Genesis, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate

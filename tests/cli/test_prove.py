@@ -10,9 +10,9 @@ from experiments import contents
 from fault_server import FaultServer
 
 import kbgym as package
-from kbgym.llm.cassette import Cassette
-from kbgym.protocol.exam import Sheet
-from kbgym.protocol.train import Trainer
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.training.exam import Sheet
+from kbgym.training.train import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
 

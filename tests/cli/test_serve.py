@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from family import documents, family
 
-from kbgym.actions import Edit
 from kbgym.canonical import write_lines
-from kbgym.environment import apply
+from kbgym.gym.actions import Edit
+from kbgym.gym.environment import apply
 from kbgym.trace.events import Acted, Began, Committed, Ended
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
@@ -87,7 +87,7 @@ def test_a_bad_tokens_file_is_named_and_not_repeated(kbgym: Kbgym, place: Path, 
 
 
 def test_tokens_may_be_toml(place: Path) -> None:
-    from kbgym.serve.tokens import Tokens
+    from kbgym.serving.tokens import Tokens
 
     (place / "tokens.toml").write_text('[[token]]\nname = "ada"\nrole = "curator"\ntoken = "a long secret"\n')
     client = Tokens(place / "tokens.toml").client("a long secret")

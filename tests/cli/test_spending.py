@@ -11,9 +11,9 @@ import pytest
 from fault_server import FaultServer
 from test_train_exam import kbgym
 
-from kbgym.llm import prices
-from kbgym.llm.cassette import Cassette
-from kbgym.llm.retry import Retry
+from kbgym.agents.llm import limits as prices
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.retry import Retry
 from kbgym.trace.events import Ended, Genesis
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
@@ -95,7 +95,7 @@ def test_a_judge_that_cannot_judge_stops_the_run_before_it_begins(world, server,
 
 
 def test_an_outage_is_never_scored(world, tmp_path, monkeypatch):
-    monkeypatch.setattr("kbgym.llm.connect.Retry", lambda: Retry(attempts=2, first=0.01, longest=0.02))
+    monkeypatch.setattr("kbgym.agents.llm.connect.Retry", lambda: Retry(attempts=2, first=0.01, longest=0.02))
     with FaultServer(rate=1.0, faults=("error",)) as broken:
         code, _, error = kbgym(
             "exam", world, "--embedder", "hash", "--set", "eval", "--agent", MODEL, "--base-url", broken.url,

@@ -13,10 +13,20 @@ from kbgym.store import Store, source
 from kbgym.trace.folder import save_store
 from kbgym.worlds.people import generate
 
-HEAVY = ("onnxruntime", "rich", "asyncio", "ssl", "http.client", "pandas", "psycopg", "kbgym.llm", "kbgym.corpus")
-PLAYING = ("kbgym.agents.registry", "kbgym.protocol.train", "kbgym.protocol.exam", "kbgym.search.live")
-MAKING = ("kbgym.artefact.making", "kbgym.worlds.people", "kbgym.worlds.phantomwiki")
-FOR_HELP = (*HEAVY, *PLAYING, *MAKING, "numpy", "msgspec", "kbgym.store", "kbgym.search", "kbgym.artefact")
+HEAVY = (
+    "onnxruntime",
+    "rich",
+    "asyncio",
+    "ssl",
+    "http.client",
+    "pandas",
+    "psycopg",
+    "kbgym.agents.llm",
+    "kbgym.corpus",
+)
+PLAYING = ("kbgym.agents.registry", "kbgym.training.train", "kbgym.training.exam", "kbgym.search.live")
+MAKING = ("kbgym.api.training", "kbgym.worlds.people", "kbgym.worlds.phantomwiki")
+FOR_HELP = (*HEAVY, *PLAYING, *MAKING, "numpy", "msgspec", "kbgym.store", "kbgym.search", "kbgym.api")
 
 
 def loaded(*arguments: str) -> set[str]:

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from playing import Live
 
-from kbgym.actions import Add, LinkMany
 from kbgym.canonical import write_lines
 from kbgym.cli.main import run
+from kbgym.gym.actions import Add, LinkMany
 from kbgym.store import ledger
 from kbgym.trace.folder import StoreFolder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.artefact import open
+from kbgym.api import open
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Document, Question, World
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from family import family
 
+from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.registry import make_agent, make_judge
-from kbgym.artefact import open as opened
+from kbgym.api import open as opened
 from kbgym.canonical import pretty
 from kbgym.errors import BadInput
-from kbgym.llm.cassette import Cassette
-from kbgym.online.setup import open_online
-from kbgym.protocol.run import Run, Settings
+from kbgym.serving.learning.setup import open_online
+from kbgym.training.run import Run, Settings
 from kbgym.worlds.world import Question, World
 
 Kbgym = Callable[..., tuple[int, str, str]]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import kbgym
-from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany
 from kbgym.corpus.landing import affected_indexes, reimport
 from kbgym.corpus.update import Changes, changes
-from kbgym.environment import apply
 from kbgym.errors import BadInput, Damaged
+from kbgym.gym.actions import Action, Add, Delete, Edit, Link, LinkMany
+from kbgym.gym.environment import apply
 from kbgym.store import Record, Refused, Store, ledger
 from kbgym.store.guard import Check, Verdict
 from kbgym.trace.events import SCHEMA, Acted, Committed, Genesis, Imported

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym import tools
 from kbgym.corpus.sentences import MOST_TEXT, WINDOW, clean, pieces, split
+from kbgym.gym import tools
 
 # Every line is one paragraph, given as its sentences.
 NASTY = [

@@ -7,14 +7,14 @@ from typing import Any, get_args
 
 import pytest
 
-from kbgym.actions import Result
 from kbgym.canonical import digest, encode, read_lines
-from kbgym.observations import render
+from kbgym.gym.actions import Result
+from kbgym.gym.observations import render
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Event, Imported
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import TraceWriter
-from kbgym.trace.snapshots import SnapshotCheck
+from kbgym.trace.recovery import SnapshotCheck
 
 HERE = Path(__file__).parent
 

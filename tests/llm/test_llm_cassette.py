@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llm_fixtures import SETTINGS, Told, called, client_for, request
 
-from kbgym.actions import Answer, Search
-from kbgym.agents.llm import LLMPolicy
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.client import Budget
+from kbgym.agents.llm.connect import Models, Options
+from kbgym.agents.llm.export import export, transcripts
+from kbgym.agents.llm.policy import LLMPolicy
+from kbgym.agents.llm.retry import CapReached
+from kbgym.agents.llm.values import Reply
 from kbgym.errors import BadInput, Damaged
-from kbgym.llm.cassette import Cassette
-from kbgym.llm.client import Budget
-from kbgym.llm.connect import Models, Options
-from kbgym.llm.errors import CapReached
-from kbgym.llm.export import export, transcripts
-from kbgym.llm.values import Reply
-from kbgym.policy import Forward, Turn, View
+from kbgym.gym.actions import Answer, Search
+from kbgym.gym.policy import Forward, Turn, View
 
 
 def ask(provider: Told | None, path: Path, texts: list[str], record: bool = True) -> list[str]:

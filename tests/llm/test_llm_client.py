@@ -10,16 +10,16 @@ import pytest
 from fault_server import FaultServer
 from llm_fixtures import Told, client_for, direct_rows, flat_store, plain, quick, request, world
 
-from kbgym.agents.llm import LLMAgent
-from kbgym.agents.prompting import prompt
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.client import Budget, ModelClient
+from kbgym.agents.llm.connect import Models, Options
+from kbgym.agents.llm.limits import Prices, forecast
+from kbgym.agents.llm.policy import LLMAgent
+from kbgym.agents.llm.prompting import prompt
+from kbgym.agents.llm.retry import CapReached, Outage, Transient
+from kbgym.agents.llm.values import Reply, Sent, Usage
 from kbgym.errors import BadInput
-from kbgym.llm.cassette import Cassette
-from kbgym.llm.client import Budget, ModelClient
-from kbgym.llm.connect import Models, Options
-from kbgym.llm.errors import CapReached, Outage, Transient
-from kbgym.llm.prices import Prices, forecast
-from kbgym.llm.values import Reply, Sent, Usage
-from kbgym.protocol.exam import Row, examine
+from kbgym.training.exam import Row, examine
 
 PAID = Reply(text="x", prompt=1_000, cached=400, completion=200, reasoning=50)
 

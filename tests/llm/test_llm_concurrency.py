@@ -11,7 +11,7 @@ import pytest
 from fault_server import FaultServer
 from llm_fixtures import direct_rows, exam, world
 
-from kbgym.llm.connect import Models, Options
+from kbgym.agents.llm.connect import Models, Options
 
 BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "llm_concurrency.py"
 

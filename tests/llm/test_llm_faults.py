@@ -11,9 +11,9 @@ from fault_server import FAULTS, TRANSPORT, FaultServer
 from llm_fixtures import direct_rows, events, exam, quick, train_over, train_reference, world
 from prompt_reader import Reference
 
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.retry import CapReached, Outage
 from kbgym.errors import Failed
-from kbgym.llm.cassette import Cassette
-from kbgym.llm.errors import CapReached, Outage
 from kbgym.worlds.people import TEMPLATES, pool
 from kbgym.worlds.world import Question
 
@@ -34,7 +34,7 @@ def test_without_faults_the_exam_is_the_one_without_a_server() -> None:
 @pytest.mark.parametrize("aiohttp", [True, False])
 def test_each_fault_alone(fault: str, aiohttp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not aiohttp:
-        monkeypatch.setattr("kbgym.llm.transport.find_spec", lambda name: None)
+        monkeypatch.setattr("kbgym.agents.llm.transport.find_spec", lambda name: None)
     with FaultServer(rate=0.3, faults=(fault,), stall=0.6) as server:
         rows, agent = exam(server.url, questions(6), timeout=0.3 if fault in ("timeout", "drip") else 20.0)
     assert server.injected[fault] > 0

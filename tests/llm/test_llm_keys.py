@@ -12,8 +12,8 @@ from fault_server import FaultServer
 from llm_fixtures import exam, quick, world
 from prompt_reader import calling
 
+from kbgym.agents.llm.redact import Redactor, shown_url
 from kbgym.errors import KbgymError
-from kbgym.llm.redact import Redactor, shown_url
 
 ENV_KEY = "env-PLANTED-aaaaaaaaaaaa"
 URL_KEY = "url-PLANTED-bbbbbbbbbbbb"

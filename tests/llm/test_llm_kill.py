@@ -10,7 +10,7 @@ from pathlib import Path
 from fault_server import FaultServer
 from llm_fixtures import direct_rows, events, exam, train_over, train_reference, world
 
-from kbgym.llm.cassette import Cassette
+from kbgym.agents.llm.cassette import Cassette
 from kbgym.trace.events import Acted, Graded
 from kbgym.trace.folder import StoreFolder
 

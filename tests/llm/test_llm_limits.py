@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.llm.limits import Limiter
+from kbgym.agents.llm.limits import Limiter
 
 
 @given(st.integers(1, 9), st.lists(st.sampled_from(["ok", "limited", "cancel"]), max_size=60))

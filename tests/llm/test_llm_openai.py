@@ -12,15 +12,15 @@ from fault_server import FaultServer
 from llm_fixtures import quick
 from prompt_reader import calling
 
-from kbgym.actions import Search
-from kbgym.agents.llm import LLMAgent, LLMPolicy
-from kbgym.llm.connect import Models, Options
-from kbgym.llm.errors import Outage, Rejected
-from kbgym.llm.openai_api import OpenAI
-from kbgym.llm.redact import Redactor, address
-from kbgym.llm.transport import BesideSDK, ThroughSDK
-from kbgym.policy import AgentFailed, Forward, Turn, View
-from kbgym.tools import openai_tools, tools_of
+from kbgym.agents.llm.connect import Models, Options
+from kbgym.agents.llm.openai_api import OpenAI
+from kbgym.agents.llm.policy import LLMAgent, LLMPolicy
+from kbgym.agents.llm.redact import Redactor, address
+from kbgym.agents.llm.retry import Outage, Rejected
+from kbgym.agents.llm.transport import BesideSDK, ThroughSDK
+from kbgym.gym.actions import Search
+from kbgym.gym.policy import AgentFailed, Forward, Turn, View
+from kbgym.gym.tools import openai_tools, tools_of
 
 SEARCH = [("search", '{"query":"who"}')]
 FIRST = View("reader", Forward("Who?"), (), 15)
@@ -190,7 +190,7 @@ def test_both_ways_over_the_wire_send_the_same(sender: type, monkeypatch: pytest
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-7")
     if sender is ThroughSDK:
-        monkeypatch.setattr("kbgym.llm.transport.find_spec", lambda name: None)
+        monkeypatch.setattr("kbgym.agents.llm.transport.find_spec", lambda name: None)
     seen: list[str] = []
 
     def refuse(body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbgym.agents.llm.retry import Outage, Rejected, Retry, Transient, retry_after
 from kbgym.errors import Failed
-from kbgym.llm.errors import Outage, Rejected, Transient
-from kbgym.llm.retry import Retry, retry_after
 
 
 def tried(errors: Sequence[Exception], known: bool = True, **settings: float) -> tuple[object, list[float]]:

@@ -21,18 +21,18 @@ from urllib.request import urlopen
 import pytest
 from llm_fixtures import plain, train, world
 
-from kbgym.agents.llm import LLMAgent
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.connect import Models, Options
+from kbgym.agents.llm.policy import LLMAgent
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.agents.registry import make_agenda, make_agent
-from kbgym.artefact.parts import embedder_named
-from kbgym.llm.cassette import Cassette
-from kbgym.llm.connect import Models, Options
-from kbgym.protocol.exam import Row, examine
-from kbgym.protocol.run import Settings
-from kbgym.protocol.train import Agents
-from kbgym.store_search import engine_for
+from kbgym.api.factory import embedder_named
+from kbgym.search.factory import engine_for
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import Row, examine
+from kbgym.training.run import Settings
+from kbgym.training.train import Agents
 
 SHORT = Settings(forward_budget=3)
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "local_model.py"
@@ -175,8 +175,8 @@ def test_the_small_model_curates(tmp_path: Path) -> None:
 
 def test_both_ways_to_one_call(url: str, tmp_path: Path) -> None:
     """Forced tool calls and a JSON schema, each by itself, give calls this server's model could not talk past."""
-    from kbgym.llm.openai_api import OpenAI
-    from kbgym.policy import AgentFailed, Forward, View
+    from kbgym.agents.llm.openai_api import OpenAI
+    from kbgym.gym.policy import AgentFailed, Forward, View
 
     view = View("reader", Forward("What is the job of Anna Berg?"), (), 5)
     for way in ("tools", "schema"):

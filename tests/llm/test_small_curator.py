@@ -14,18 +14,18 @@ import msgspec
 import pytest
 from test_small_model import gguf
 
-from kbgym.actions import Action, Add, Done, LinkMany, Search
+from kbgym.agents.llm import small
+from kbgym.agents.llm.client import ModelClient
+from kbgym.agents.llm.connect import Models, ModelSettings
+from kbgym.agents.llm.limits import Prices
+from kbgym.agents.llm.values import Call, Reply, Request
 from kbgym.agents.registry import make_agent
 from kbgym.agents.small_curator import SYSTEM, TOOLS, ErrandTalk, SmallCuratorPolicy, errand_sample
-from kbgym.artefact.distill import Curating, distill_curator
+from kbgym.api.distill import Curating, distill_curator
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
-from kbgym.llm import small
-from kbgym.llm.client import ModelClient
-from kbgym.llm.connect import Models, ModelSettings
-from kbgym.llm.prices import Prices
-from kbgym.llm.values import Call, Reply, Request
-from kbgym.policy import Backward, Errand, Lookup, Turn, View
+from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
+from kbgym.gym.policy import Backward, Errand, Lookup, Turn, View
 
 RECORD: dict[str, Any] = json.loads(Path(__file__).with_name("small_curator_record.json").read_text(encoding="utf-8"))
 TURNS = [Turn(msgspec.convert(action, Action), observation) for action, observation in RECORD["turns"]]

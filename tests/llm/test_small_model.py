@@ -16,21 +16,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from kbgym.actions import Action, Answer, Read, Search
-from kbgym.agents.llm import LLMPolicy
+from kbgym.agents.llm import small
+from kbgym.agents.llm.client import ModelClient
+from kbgym.agents.llm.connect import Models, ModelSettings
+from kbgym.agents.llm.limits import Prices
+from kbgym.agents.llm.policy import LLMPolicy
+from kbgym.agents.llm.values import Call, Reply, Request
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.notes import working
 from kbgym.agents.registry import make_judge
 from kbgym.agents.small import SYSTEM, TOOLS, SmallPolicy, SmallTalk, rendered, sample
-from kbgym.artefact.distill import drawn
+from kbgym.api.distill import drawn
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
-from kbgym.llm import small
-from kbgym.llm.client import ModelClient
-from kbgym.llm.connect import Models, ModelSettings
-from kbgym.llm.prices import Prices
-from kbgym.llm.values import Call, Reply, Request
-from kbgym.policy import Forward, Turn, View
+from kbgym.gym.actions import Action, Answer, Read, Search
+from kbgym.gym.policy import Forward, Turn, View
 from kbgym.worlds.people import generate, vocabulary
 
 ROOT = Path(__file__).parent.parent.parent

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from numpy.typing import NDArray
 
+from kbgym.backends.hnsw import approximate, graph
 from kbgym.errors import BadInput, Missing
-from kbgym.search import approximate, graph
 from kbgym.search.index import ExactIndex, Hit, VectorIndex
 
 # Not importorskip: importing usearch before onnxruntime crashes the process.
@@ -225,6 +225,6 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_model_can_still_be_loaded_after_a_graph_was() -> None:
     """Loaded in the other order the two libraries crash the process."""
-    code = "from kbgym.search.graph import Graph; Graph(3); import onnxruntime; print('both')"
+    code = "from kbgym.backends.hnsw.graph import Graph; Graph(3); import onnxruntime; print('both')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "both\n"), done.stderr

@@ -10,14 +10,15 @@ import pytest
 from bases import base_of
 from postgres import MISSING, NEWER, USUAL, Cluster, installed
 
+from kbgym.backends.postgres import vectors as pgvector
+from kbgym.backends.postgres import word_tables
+from kbgym.backends.postgres.base import DatabaseBase
+from kbgym.backends.postgres.vectors import PgVectorIndex
+from kbgym.backends.postgres.words import DatabaseWords
 from kbgym.errors import BadInput, Missing
-from kbgym.search import pgvector, word_tables
 from kbgym.search.choice import engine_of
-from kbgym.search.database_words import DatabaseWords
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.index import ExactIndex
-from kbgym.search.pgvector import PgVectorIndex
-from kbgym.trace.postgres.base import DatabaseBase
 
 TEXTS = {f"d{number}": f"Person {number} knows person {number * 7 % 400} of Lund." for number in range(400)}
 

@@ -11,13 +11,13 @@ import pytest
 
 from kbgym.errors import BadInput
 from kbgym.search import hybrid
+from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.choice import engine_of, live_engine, search_named
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.hybrid import blend
 from kbgym.search.index import Hit, page_of
-from kbgym.search.kinds import SearchKind
 from kbgym.search.live import Embedding
 from kbgym.search.ranking import Spread
 from kbgym.worlds.kinds import search_of

@@ -13,14 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from postgres import Cluster
 
-from kbgym.search import database_words, word_tables
+from kbgym.backends.postgres import word_tables
+from kbgym.backends.postgres import words as database_words
+from kbgym.backends.postgres.base import DatabaseBase
+from kbgym.backends.postgres.words import DatabaseWords
+from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.search.choice import engine_of, live_engine
-from kbgym.search.database_words import DatabaseWords
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine
-from kbgym.search.kinds import SEARCHES, SearchKind
 from kbgym.search.live import Embedding, LiveEngine, Overlay
-from kbgym.trace.postgres.base import DatabaseBase
 
 WORDS = [f"w{number}x" for number in range(40)]
 EMBEDDER = CachedEmbedder(HashEmbedder(32))

@@ -16,13 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from kbgym.backends.hnsw import graph
+from kbgym.backends.hnsw import index_files as large
+from kbgym.backends.hnsw import mmap_vectors as mapped
+from kbgym.backends.hnsw.approximate import ApproximateIndex
+from kbgym.backends.hnsw.recall import described, recall
 from kbgym.errors import BadInput, Missing
-from kbgym.search import choice, graph, large, mapped
-from kbgym.search.approximate import ApproximateIndex
+from kbgym.search import choice
 from kbgym.search.choice import engine_of, kind_for
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.index import ExactIndex
-from kbgym.search.recall import described, recall
 
 # Not importorskip: importing usearch before onnxruntime crashes the process.
 pytestmark = pytest.mark.skipif(not graph.installed(), reason="the scale extra is not installed")
@@ -298,7 +301,7 @@ def test_without_the_extra_a_large_store_is_searched_exactly_with_one_warning(mo
 
 def test_a_small_store_never_loads_the_extra() -> None:
     code = (
-        "import sys; from kbgym.store_search import engine_for; from kbgym.store import Store, source\n"
+        "import sys; from kbgym.search.factory import engine_for; from kbgym.store import Store, source\n"
         "from kbgym.search.embed import CachedEmbedder, HashEmbedder\n"
         "engine = engine_for(Store([source('d1', 'One sentence.')]), CachedEmbedder(HashEmbedder()))\n"
         "print(engine.search('sentence', 0, 5)[0][0], 'usearch' in sys.modules)"

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kbgym.artefact.parts import embedder_named
+from kbgym.api.factory import embedder_named
 from kbgym.errors import BadInput, Damaged, Missing
 from kbgym.search import minilm
 from kbgym.search.cache import keys

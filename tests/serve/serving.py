@@ -14,13 +14,13 @@ import msgspec
 from family import family
 
 from kbgym.canonical import write_lines
-from kbgym.online.learning import Online
-from kbgym.online.setup import open_online
-from kbgym.policy import Agent
-from kbgym.protocol.gate import Gate
-from kbgym.protocol.run import Settings
-from kbgym.serve.tokens import new_token
+from kbgym.gym.policy import Agent
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.setup import open_online
+from kbgym.serving.tokens import new_token
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.gate import Gate
+from kbgym.training.run import Settings
 
 HASH = Settings(embedder="hash")
 

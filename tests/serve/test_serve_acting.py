@@ -12,7 +12,8 @@ from family import documents, family
 from live_stores import live_store
 from serving import family_store, opened, replayed
 
-from kbgym.actions import (
+from kbgym.errors import BadInput, Failed
+from kbgym.gym.actions import (
     Add,
     Added,
     Answer,
@@ -28,9 +29,8 @@ from kbgym.actions import (
     Search,
     Unlink,
 )
-from kbgym.errors import BadInput, Failed
-from kbgym.serve.acting import act
-from kbgym.serve.sessions import Session, Sessions
+from kbgym.serving.acting import act
+from kbgym.serving.sessions import Session, Sessions
 from kbgym.store import Store, source
 from kbgym.trace import log
 from kbgym.trace.folder import StoreFolder

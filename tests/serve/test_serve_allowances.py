@@ -16,9 +16,9 @@ from serving import Server, client, family_store, make_tokens, opened, serving
 from kbgym.errors import BadInput, Failed
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.live import Embedding
-from kbgym.serve.allowances import Rates
-from kbgym.serve.http import make_app
-from kbgym.serve.tokens import Client, Tokens, new_token, revoke
+from kbgym.serving.http import make_app
+from kbgym.serving.rate_limit import Rates
+from kbgym.serving.tokens import Client, Tokens, new_token, revoke
 
 INITIALIZE = {
     "jsonrpc": "2.0",

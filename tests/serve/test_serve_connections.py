@@ -14,8 +14,8 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from kbgym.serve.connections import Limits, bounded
-from kbgym.serve.server import worth_saying
+from kbgym.serving.connections import Limits, bounded
+from kbgym.serving.server import worth_saying
 
 SMALL = Limits(head_bytes=8_192, head_lines=50, head_seconds=30, answer_seconds=30, close_seconds=0.2)
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

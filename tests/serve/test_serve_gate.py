@@ -11,24 +11,24 @@ import pytest
 from family import documents, family
 from serving import HASH, family_store, opened, replayed
 
-from kbgym.actions import Action, Add, Delete, Done, Edit, LinkMany, Search, Unlink
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.environment import apply
-from kbgym.observations import documents as shown
-from kbgym.online.agenda_follower import AgendaFollower
-from kbgym.online.setup import held_out_questions, open_online
-from kbgym.policy import View
-from kbgym.protocol.gate import Asking, Gate
-from kbgym.protocol.reasons import Words, words_of
-from kbgym.serve.acting import act
-from kbgym.serve.sessions import Session
+from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Search, Unlink
+from kbgym.gym.environment import apply
+from kbgym.gym.observations import documents as shown
+from kbgym.gym.policy import View
+from kbgym.serving.acting import act
+from kbgym.serving.learning.agenda import AgendaFollower
+from kbgym.serving.learning.setup import held_out_questions, open_online
+from kbgym.serving.sessions import Session
 from kbgym.store import Store
 from kbgym.store.record import source
 from kbgym.trace.events import Began, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
-from kbgym.trace.listeners import replaying
+from kbgym.trace.replay import replaying
+from kbgym.training.gate import Asking, Gate
+from kbgym.training.reasons import Words, words_of
 from kbgym.worlds.people import generate
 
 IDS = documents(family())

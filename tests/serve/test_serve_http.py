@@ -14,10 +14,10 @@ import pytest
 from family import documents, family
 from serving import Server, Tokens, client, replayed
 
-from kbgym.serve import tokens as tokens_module
-from kbgym.serve.openapi import ACTIONS, document
-from kbgym.serve.tokens import new_token
-from kbgym.tools import ROLES
+from kbgym.gym.tools import ROLES
+from kbgym.serving import tokens as tokens_module
+from kbgym.serving.openapi import ACTIONS, document
+from kbgym.serving.tokens import new_token
 
 Served = tuple[Server, Tokens]
 IDS = documents(family())

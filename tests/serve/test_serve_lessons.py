@@ -16,11 +16,11 @@ from prompt_reader import _task
 from serving import Server, family_store, make_tokens, opened, replayed, serving
 from test_serve_mcp import call, names, over_http, over_stdio
 
-from kbgym.actions import Answer
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import write_lines
-from kbgym.policy import Forward, Turn, View
+from kbgym.gym.actions import Answer
+from kbgym.gym.policy import Forward, Turn, View
 from kbgym.trace.events import Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
@@ -256,8 +256,8 @@ def test_who_answers_a_question_has_no_way_around_its_budget(place: Path) -> Non
     ],
 )
 def test_what_is_no_correction_changes_nothing(tmp_path: Path, tool: str, given: dict[str, object]) -> None:
-    from kbgym.serve.calling import Caller, call_tool
-    from kbgym.serve.sessions import Session
+    from kbgym.serving.calling import Caller, call_tool
+    from kbgym.serving.sessions import Session
 
     place = family_store(tmp_path / "store")
 

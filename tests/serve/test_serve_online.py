@@ -9,24 +9,23 @@ import pytest
 from family import documents, family
 from serving import HASH, family_store, opened, replayed
 
-from kbgym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import read_lines
-from kbgym.environment import Environment
-from kbgym.observations import documents as shown
-from kbgym.online.asked import Questions
-from kbgym.online.beside_others import beside_others
-from kbgym.online.learning import Online, Refusal
-from kbgym.online.measures import Measure, window
-from kbgym.policy import View
-from kbgym.protocol.gate import Asking, Gate
-from kbgym.serve.acting import act
-from kbgym.serve.sessions import Session
+from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search
+from kbgym.gym.environment import Environment
+from kbgym.gym.observations import documents as shown
+from kbgym.gym.policy import View
+from kbgym.serving.acting import act
+from kbgym.serving.learning.cooperative import beside_others
+from kbgym.serving.learning.learner import Online, Refusal
+from kbgym.serving.learning.question_log import Measure, Questions, window
+from kbgym.serving.sessions import Session
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
+from kbgym.training.gate import Asking, Gate
 
 IDS = documents(family())
 QUESTION, GOLD = "Who is the baker who lives in the city of Lund?", "Ada Alm"

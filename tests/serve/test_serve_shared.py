@@ -10,16 +10,16 @@ import pytest
 from family import documents, family
 from live_stores import live_store
 
-from kbgym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
+from kbgym.backends.postgres.server import Batch
 from kbgym.errors import BadInput, Failed
-from kbgym.serve.acting import act
-from kbgym.serve.sessions import Session
+from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
+from kbgym.serving.acting import act
+from kbgym.serving.sessions import Session
 from kbgym.store import Store, source
+from kbgym.trace.backend import open_place
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import Event
 from kbgym.trace.live import LiveStore
-from kbgym.trace.place import open_place
-from kbgym.trace.postgres.server import Batch
 
 IDS = documents(family())
 NUMBERS = itertools.count()

@@ -12,11 +12,11 @@ import pytest
 from serving import replayed
 from streams import skewed_traffic
 
-from kbgym.analysis.clustered import Sampled, difference, ratio
+from kbgym.analysis.statistics import Sampled, difference, ratio
 from kbgym.errors import Missing
-from kbgym.online.setup import learn_traffic, open_online
-from kbgym.protocol.run import Settings
 from kbgym.search.embed import default_embedder
+from kbgym.serving.learning.setup import learn_traffic, open_online
+from kbgym.training.run import Settings
 from kbgym.worlds.people import generate
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gate.py"

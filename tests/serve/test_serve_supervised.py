@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from serving import family_store, opened
 
-from kbgym.actions import Action, Search
-from kbgym.online import worker
-from kbgym.online.asked import MOST_TURNS, Questions
-from kbgym.online.learning import Online
-from kbgym.online.open_questions import MOST_OPEN, Refusal
-from kbgym.policy import View
+from kbgym.gym.actions import Action, Search
+from kbgym.gym.policy import View
+from kbgym.serving.learning import worker
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.open_questions import MOST_OPEN, Refusal
+from kbgym.serving.learning.question_log import MOST_TURNS, Questions
 from kbgym.store import Store
 from kbgym.trace import log
 from kbgym.trace.events import Acted, Began, Ended, Noted

@@ -12,10 +12,10 @@ import pytest
 from serving import family_store, make_tokens, opened
 
 from kbgym.search.live import Embedding, wanted_by
-from kbgym.serve.http import make_app
-from kbgym.serve.server import listen
-from kbgym.serve.tokens import Client, Tokens
-from kbgym.serve.turns import AN_ACTION, MOST_UNKNOWN, NOBODY, Turns
+from kbgym.serving.http import make_app
+from kbgym.serving.server import listen
+from kbgym.serving.tokens import Client, Tokens
+from kbgym.serving.turns import AN_ACTION, MOST_UNKNOWN, NOBODY, Turns
 
 
 class Begun:

@@ -16,8 +16,8 @@ from family import family
 
 from kbgym.cli.main import app
 from kbgym.store import Store, source
+from kbgym.trace.backend import open_place
 from kbgym.trace.copying import save_store
-from kbgym.trace.place import open_place
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(postgres.installed() is None, reason=postgres.MISSING)]
 

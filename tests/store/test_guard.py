@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from playing import Live, step
 
-from kbgym.actions import Add, Added, Edit, Edited, Error, Merged
-from kbgym.environment import Environment, Nearest, apply
+from kbgym.gym.actions import Add, Added, Edit, Edited, Error, Merged
+from kbgym.gym.environment import Environment, Nearest, apply
 from kbgym.store import Store, source
 from kbgym.store.guard import Check, RuleJudge, Verdict, signature, verdict
 from kbgym.trace.folder import StoreFolder

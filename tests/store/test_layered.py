@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import ACTIONS, SENTENCES, all_of, check_invariants, records
 
-from kbgym.actions import Action, Add, Added, Found, Linked, LinkMany, Opened, Read, Search
-from kbgym.environment import apply
+from kbgym.gym.actions import Action, Add, Added, Found, Linked, LinkMany, Opened, Read, Search
+from kbgym.gym.environment import apply
+from kbgym.gym.tools import check
 from kbgym.store import Record, Store, source
 from kbgym.store.base import Base, Counts, LayeredRecords
 from kbgym.store.ledger import counts_of, ledger
 from kbgym.store.record import fingerprint_of
 from kbgym.store.store import normalised
-from kbgym.tools import check
 from kbgym.trace.events import Acted, named_in
 from kbgym.trace.replay import catch_up, replay
 

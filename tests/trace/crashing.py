@@ -16,13 +16,13 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from kbgym.actions import Action, Add, Delete, Edit, Error, Link, LinkMany, Unlink
 from kbgym.canonical import decode, encode
 from kbgym.errors import KbgymError
+from kbgym.gym.actions import Action, Add, Delete, Edit, Error, Link, LinkMany, Unlink
 from kbgym.store import Store, source
+from kbgym.trace.backend import open_place
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.events import Acted, Began, Event
-from kbgym.trace.place import open_place
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from live_stores import LiveClient

@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from kbgym.actions import Add, Delete, LinkMany
 from kbgym.canonical import write_lines
-from kbgym.environment import apply
+from kbgym.gym.actions import Add, Delete, LinkMany
+from kbgym.gym.environment import apply
 from kbgym.store import Store, source
 from kbgym.trace import log
 from kbgym.trace.events import Acted, Began, Committed, Event

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import ACTIONS, Live
 
-from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany, Unlink
 from kbgym.errors import BadInput
+from kbgym.gym.actions import Action, Add, Delete, Edit, Link, LinkMany, Unlink
 from kbgym.store import Record, Store, ledger, source
 from kbgym.trace.events import Began, Committed, Ended, Graded, Imported, Noted
 from kbgym.trace.folder import StoreFolder

@@ -8,9 +8,9 @@ import pytest
 from playing import Live, lines, records
 from shared_place import SharedPlace
 
-from kbgym.actions import Add, Link
 from kbgym.canonical import write_lines
 from kbgym.errors import BadInput, KbgymError
+from kbgym.gym.actions import Add, Link
 from kbgym.store import Store
 from kbgym.trace import copying
 from kbgym.trace.copying import Copied, copy_store, lines_of, save_store

@@ -19,21 +19,21 @@ from playing import ACTIONS, SENTENCES, all_of, records
 from travelling import Posted
 
 import kbgym
-from kbgym.actions import Action, Add, Added, Delete, Edit, Link, Search
+from kbgym.backends.postgres import base as base_module
+from kbgym.backends.postgres.base import DatabaseBase
+from kbgym.backends.postgres.place import PostgresStore
+from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.tables import CREATE_TRACE
 from kbgym.canonical import encode
 from kbgym.cli.main import run
-from kbgym.environment import apply
 from kbgym.errors import BadInput
-from kbgym.experiment.chunks import examine_on
+from kbgym.experiments.chunks import examine_on
+from kbgym.gym.actions import Action, Add, Added, Delete, Edit, Link, Search
+from kbgym.gym.environment import apply
+from kbgym.gym.tools import check
 from kbgym.store import Record, Store, source
-from kbgym.tools import check
+from kbgym.trace.backend import open_place
 from kbgym.trace.copying import copy_store, save_store
-from kbgym.trace.place import open_place
-from kbgym.trace.postgres import base as base_module
-from kbgym.trace.postgres.base import DatabaseBase
-from kbgym.trace.postgres.place import PostgresStore
-from kbgym.trace.postgres.server import Server
-from kbgym.trace.postgres.tables import CREATE_TRACE
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_processes_that_are_forked_read_on_connections_of_their_own(url: str) ->
     """As a pool of processes has it that is made after the store was opened. On one connection they would hang."""
     code = (
         "import multiprocessing\n"
-        "from kbgym.trace.place import open_place\n"
+        "from kbgym.trace.backend import open_place\n"
         f"store = open_place({url!r}).store()\n"
         "ids = [record.id for record in store]\n"
         "def read(number):\n"

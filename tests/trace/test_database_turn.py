@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kbgym.trace import database_turn
-from kbgym.trace.database_turn import DatabaseTurn
+from kbgym.backends.postgres import write_lock as database_turn
+from kbgym.backends.postgres.write_lock import DatabaseTurn
+from kbgym.trace.backend import Lost
 from kbgym.trace.events import Event, Noted
-from kbgym.trace.place import Lost
 
 
 class Writer:

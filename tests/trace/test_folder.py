@@ -9,16 +9,16 @@ from playing import HASH, Live, records
 from shared_place import URL, OpenedPlace, SharedPlace
 
 import kbgym
-from kbgym.actions import Add
 from kbgym.canonical import write_lines
 from kbgym.errors import BadInput
+from kbgym.gym.actions import Add
 from kbgym.store import Store, source
-from kbgym.trace import place as module
+from kbgym.trace import backend as module
+from kbgym.trace.backend import shown, store_at
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import SCHEMA, Committed, Genesis, Imported, RolledBack
 from kbgym.trace.folder import StoreFolder, folder_and_iteration, imported, open_folder, originals
 from kbgym.trace.log import TraceWriter
-from kbgym.trace.place import shown, store_at
 from kbgym.worlds.world import Document, Source
 
 

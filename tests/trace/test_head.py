@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 from playing import Live
 
-from kbgym.actions import Add, Link
 from kbgym.canonical import encode
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Incomplete
+from kbgym.gym.actions import Add, Link
 from kbgym.trace.events import SCHEMA, Committed, Genesis
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.head import read_head
-from kbgym.trace.log import TraceWriter, has_begun, read_trace
+from kbgym.trace.log import TraceWriter, has_begun, read_head, read_trace
 from kbgym.trace.recovery import recover
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from kbgym.actions import Action, Add, Delete, Edit
-from kbgym.environment import Environment
+from kbgym.gym.actions import Action, Add, Delete, Edit
+from kbgym.gym.environment import Environment
 from kbgym.store import Store, source
 from kbgym.trace import judge_cache
 from kbgym.trace.judge_cache import JudgeCache

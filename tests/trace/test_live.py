@@ -16,9 +16,9 @@ from live_stores import NoSearch, live_store
 from playing import engine_of, records
 from shared_place import URL, SharedPlace, full_disk
 
-from kbgym.actions import Action, Add, Delete, Edit, Result
-from kbgym.environment import Environment
 from kbgym.errors import BadInput, Failed
+from kbgym.gym.actions import Action, Add, Delete, Edit, Result
+from kbgym.gym.environment import Environment
 from kbgym.store import Store
 from kbgym.trace import live as module
 from kbgym.trace.copying import save_store

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import Live
 
-from kbgym.actions import Add, Delete, Link, Search
 from kbgym.errors import BadInput, Damaged, Failed
+from kbgym.gym.actions import Add, Delete, Link, Search
 from kbgym.trace.events import SCHEMA, Began, Committed, Event, Genesis, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import Reading, TraceWriter, chained, has_begun, read_trace

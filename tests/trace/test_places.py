@@ -14,17 +14,17 @@ from live_stores import LiveClient
 from playing import ACTIONS, HASH, check_invariants, engine_of, lines, records
 from postgres import Maker
 
-from kbgym.actions import Action, Add, Added, Delete, Edit, Link, LinkMany, Merged, Search, Unlink
 from kbgym.canonical import encode
 from kbgym.cli.main import run
-from kbgym.environment import Environment
 from kbgym.errors import BadInput
+from kbgym.gym.actions import Action, Add, Added, Delete, Edit, Link, LinkMany, Merged, Search, Unlink
+from kbgym.gym.environment import Environment
+from kbgym.gym.tools import Role
 from kbgym.store import Record, Store
-from kbgym.tools import Role
+from kbgym.trace.backend import open_place
 from kbgym.trace.copying import copy_store
 from kbgym.trace.events import Acted, Began, Committed, Event, Imported, Noted
 from kbgym.trace.history import blame, diff, log
-from kbgym.trace.place import open_place
 from kbgym.trace.replay import effective, replay
 from kbgym.worlds.world import Document
 

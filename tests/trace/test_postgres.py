@@ -15,18 +15,18 @@ from live_stores import LiveClient
 from playing import records
 
 import kbgym
-from kbgym.actions import Add, Added, Link, Search
+from kbgym.backends.postgres import server, tables
+from kbgym.backends.postgres.server import Batch
+from kbgym.backends.postgres.url import parse
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
+from kbgym.gym.actions import Add, Added, Link, Search
 from kbgym.store import Record, Store, source
 from kbgym.store.base import Counts
 from kbgym.store.ledger import counts_of
+from kbgym.trace.backend import Lost, open_place, shown
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.events import Acted
-from kbgym.trace.place import Lost, open_place, shown
-from kbgym.trace.postgres import server, tables
-from kbgym.trace.postgres.server import Batch
-from kbgym.trace.postgres.url import parse
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ class TestTroubles:
         code = (
             "import sys; from kbgym.cli.main import run\n"
             f"try: run(['store', 'stats', {str(tmp_path / 's')!r}, '--quiet'])\n"
-            "finally: print([name for name in ('psycopg', 'kbgym.trace.postgres.place') if name in sys.modules])"
+            "finally: print([name for name in ('psycopg', 'kbgym.backends.postgres.place') if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.stdout.strip() == "[]"
@@ -264,7 +264,7 @@ class TestBrokenConnections:
     def test_a_server_that_stays_away_is_said(
         self, url: str, cluster: postgres.Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("kbgym.trace.postgres.server.PATIENCE", 0.3)
+        monkeypatch.setattr("kbgym.backends.postgres.server.PATIENCE", 0.3)
         shared = LiveClient(url, "ada")
         cluster.stop("immediate")
         try:
@@ -311,7 +311,7 @@ class TestSearching:
         shared = LiveClient(url, "ada")
         shared.act(Add("Nils Holm keeps geese."))
         assert search("Nils Holm keeps geese.")[0] == "n3"
-        from kbgym.actions import Delete, Edit
+        from kbgym.gym.actions import Delete, Edit
 
         shared.act(Edit("n3", "Nils Holm keeps ducks."))
         shared.act(Delete("d4"))

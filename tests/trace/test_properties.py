@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import ACTIONS, ROLES, Live, check_invariants, check_search, engine_of, lines, records, step
 
-from kbgym.actions import Deleted, Error, Merged
-from kbgym.environment import Environment
+from kbgym.gym.actions import Deleted, Error, Merged
+from kbgym.gym.environment import Environment
 from kbgym.store import Store
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import diff

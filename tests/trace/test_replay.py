@@ -11,14 +11,14 @@ import pytest
 from playing import Live, check_invariants, lines, records
 
 import kbgym
-from kbgym.actions import Add, Added, Delete, Edit, Link, Search
 from kbgym.canonical import encode, write_lines
 from kbgym.errors import BadInput, Damaged
+from kbgym.gym.actions import Add, Added, Delete, Edit, Link, Search
 from kbgym.store import Record, Store
 from kbgym.trace.events import Acted, Committed, Event, RolledBack
 from kbgym.trace.folder import StoreFolder, open_folder, save_store
+from kbgym.trace.recovery import SnapshotCheck
 from kbgym.trace.replay import catch_up, effective, replay
-from kbgym.trace.snapshots import SnapshotCheck
 from kbgym.worlds.world import Document, Source
 
 

@@ -22,19 +22,19 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 from viewing import plain_store
 
-from kbgym.analysis.accounting import account
 from kbgym.analysis.health import health
+from kbgym.analysis.index_use import account
 from kbgym.analysis.results import open_results
 from kbgym.analysis.tables import arms
-from kbgym.artefact.parts import embedder_named
+from kbgym.api.factory import embedder_named
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
-from kbgym.observations import render
-from kbgym.protocol.exam import Row
-from kbgym.store_search import engine_for
-from kbgym.tools import PAGE_SIZE
+from kbgym.gym.observations import render
+from kbgym.gym.tools import PAGE_SIZE
+from kbgym.search.factory import engine_for
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder, save_store
+from kbgym.training.exam import Row
 from kbgym.viewer.app import HEADERS, PAGES, guarded, make_viewer
 from kbgym.viewer.assets import assets
 from kbgym.viewer.places import Places

@@ -15,8 +15,8 @@ import pytest
 from browsing import Watched, browser
 from viewing import hub_store, small_run, viewing
 
-from kbgym.protocol.run import Settings
 from kbgym.trace.folder import StoreFolder
+from kbgym.training.run import Settings
 from kbgym.worlds.people import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kbgym.artefact.parts import agents_named, embedder_named
+from kbgym.api.factory import agents_named, embedder_named
 from kbgym.baselines.registry import build_arm
 from kbgym.canonical import read_lines, write_lines
 from kbgym.cli.exam import probe_run
-from kbgym.protocol.exam import examine
-from kbgym.protocol.run import Run, Settings
-from kbgym.protocol.train import Trainer
+from kbgym.search.factory import engine_for
 from kbgym.store import Store
-from kbgym.store_search import engine_for
 from kbgym.trace.folder import StoreFolder, save_store
+from kbgym.training.exam import examine
+from kbgym.training.run import Run, Settings
+from kbgym.training.train import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Document, Question, Source, World
 

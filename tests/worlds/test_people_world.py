@@ -7,7 +7,7 @@ import pytest
 from second_path import SentenceReader
 
 import kbgym
-from kbgym.artefact.parts import training_settings
+from kbgym.api.factory import training_settings
 from kbgym.errors import BadInput
 from kbgym.worlds import people as universe
 from kbgym.worlds.people import NO_QUESTIONS, TEMPLATES, PeopleGraph, Sizes, generate, vocabulary

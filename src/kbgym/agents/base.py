@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 
-from kbgym.actions import Action
-from kbgym.policy import View
+from kbgym.gym.actions import Action
+from kbgym.gym.policy import View
 
 # Yields actions, is sent observations, and ends by returning its last action.
 Plan = Generator[Action, str, Action]

@@ -1,4 +1,6 @@
-"""One client plays every pass over MCP: the front of playing by hand for an agent that is connected already.
+"""A call of a tool by whoever plays over MCP, from when it is made until the pass has an answer to it.
+
+One client plays every pass over MCP: the front of playing by hand for an agent that is connected already.
 
 Passes come one after the other. `next_question` shows the next; then the tools of the role play it. After a reader's
 pass in training the curator's is shown at once, gold and all, as the result of the call that ended the first. What the
@@ -11,13 +13,31 @@ import asyncio
 import json
 from typing import Any
 
-from kbgym.agents.calls import AskedCall
-from kbgym.agents.hand import HandAgent
-from kbgym.agents.prompting import Skill, shown_result, tail, told_of_pass
-from kbgym.llm.values import Call, Reply
+import msgspec
+
+from kbgym.agents.human import HandAgent
+from kbgym.agents.llm.prompting import Skill, shown_result, tail, told_of_pass
+from kbgym.agents.llm.values import Call, Reply
+from kbgym.gym.policy import View
+from kbgym.gym.tools import Role, Tool, tools_of
 from kbgym.mcp import ToolResult
-from kbgym.policy import View
-from kbgym.tools import Role, Tool, tools_of
+
+
+class AskedCall(msgspec.Struct, eq=False):
+    """A call, and where its result is waited for."""
+
+    name: str
+    arguments: dict[str, Any]
+    result: asyncio.Future[ToolResult]
+
+    @classmethod
+    def of(cls, name: str, arguments: dict[str, Any]) -> AskedCall:
+        return cls(name, arguments, asyncio.get_running_loop().create_future())
+
+    def answer(self, text: str, wrong: bool = False) -> None:
+        if not self.result.done():
+            self.result.set_result(ToolResult(text, wrong))
+
 
 NEXT = Tool("next_question", dict, "The next question, with everything you need to know to answer it.", {})
 _WAITING = 64  # calls at once

@@ -13,15 +13,17 @@ import importlib
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from kbgym.agents.command.agent import CommandAgent
-from kbgym.agents.command.lines import READY, is_command
+from kbgym.agents.external.agent import CommandAgent
+from kbgym.agents.external.command_line import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.hand import hand_agent, is_hand
-from kbgym.agents.judge import LLMJudge
-from kbgym.agents.llm import LLMAgent
-from kbgym.agents.prompting import skill_of
+from kbgym.agents.human import hand_agent, is_hand
+from kbgym.agents.llm.connect import Models, is_model
+from kbgym.agents.llm.judge import LLMJudge
+from kbgym.agents.llm.policy import LLMAgent
+from kbgym.agents.llm.prompting import skill_of
+from kbgym.agents.llm.small import NAME as SMALL
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
@@ -30,10 +32,8 @@ from kbgym.agents.small import SmallAgent
 from kbgym.agents.small_curator import SmallCurator
 from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
-from kbgym.llm.connect import Models, is_model
-from kbgym.llm.small import NAME as SMALL
-from kbgym.policy import Agenda, Agent
-from kbgym.tools import Role
+from kbgym.gym.policy import Agenda, Agent
+from kbgym.gym.tools import Role
 
 
 def make_agent(

@@ -15,16 +15,16 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from kbgym.actions import Action, Answer, Invalid, Read, Search
-from kbgym.agents.llm import LLMAgent, LLMPolicy, read
-from kbgym.agents.prompting import Skill, plain
+from kbgym.agents.llm.asking import Flawed
+from kbgym.agents.llm.connect import Models
+from kbgym.agents.llm.policy import LLMAgent, LLMPolicy, read
+from kbgym.agents.llm.prompting import Skill, plain
+from kbgym.agents.llm.values import Call, Message, Reply, Request, tool
 from kbgym.canonical import decode
 from kbgym.errors import BadInput
-from kbgym.llm.asking import Flawed
-from kbgym.llm.connect import Models
-from kbgym.llm.values import Call, Message, Reply, Request, tool
-from kbgym.policy import Forward, Turn, View
-from kbgym.tools import Role
+from kbgym.gym.actions import Action, Answer, Invalid, Read, Search
+from kbgym.gym.policy import Forward, Turn, View
+from kbgym.gym.tools import Role
 
 SYSTEM = "Find the answer in the store."
 _TEXT = {"type": "string"}

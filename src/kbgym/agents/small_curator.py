@@ -12,14 +12,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from kbgym.actions import Action, Add, Done, LinkMany, Search
-from kbgym.agents.llm import LLMPolicy, read
+from kbgym.agents.llm.asking import Flawed
+from kbgym.agents.llm.policy import LLMPolicy, read
+from kbgym.agents.llm.values import Call, Message, Reply, Request, tool
 from kbgym.agents.small import TOOLS as READING
 from kbgym.agents.small import NumberedTalk, SmallAgent, as_json, plainly, rendered
 from kbgym.errors import BadInput
-from kbgym.llm.asking import Flawed
-from kbgym.llm.values import Call, Message, Reply, Request, tool
-from kbgym.policy import Backward, Errand, Lookup, Turn, View
+from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
+from kbgym.gym.policy import Backward, Errand, Lookup, Turn, View
 
 SYSTEM = "Build the index."
 _TEXT = {"type": "string"}

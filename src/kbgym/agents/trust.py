@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from kbgym.agents.command.lines import PREFIX, is_command
+from kbgym.agents.external.command_line import PREFIX, is_command
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 

@@ -1,4 +1,17 @@
-"""The index audit: what the authored documents are, and whether their links are the right ones and all of them.
+"""The keys of one world's sentences: the shared recogniser, given the world's names and values, in the world's words.
+
+What a sentence names is decided in `kbgym.index_keys`, as it is for the agents and their agenda; here its keys
+become the truth's (a grandchild is a child's child), and a sentence that recites is taken apart.
+
+
+Does a sentence state an answer instead of pointing to it?
+
+An index names its key; a materialised answer tells what is under it: it recites members ("Friends of P: A, B and C"),
+counts them, or states a fact ("The baker living in X is A"). With a world's truth this is checked against the true
+members; without, only by the shape of the sentence and by what the linked documents say.
+
+
+The index audit: what the authored documents are, and whether their links are the right ones and all of them.
 
 An authored document is `materialised` (it states an answer), a `stub` (no link), `genuine` (links, and a key that
 resolves) or `other` (links, but no single key). Genuine indexes are scored against the true members of their key, see
@@ -17,16 +30,141 @@ edit that changes what it says is not seen here. Without a truth nothing is scor
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
-from kbgym.analysis.keys import Resolver
-from kbgym.analysis.states_answer import seems_answer, states_answer
+from kbgym.agents.reference.language import facts
+from kbgym.agents.reference.members import shared_key
+from kbgym.index_keys import IndexKey, KeyVocabulary, Span, tokens, words_of
+from kbgym.index_keys.recognise import is_relation
+from kbgym.index_keys.relations import PATHS
+from kbgym.index_keys.words import ANY_KIND, telling
+from kbgym.sanitize import number_in
 from kbgym.store import Record, Store
-from kbgym.worlds.truth import GROUPS, Truth, group_of
+from kbgym.worlds.truth import ATTRIBUTES, GROUPS, Truth, group_of
 from kbgym.worlds.world import Key
+
+# What a sentence that recites or counts the members says besides naming its key.
+_TELLING_VERBS = frozenset(
+    "include includes including namely is are was has have had number count total common".split()
+)
+NUMBERS = {
+    word: number
+    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+}
+# What the agents call otherwise than worlds do.
+_KINDS = {"born": "birth"}
+_NAMED_AS = {kind: name for name, kind in _KINDS.items()}
+
+
+class Resolver:
+    """Keys of one world's sentences."""
+
+    def __init__(self, truth: Truth) -> None:
+        self._vocabulary = KeyVocabulary()
+        for name in truth.names:
+            self._vocabulary.know("person", name)
+        for kind, values in truth.values.items():
+            for value in values:
+                self._vocabulary.know(_NAMED_AS.get(kind, kind), value)
+        self._keys: dict[str, Key | None] = {}
+
+    def key(self, text: str, linked: Sequence[str] = ()) -> Key | None:
+        """The one key a sentence names, or else most of the documents it links to state; or None."""
+        if text not in self._keys:
+            self._keys[text] = _as_the_world_has_it(self._vocabulary.key(text))
+        if self._keys[text] is None and (shared := shared_key(linked)) is not None:
+            return _as_the_world_has_it(self._vocabulary.key(text, shared))
+        return self._keys[text]
+
+    def named(self, text: str) -> list[Span]:
+        """Every name and value in a sentence, the longest at each place; a word with two meanings comes twice."""
+        return [span._replace(kind=_KINDS.get(span.kind, span.kind)) for span in self._vocabulary.spans(text)]
+
+    def keys_if_alone(self, text: str) -> list[Key]:
+        """The keys a sentence would name if all its people, or all but one of them, were left out, numbers too."""
+        words, found = words_of(text), self.named(text)
+        people = dict.fromkeys(one.value for one in found if one.kind == "person")
+        keys: list[Key] = []
+        for kept in (None, *people):
+            dropped = {
+                place
+                for one in found
+                if one.kind == "person" and one.value != kept
+                for place in range(one.start, one.end)
+            }
+            left = (word for place, word in enumerate(words) if place not in dropped and word not in _TELLING_VERBS)
+            key = self.key(" ".join(word for word in left if word not in NUMBERS and not word.isdigit()))
+            if key is not None:
+                keys.append(key)
+        return keys
+
+
+def _as_the_world_has_it(key: IndexKey | None) -> Key | None:
+    """A relation is a path of those the world tells; what is asked of everybody is the path's last step."""
+    if key is None:
+        return None
+    steps = [step for relation in key.kind.split(".") for step in PATHS.get(relation, (relation,))]
+    return Key(".".join(_KINDS.get(step, step) for step in (*steps, key.then) if step), key.value)
+
+
+def steps_in(words: Iterable[str]) -> bool:
+    """Whether any of these words names a relation between people."""
+    return any(map(is_relation, words))
+
+
+def telling_words(text: str) -> frozenset[str]:
+    """The words of a sentence that say what it is about, its key's value above all; plurals are one with singulars."""
+    return frozenset(word.removesuffix("s") for word in telling(words_of(text)) - ANY_KIND)
+
+
+_TELLS = re.compile(r":|=| is | are ")
+_NOBODY = frozenset("people everyone everybody anyone person persons those someone all each every who".split())
+
+
+def states_answer(text: str, resolver: Resolver, truth: Truth) -> bool:
+    """Whether a sentence tells its key's members, or one true fact.
+
+    It does if it names two true members of what it would be an index of, or the only one, or one behind a colon or
+    "is"; if it gives their number; if it gives a person an attribute the person has; if it is a sentence of the world.
+    """
+    people = {one.value for one in resolver.named(text) if one.kind == "person"}
+    if not people:
+        return False
+    if any(fact.about in people for fact in facts(text)):
+        return True
+    words = words_of(text)
+    numbers = {NUMBERS.get(word, number_in(word)) for word in words}
+    for key in resolver.keys_if_alone(text):
+        members = truth.recitable(key)
+        told = len(members & (people - {key.value}))
+        if told >= 2 or (told == 1 and key.kind != "person" and (len(members) == 1 or _TELLS.search(text))):
+            return True
+        if key.kind not in (*ATTRIBUTES, "person") and len(members) in numbers:
+            return True
+    if steps_in(words):
+        return False  # "Friends of P whose job is J" narrows a relation; it says nothing of P's own job
+    values = [Key(one.kind, one.value) for one in resolver.named(text) if one.kind != "person"]
+    return any(truth.members(key) & people for key in values)
+
+
+def seems_answer(text: str, targets: Sequence[str]) -> bool:
+    """The same without a truth: a sentence of a known shape, or one that names what sets its targets apart."""
+    for fact in facts(text):
+        about = words_of(fact.about)
+        if about and not _NOBODY.intersection(about):
+            return True
+    mine = set(words_of(text))
+    written = [" ".join(word for word in tokens(target) if word[0].isupper()) for target in targets]
+    names = [{word for word in words_of(large) if word in mine} for large in written]
+    shared = Counter(word for words in names for word in words)
+    apart = [words for words in names if any(shared[word] == 1 for word in words)]
+    return len(apart) >= 2
+
 
 Shape = Literal["genuine", "stub", "materialised", "other"]
 SHAPES: tuple[Shape, ...] = ("genuine", "stub", "materialised", "other")

@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.stats import Interval
+from kbgym.analysis.statistics import Interval
 from kbgym.canonical import read_lines
-from kbgym.characters import safe_cell
 from kbgym.errors import BadInput
+from kbgym.sanitize import safe_cell
 
 SHOWN = 400  # rows printed for one cell
 

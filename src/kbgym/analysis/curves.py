@@ -13,7 +13,7 @@ import msgspec
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
-from kbgym.experiment.experiment import EVAL
+from kbgym.experiments.experiment import EVAL
 
 
 class CurvePoint(msgspec.Struct, frozen=True):

@@ -6,11 +6,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from kbgym.analysis.clustered import Sampled, difference, ratio
 from kbgym.analysis.published import F1, RHO
-from kbgym.analysis.stats import Interval
-from kbgym.protocol.exam import Row
-from kbgym.worlds.pages import pages_of
+from kbgym.analysis.statistics import Interval, Sampled, difference, ratio
+from kbgym.training.exam import Row
+from kbgym.worlds.splits import pages_of
 from kbgym.worlds.world import Question, World
 
 FEW_PAGES = 10

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from kbgym.analysis.clustered import Sampled, difference
-from kbgym.protocol.exam import Row
+from kbgym.analysis.statistics import Sampled, difference
+from kbgym.training.exam import Row
 
 CHAINS = ("QC1", "QC2", "QC3", "QC9")
 MEASURES: dict[str, Callable[[Row], float]] = {"f1": lambda row: row.f1 or 0.0, "actions": lambda row: row.actions}

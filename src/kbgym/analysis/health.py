@@ -1,4 +1,6 @@
-"""A store's health: the audit, the ledger and the coverage together, with what is suspicious named and what to do next.
+"""How much of the corpus the indexes reach, in four readings, as shares of the originals (or of the questions).
+
+A store's health: the audit, the ledger and the coverage together, with what is suspicious named and what to do next.
 
 Works for any store. With a world's truth, wrong links are known; without, a link is only suspected: it is the odd one
 out of an index most of whose targets share a word with it. Commands are proposed by verb, so that whoever prints them
@@ -8,18 +10,68 @@ can leave out a verb that is not there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from shlex import quote
 
 import msgspec
 
-from kbgym.analysis.audit import SHAPES, Audit, Auditor, Index
-from kbgym.analysis.coverage import Coverage, coverage
-from kbgym.analysis.keys import telling_words
+from kbgym.analysis.audit import SHAPES, Audit, Auditor, Index, telling_words
 from kbgym.store import Ledger, Record, Store, ledger
 from kbgym.store.store import normalised
 from kbgym.worlds.kinds import kind_of
-from kbgym.worlds.world import World
+from kbgym.worlds.world import Question, World
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """`direct`: an authored document with links points at the original. `two_hops`: also through what it points at.
+
+    `confirmed`: only links a check calls correct (None without a check). `questions`: questions whose whole support
+    one index reaches in one read (None without questions).
+    """
+
+    direct: float
+    two_hops: float
+    confirmed: float | None = None
+    questions: float | None = None
+
+
+def coverage(
+    store: Store,
+    correct: Callable[[Record, str], bool] | None = None,
+    questions: Iterable[Question] = (),
+) -> Coverage:
+    """Measure a store; `correct(index, target)` says whether a link belongs."""
+    indexes = [record for record in store.authored() if record.links]
+    direct: set[str] = set()
+    two_hops: set[str] = set()
+    confirmed: set[str] = set()
+    for index in indexes:
+        for target in index.links:
+            linked = store[target]
+            direct.update(linked.origins)
+            if correct is not None and linked.origins and correct(index, target):
+                confirmed.update(linked.origins)
+            for further in linked.links:
+                two_hops.update(store[further].origins)
+    total = max(1, store.origins)
+    supports = [set(question.support) for question in questions if question.support]
+    return Coverage(
+        direct=len(direct) / total,
+        two_hops=len(direct | two_hops) / total,
+        confirmed=len(confirmed) / total if correct is not None else None,
+        questions=_reached(store, indexes, supports) / len(supports) if supports else None,
+    )
+
+
+def _reached(store: Store, indexes: list[Record], supports: list[set[str]]) -> int:
+    """How many supports lie whole under one index. Supports are origins: a merge keeps them reachable."""
+    above: dict[str, set[int]] = {}
+    for number, index in enumerate(indexes):
+        for target in index.links:
+            for origin in store[target].origins:
+                above.setdefault(origin, set()).add(number)
+    nothing: set[int] = set()
+    return sum(bool(set.intersection(*(above.get(id, nothing) for id in support))) for support in supports)
 
 
 class Suspect(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kbgym.canonical import digest_of
-from kbgym.protocol.exam_header import KeptExam, kept_exams
+from kbgym.training.exam_header import KeptExam, kept_exams
 
 FLAT = "flat"
 

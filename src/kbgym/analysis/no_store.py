@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from kbgym.analysis.results import Results, Seed
 from kbgym.canonical import read_lines
-from kbgym.protocol.exam import Row
-from kbgym.protocol.no_store import ARM, is_public, no_store_file
+from kbgym.training.exam import Row
+from kbgym.training.no_store import ARM, is_public, no_store_file
 
 
 def no_store_note(results: Results) -> list[str]:

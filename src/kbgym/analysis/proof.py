@@ -12,10 +12,10 @@ import msgspec
 
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import Trained, tokens_of
-from kbgym.analysis.stats import break_even
+from kbgym.analysis.statistics import break_even
 from kbgym.analysis.verdict import WORDS, Finding, judge, paired_rows
-from kbgym.protocol.exam import Row, summarise
 from kbgym.trace.events import Ended
+from kbgym.training.exam import Row, summarise
 
 NAMED = 5  # indexes, in the text; the file has all
 WIDTH = 116  # of a line for people

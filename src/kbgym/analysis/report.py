@@ -15,19 +15,18 @@ from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
 from kbgym.analysis.curves import curve, eval_curve, examined, learning
-from kbgym.analysis.exam_tables import exam_table, report_of_exams
 from kbgym.analysis.kept_pairs import how_to_compare
 from kbgym.analysis.no_store import no_store_note
-from kbgym.analysis.page import Figure, Report, Section, sections, write
+from kbgym.analysis.page import Figure, Report, Section, exam_table, report_of_exams, sections, write
 from kbgym.analysis.results import LABELS, POOLED, Results, open_results
 from kbgym.analysis.retention import retention
 from kbgym.analysis.tables import arms, groups, readers, stores, training, usage
 from kbgym.analysis.tables.evidence import evidence
-from kbgym.analysis.tables.indexes import index_accounts
+from kbgym.analysis.tables.readers import index_accounts
 from kbgym.analysis.verdict import WORDS
-from kbgym.characters import safe_text
 from kbgym.errors import BadInput, Missing
-from kbgym.experiment.experiment import FILE
+from kbgym.experiments.experiment import FILE
+from kbgym.sanitize import safe_text
 from kbgym.search.embed import Embedder
 from kbgym.worlds.world import SPLITS
 

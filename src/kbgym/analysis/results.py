@@ -17,25 +17,24 @@ import msgspec
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import CellSource
-from kbgym.analysis.clustered import Sampled
-from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import LABELS, shared_keys
-from kbgym.analysis.health import Health, health
+from kbgym.analysis.health import Health, coverage, health
 from kbgym.analysis.kept_pairs import KeptPairs, how_to_compare, kept_pairs
+from kbgym.analysis.statistics import Sampled
 from kbgym.analysis.trajectory import Trajectory, trajectory
-from kbgym.artefact import Artefact
+from kbgym.api import Artefact
 from kbgym.canonical import read_lines, read_value
-from kbgym.characters import safe_text
 from kbgym.errors import BadInput
-from kbgym.experiment.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
-from kbgym.experiment.sheets import exams_of
-from kbgym.observations import render
-from kbgym.protocol.exam import Row, read_rows
-from kbgym.protocol.exam_header import exam_files
-from kbgym.protocol.no_store import ARM as NO_STORE
-from kbgym.protocol.run import Run, Settings
+from kbgym.experiments.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
+from kbgym.experiments.sheets import exams_of
+from kbgym.gym.observations import render
+from kbgym.sanitize import safe_text
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
+from kbgym.training.exam import Row, read_rows
+from kbgym.training.exam_header import exam_files
+from kbgym.training.no_store import ARM as NO_STORE
+from kbgym.training.run import Run, Settings
 from kbgym.worlds.kinds import WorldKind, kind_of
 from kbgym.worlds.world import Question, World
 

@@ -14,7 +14,7 @@ import msgspec
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LESSONS, Results, Trained
-from kbgym.characters import number_in
+from kbgym.sanitize import number_in
 from kbgym.trace.events import Acted, Began, Ended, Graded
 
 

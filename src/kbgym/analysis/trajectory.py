@@ -12,12 +12,12 @@ from statistics import median
 
 import msgspec
 
-from kbgym import actions
-from kbgym.actions import Error, Linked, LinkMany, Merged
-from kbgym.analysis.coverage import coverage
+from kbgym.analysis.health import coverage
+from kbgym.gym import actions
+from kbgym.gym.actions import Error, Linked, LinkMany, Merged
 from kbgym.store import Store
+from kbgym.trace.backend import Place
 from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
-from kbgym.trace.place import Place
 
 # How the edits of an epoch are counted: successful calls.
 EDITS = ("add", "edit", "merge", "delete", "link", "link_many", "unlink")

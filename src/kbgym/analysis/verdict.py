@@ -15,10 +15,9 @@ from typing import Literal
 
 import msgspec
 
-from kbgym.analysis.clustered import Estimate, Sampled, difference, ratio
 from kbgym.analysis.gradient import split
-from kbgym.analysis.stats import Interval, holm, t_quantile
-from kbgym.protocol.exam import Row
+from kbgym.analysis.statistics import Estimate, Interval, Sampled, difference, holm, ratio, t_quantile
+from kbgym.training.exam import Row
 
 Word = Literal["helps", "no difference shown", "hurts"]
 Pair = tuple[Row, Row]

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from kbgym.observations import Observations
+from kbgym.gym.observations import Observations
+from kbgym.search.base import SearchKind
 from kbgym.search.embed import Embedder
-from kbgym.search.kinds import SearchKind
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
 

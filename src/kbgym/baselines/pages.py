@@ -18,7 +18,7 @@ from msgspec import structs
 from kbgym.agents.general.keys import TextKey, index_text
 from kbgym.baselines.arm import Built, flat_store, link_all
 from kbgym.baselines.titles import PageTitles, body_of
-from kbgym.worlds.pages import SourcePage, source_pages
+from kbgym.worlds.splits import SourcePage, source_pages
 from kbgym.worlds.world import Document
 
 CROWD = 20  # a page that more pages name leads everywhere, and so nowhere

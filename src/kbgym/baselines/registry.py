@@ -7,12 +7,12 @@ from collections.abc import Callable
 from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, pages, raptor
 from kbgym.baselines.arm import Arm, Built, Given, Summarise
 from kbgym.errors import BadInput
+from kbgym.search.base import SearchKind
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick, default_embedder
 from kbgym.search.engine import Engine
-from kbgym.search.kinds import SearchKind
+from kbgym.search.factory import engine_for
 from kbgym.search.ranking import Spread
 from kbgym.store import Store
-from kbgym.store_search import engine_for
 from kbgym.worlds.world import World
 
 ARMS: dict[str, Arm] = {

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from kbgym.worlds.pages import SourcePage
+from kbgym.worlds.splits import SourcePage
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’.-](?!s\b)[^\W_]+)*")
 _BRACKETS = re.compile(r"\s*\(([^()]*)\)$")

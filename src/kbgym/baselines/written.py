@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kbgym.agents.prompting import as_data
+from kbgym.agents.llm.asking import Flawed, read_call
+from kbgym.agents.llm.connect import Models
+from kbgym.agents.llm.prompting import as_data
+from kbgym.agents.llm.values import Reply, tool
 from kbgym.corpus.sentences import clean
 from kbgym.corpus.writing import Confirm, ModelWriter, Tick
-from kbgym.llm.asking import Flawed, read_call
-from kbgym.llm.connect import Models
-from kbgym.llm.values import Reply, tool
 
 COMPLETION = 120  # tokens of a reply, about
 MOST_SHOWN = 60  # sentences of one group

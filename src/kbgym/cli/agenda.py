@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from kbgym.artefact import open
-from kbgym.artefact.parts import agenda_for
+from kbgym.api import open
+from kbgym.api.factory import agenda_for
 from kbgym.cli.common import Printed, verb
-from kbgym.online.agenda_follower import AgendaFollower, Item
-from kbgym.trace.listeners import replaying
+from kbgym.serving.learning.agenda import AgendaFollower, Item
+from kbgym.trace.replay import replaying
 
 _WORDS = {
     "changed": "its facts changed",

@@ -8,16 +8,15 @@ from typing import Any
 
 import click
 
-from kbgym.analysis.accounting import Accounting, account, accounts, advised
 from kbgym.analysis.audit import Audit, Index
 from kbgym.analysis.health import Health, Suspect, advice, health
-from kbgym.analysis.index_use import openings, use_line
-from kbgym.artefact import open
+from kbgym.analysis.index_use import Accounting, account, accounts, advised, openings, use_line
+from kbgym.api import open
 from kbgym.cli.common import Printed, verb
 from kbgym.cli.main import VERBS
 from kbgym.errors import BadInput
+from kbgym.trace.backend import Place
 from kbgym.trace.folder import imported
-from kbgym.trace.place import Place
 from kbgym.worlds.world import Document
 
 SHOWN = 3

@@ -10,19 +10,18 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.analysis.coverage import coverage
-from kbgym.artefact.parts import CASSETTE, embedder_named
+from kbgym.agents.llm.connect import is_model
+from kbgym.analysis.health import coverage
+from kbgym.api.factory import CASSETTE, embedder_named
 from kbgym.baselines import ARMS, arm_named, build_arm
 from kbgym.baselines.written import COMPLETION, Summariser
 from kbgym.canonical import pretty
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.errors import BadInput
-from kbgym.llm.connect import is_model
 from kbgym.search.choice import search_named
 from kbgym.trace.copying import save_store
-from kbgym.trace.place import shown
-from kbgym.trace.url import is_url
+from kbgym.trace.url import is_url, shown
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World
 

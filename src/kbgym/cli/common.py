@@ -17,13 +17,13 @@ import click
 import msgspec
 
 from kbgym.canonical import encode
-from kbgym.characters import number_in, safe_json, safe_text
 from kbgym.errors import BadInput
-from kbgym.search.kinds import SEARCHES, SearchKind
+from kbgym.sanitize import number_in, safe_json, safe_text
+from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.trace.url import is_url, shown
 
 if TYPE_CHECKING:  # an agent that starts a server waits for what is imported here
-    from kbgym.protocol.run import Settings
+    from kbgym.training.run import Settings
     from kbgym.worlds.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -201,7 +201,7 @@ serving_options = flags(
 def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
     """The settings of a store with what the flags say instead, and which of their agents may play."""
     from kbgym.agents.trust import allowed
-    from kbgym.artefact import open
+    from kbgym.api import open
     from kbgym.worlds.kinds import why_agent
 
     roles = ("reader", "curator", "judge")

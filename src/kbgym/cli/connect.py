@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 
 from kbgym.cli.common import STORE, Printed, verb
-from kbgym.connect.agents import AGENTS
-from kbgym.connect.rules import rules_with
 from kbgym.errors import BadInput
-from kbgym.tools import Role
+from kbgym.gym.tools import Role
+from kbgym.serving.connect.agents import AGENTS
+from kbgym.serving.connect.rules import rules_with
 from kbgym.trace.url import is_url
 
 _MOST = 10_000_000  # bytes of a configuration file
@@ -130,7 +130,7 @@ def _write(path: Path, text: str) -> None:
 
 def skill_text(name: str, role: Role) -> str:
     """The skills of a role in the form agents load: when to use them, then what they say."""
-    from kbgym.agents.prompting import prompt
+    from kbgym.agents.llm.prompting import prompt
 
     does = "find answers in" if role == "reader" else "find answers in, and keep in order,"
     prompts = ["retrieval", "retrieval_indexes", *(["curation"] if role == "curator" else []), "data"]

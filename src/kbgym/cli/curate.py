@@ -12,10 +12,10 @@ from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, ve
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.cli.spending import spending_options
 from kbgym.errors import BadInput
-from kbgym.online.learning import Online
-from kbgym.online.setup import curate_idle
-from kbgym.protocol.run import Settings
-from kbgym.trace.place import shown
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.setup import curate_idle
+from kbgym.trace.url import shown
+from kbgym.training.run import Settings
 
 
 @verb("curate")

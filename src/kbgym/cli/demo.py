@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import Comparison, compare, table
+from kbgym.analysis.health import coverage
 from kbgym.analysis.proof import Proof, verdict_lines
 from kbgym.analysis.report import write_report
-from kbgym.analysis.stats import excludes
-from kbgym.artefact import open
+from kbgym.analysis.statistics import excludes
+from kbgym.api import open
 from kbgym.cli.common import Printed, verb
 from kbgym.cli.prove import ProofSteps
 from kbgym.cli.spending import Spending
-from kbgym.protocol.probe import probe_run
-from kbgym.protocol.run import Run, Settings
 from kbgym.store import Store, ledger
+from kbgym.training.probe import probe_run
+from kbgym.training.run import Run, Settings
 from kbgym.worlds.people import generate
 
 

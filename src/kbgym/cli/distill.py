@@ -33,7 +33,7 @@ def command(out: Path, worlds: int, seed: int, people: int, questions: int, teac
       kbgym distill --worlds 1 --people 60 --questions 40 --out samples
       kbgym distill --role curator --worlds 1 --people 30 --out errands
     """
-    from kbgym.artefact.distill import distill, distill_curator
+    from kbgym.api.distill import distill, distill_curator
 
     if teacher not in ("reference", "general"):
         raise BadInput(f"there is no teacher {teacher!r}; use reference or general.")

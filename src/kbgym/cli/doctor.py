@@ -14,27 +14,27 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.agents.command.lines import is_command
-from kbgym.agents.judge import LLMJudge
-from kbgym.agents.llm import LLMAgent
+from kbgym.agents.external.command_line import is_command
+from kbgym.agents.llm.client import Provider
+from kbgym.agents.llm.connect import Models, Options, is_model
+from kbgym.agents.llm.judge import LLMJudge
+from kbgym.agents.llm.limits import Prices, forecast
+from kbgym.agents.llm.policy import LLMAgent
+from kbgym.agents.llm.retry import Retry
+from kbgym.agents.llm.small import NAME as SMALL
+from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.agents.registry import make_agent
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import used_by_commands
-from kbgym.environment import Environment
-from kbgym.episode import Transcript, play
 from kbgym.errors import Failed, KbgymError
-from kbgym.grading import grade
-from kbgym.llm.client import Provider
-from kbgym.llm.connect import Models, Options, is_model
-from kbgym.llm.prices import Prices, forecast
-from kbgym.llm.retry import Retry
-from kbgym.llm.small import NAME as SMALL
-from kbgym.llm.values import Reply, Request, Usage
-from kbgym.policy import Agent, Backward, Forward, Task
+from kbgym.gym.environment import Environment
+from kbgym.gym.episode import Transcript, play
+from kbgym.gym.grading import grade
+from kbgym.gym.policy import Agent, Backward, Forward, Task
+from kbgym.gym.tools import Role
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Record, Store, source
-from kbgym.tools import Role
 
 BUDGET = 8
 # More malformed replies than this, or more failed passes, and a run would mostly measure the agent's mistakes.

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from kbgym.cli.common import flags
-from kbgym.experiment.engines import NAMES, Name, WorkEngine, check, opened
+from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
 
 engine_options = flags(
     click.option("--engine", type=click.Choice(NAMES), default="local", show_default=True, help="Where to work."),

@@ -10,21 +10,21 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.artefact import Artefact, open
-from kbgym.artefact.parts import CASSETTE
+from kbgym.api import Artefact, open
+from kbgym.api.factory import CASSETTE
 from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, forward_budget, progress, say, say_cost, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, used_by_commands
-from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
-from kbgym.experiment.chunks import PASSES, examine_on
-from kbgym.observations import OBSERVATIONS
-from kbgym.protocol.exam import read_rows, summarise
-from kbgym.protocol.exam_header import ExamHeader, check_header, place_for
-from kbgym.protocol.no_store import no_store_file
-from kbgym.protocol.probe import probe_run
-from kbgym.protocol.run import Run
+from kbgym.experiments.chunks import PASSES, examine_on
+from kbgym.gym.environment import RANKINGS
+from kbgym.gym.observations import OBSERVATIONS
+from kbgym.training.exam import read_rows, summarise
+from kbgym.training.exam_header import ExamHeader, check_header, place_for
+from kbgym.training.no_store import no_store_file
+from kbgym.training.probe import probe_run
+from kbgym.training.run import Run
 from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import World
 

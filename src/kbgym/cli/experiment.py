@@ -11,22 +11,22 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from kbgym.agents.hand import refuse_hand
+from kbgym.agents.human import refuse_hand
+from kbgym.agents.llm.connect import is_model
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import NEUTRAL_READERS, allowed
 from kbgym.analysis.audit import Auditor
-from kbgym.analysis.coverage import coverage
-from kbgym.artefact.parts import embedder_named
+from kbgym.analysis.health import coverage
+from kbgym.api.factory import embedder_named
 from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
-from kbgym.characters import number_in
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.exam import how_many
 from kbgym.cli.headroom import headroom
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
-from kbgym.experiment.experiment import (
+from kbgym.experiments.experiment import (
     FILE,
     FIRST,
     VALUES,
@@ -40,14 +40,14 @@ from kbgym.experiment.experiment import (
     snapshots,
     trainings,
 )
-from kbgym.experiment.parts import run_parts
-from kbgym.experiment.sheets import exams_of
-from kbgym.llm.connect import is_model
-from kbgym.observations import Observations
-from kbgym.protocol.exam_header import exam_files
-from kbgym.protocol.no_store import ARM as NO_STORE
-from kbgym.protocol.no_store import is_public
-from kbgym.protocol.run import Settings
+from kbgym.experiments.parts import run_parts
+from kbgym.experiments.sheets import exams_of
+from kbgym.gym.observations import Observations
+from kbgym.sanitize import number_in
+from kbgym.training.exam_header import exam_files
+from kbgym.training.no_store import ARM as NO_STORE
+from kbgym.training.no_store import is_public
+from kbgym.training.run import Settings
 from kbgym.worlds.kinds import agent_for, budget_of, kind_of
 from kbgym.worlds.people import HARD_BUDGET
 from kbgym.worlds.splits import Sizes, sharing, with_pages_apart

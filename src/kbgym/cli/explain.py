@@ -9,16 +9,15 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.actions import Answer, Found, Opened, Read, Search
-from kbgym.analysis.accounting import pairs_of
-from kbgym.analysis.index_use import needs, opened_in
+from kbgym.analysis.index_use import needs, opened_in, pairs_of
 from kbgym.analysis.verdict import Pair
-from kbgym.artefact import Artefact, open
+from kbgym.api import Artefact, open
 from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput
-from kbgym.protocol.exam import Row, Shot
+from kbgym.gym.actions import Answer, Found, Opened, Read, Search
 from kbgym.store import Store
 from kbgym.trace.history import Author, blame
+from kbgym.training.exam import Row, Shot
 
 LISTED = 5
 

@@ -11,10 +11,10 @@ import click
 
 from kbgym.cli.common import Tick, flags, serving_settings
 from kbgym.cli.spending import Spending, training_plan
-from kbgym.online.asked import Questions
-from kbgym.online.learning import Online
-from kbgym.online.setup import open_online
-from kbgym.protocol.gate import MARGIN
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.question_log import Questions
+from kbgym.serving.learning.setup import open_online
+from kbgym.training.gate import MARGIN
 
 gate_options = flags(
     click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions."),

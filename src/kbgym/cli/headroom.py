@@ -13,12 +13,12 @@ from pathlib import Path
 
 from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.headroom import MEASURES, Examined, add, counted, means
-from kbgym.artefact import open
-from kbgym.artefact.parts import CASSETTE
+from kbgym.api import open
+from kbgym.api.factory import CASSETTE
 from kbgym.canonical import pretty, write_whole
 from kbgym.cli.common import Printed, progress
 from kbgym.cli.spending import Spending
-from kbgym.protocol.exam import read_rows
+from kbgym.training.exam import read_rows
 from kbgym.worlds import people
 from kbgym.worlds.world import World
 

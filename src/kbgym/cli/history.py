@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 import msgspec
 
-from kbgym.artefact import open
+from kbgym.api import open
 from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput
 from kbgym.store import Record

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
+from kbgym.agents.llm.connect import is_model
 from kbgym.baselines.pages import with_page_links
 from kbgym.cli.common import emit, output_options, progress, with_search
 from kbgym.cli.import_report import result_of, text_of
@@ -18,8 +19,7 @@ from kbgym.corpus.landing import reimport
 from kbgym.corpus.make import Made, load_old, make, replace_world
 from kbgym.corpus.rewrite import COMPLETION, Rewriter
 from kbgym.errors import BadInput
-from kbgym.llm.connect import is_model
-from kbgym.search.kinds import SEARCHES, SearchKind
+from kbgym.search.base import SEARCHES, SearchKind
 
 
 @click.command("corpus")

@@ -42,7 +42,7 @@ def command(
       kbgym import phantomwiki --from pw-output --disjoint-keys --out worlds/phantomwiki-disjoint
     """
     from kbgym.worlds.phantomwiki import RESERVED, build, leakage
-    from kbgym.worlds.phantomwiki.generate import check, generate
+    from kbgym.worlds.phantomwiki.files import check, generate
     from kbgym.worlds.splits import Sizes
 
     sizes, numbered = Sizes(**given), version == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kbgym.cli.common import Printed, splits_of, verb, with_search, world_values
-from kbgym.search.kinds import SEARCHES, SearchKind
+from kbgym.search.base import SEARCHES, SearchKind
 
 
 def _command(dataset: str, title: str, example: str) -> click.Command:

@@ -13,16 +13,16 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.analysis.clustered import Sampled, difference, ratio
 from kbgym.analysis.gradient import shared_keys
-from kbgym.artefact import open
+from kbgym.analysis.statistics import Sampled, difference, ratio
+from kbgym.api import open
 from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.cli.spending import spending_options
-from kbgym.online.asked import Questions
-from kbgym.online.learning import Online
-from kbgym.online.setup import Learnt, Traffic, learn_traffic, read_traffic
-from kbgym.trace.place import shown
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.question_log import Questions
+from kbgym.serving.learning.setup import Learnt, Traffic, learn_traffic, read_traffic
+from kbgym.trace.url import shown
 
 
 @verb("learn")

@@ -14,8 +14,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from kbgym import __version__
-from kbgym.characters import safe_text
 from kbgym.errors import KbgymError
+from kbgym.sanitize import safe_text
 
 # verb: the module that defines its click command (`command`, or what is named behind a colon), and its line of help
 VERBS: dict[str, tuple[str, str]] = {

@@ -17,7 +17,7 @@ from kbgym.agents.conversation import Conversation
 from kbgym.agents.trust import PLAYED_LIVE
 from kbgym.cli.common import flags, forward_budget, say, search_options
 from kbgym.errors import BadInput, Failed
-from kbgym.tools import Role
+from kbgym.gym.tools import Role
 
 Work = Callable[[Conversation], Coroutine[Any, Any, str]]
 _MARKED = "One conversation played all of it: its memory spans the questions, and it is pooled with nothing else."
@@ -59,7 +59,7 @@ def exam_command(
 
     async def work(conversation: Conversation) -> str:
         def opening() -> Any:
-            from kbgym.artefact import open
+            from kbgym.api import open
             from kbgym.cli.exam import place_in_run
 
             opened = open(store, world, **given)
@@ -71,7 +71,7 @@ def exam_command(
             return opened, header, file
 
         opened, header, file = await asyncio.to_thread(opening)
-        from kbgym.agents.prompting import skill_of
+        from kbgym.agents.llm.prompting import skill_of
 
         reader = conversation.agent(skill_of("reader", **opened.told))
         exam = await opened.examine_async(reader, opened.questions(set_name), file, header=header, alone=False)
@@ -103,10 +103,10 @@ def train_command(world: Path, out: Path, mcp: bool, quiet: bool, **given: Any) 
 
     async def work(conversation: Conversation) -> str:
         def opening() -> Any:
-            from kbgym.agents.prompting import skill_of
-            from kbgym.artefact import trainer_for
-            from kbgym.artefact.parts import agents_named, training_settings
-            from kbgym.protocol.run import Run
+            from kbgym.agents.llm.prompting import skill_of
+            from kbgym.api import trainer_for
+            from kbgym.api.factory import agents_named, training_settings
+            from kbgym.training.run import Run
             from kbgym.worlds.kinds import description_for_prompt
             from kbgym.worlds.world import World
 
@@ -133,7 +133,7 @@ def _played(mcp: bool, roles: tuple[Role, ...], work: Work) -> None:
         raise BadInput("say how the agent is connected: --mcp; a person at a terminal plays with --agent hand.")
 
     async def playing() -> str | None:
-        from kbgym.serve.stdio import play_stdio
+        from kbgym.serving.stdio import play_stdio
 
         conversation = Conversation(roles)
         return await play_stdio(conversation, lambda: work(conversation), __version__)

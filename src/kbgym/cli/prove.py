@@ -11,24 +11,24 @@ from typing import Any
 
 import click
 
-from kbgym.agents.hand import refuse_hand
+from kbgym.agents.human import refuse_hand
 from kbgym.agents.trust import allowed
 from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.proof import BothExams, Proof, joined, lines, prove, values
-from kbgym.artefact import Artefact, Exam, teach, trainer_for
-from kbgym.artefact.parts import CASSETTE, agents_named, settings_with, training_settings
+from kbgym.api import Artefact, Exam, teach, trainer_for
+from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
 from kbgym.cli.common import Printed, progress, settings_given, verb
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput
-from kbgym.experiment.chunks import PASSES
-from kbgym.protocol.exam import read_rows
-from kbgym.protocol.exam_header import place_for
-from kbgym.protocol.lessons import schedule
-from kbgym.protocol.no_store import no_store_file
-from kbgym.protocol.run import Run, Settings
+from kbgym.experiments.chunks import PASSES
 from kbgym.trace.events import Committed
+from kbgym.training.exam import read_rows
+from kbgym.training.exam_header import place_for
+from kbgym.training.lessons import schedule
+from kbgym.training.no_store import no_store_file
+from kbgym.training.run import Run, Settings
 from kbgym.worlds.world import Question, World
 
 FILE = "verdict.json"

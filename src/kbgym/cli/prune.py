@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from kbgym.actions import Delete
-from kbgym.analysis.accounting import account
-from kbgym.analysis.index_use import IndexUse
-from kbgym.artefact import open
+from kbgym.analysis.index_use import IndexUse, account
+from kbgym.api import open
 from kbgym.cli.common import Printed, verb
-from kbgym.environment import apply
 from kbgym.errors import BadInput
+from kbgym.gym.actions import Delete
+from kbgym.gym.environment import apply
 from kbgym.trace.events import Acted, Began, Ended, Event, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.replay import committed

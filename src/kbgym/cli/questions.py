@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kbgym.agents.llm.connect import is_model
 from kbgym.canonical import digest
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
@@ -14,7 +15,6 @@ from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.drafting import COMPLETION, suggest, written
 from kbgym.corpus.make import make
 from kbgym.errors import BadInput
-from kbgym.llm.connect import is_model
 from kbgym.worlds.world import World
 
 

@@ -9,15 +9,14 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.artefact import open
+from kbgym.api import open
 from kbgym.canonical import encode
 from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput, Damaged
 from kbgym.trace.events import Event
 from kbgym.trace.folder import TRACE
-from kbgym.trace.place import is_url
-from kbgym.trace.recovery import Recovered, recover
-from kbgym.trace.snapshots import SnapshotCheck
+from kbgym.trace.recovery import Recovered, SnapshotCheck, recover
+from kbgym.trace.url import is_url
 
 
 @verb("replay")

@@ -8,7 +8,7 @@ import click
 
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.report import write_report
-from kbgym.artefact.parts import embedder_named
+from kbgym.api.factory import embedder_named
 from kbgym.canonical import read_value, refuse_links
 from kbgym.cli.common import Printed, verb
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kbgym import __version__
-from kbgym.characters import number_in
 from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput, Missing
-from kbgym.search.kinds import SearchKind
-from kbgym.tools import Role
+from kbgym.gym.tools import Role
+from kbgym.sanitize import number_in
+from kbgym.search.base import SearchKind
 from kbgym.trace.url import is_url
 
 if TYPE_CHECKING:
-    from kbgym.online.learning import Online
-    from kbgym.serve.stdio import Opened
+    from kbgym.serving.learning.learner import Online
+    from kbgym.serving.stdio import Opened
     from kbgym.trace.live import LiveStore
 
 TOKENS, CALLER = "tokens.jsonl", "caller"
@@ -99,14 +99,14 @@ def command(
         tokens = Path(TOKENS)  # a database has no folder for them
     file = tokens or Path(place) / TOKENS
     if new_token is not None:
-        from kbgym.serve.tokens import new_token as make
+        from kbgym.serving.tokens import new_token as make
 
         made = make(file, new_token, role, expires)
         text = f"{made}\nThat is the {role} token of {new_token}; it is not kept and cannot be shown again."
         emit({"name": new_token, "role": role, "token": made, "tokens": str(file)}, as_json, quiet, text)
         return
     if revoked is not None:
-        from kbgym.serve.tokens import revoke
+        from kbgym.serving.tokens import revoke
 
         revoke(file, revoked)
         emit({"revoked": revoked, "tokens": str(file)}, as_json, quiet, f"{revoked} has no token any more.")
@@ -131,11 +131,11 @@ def command(
     with contextlib.ExitStack() as until_the_end:
 
         def opened() -> Online:
-            from kbgym.online.setup import open_online
-            from kbgym.protocol.gate import MARGIN
+            from kbgym.serving.learning.setup import open_online
+            from kbgym.training.gate import MARGIN
 
             if caller_curates:  # whoever curated before is not needed
-                from kbgym.artefact import open
+                from kbgym.api import open
 
                 with open(place) as there:
                     given["curator"] = there.agent
@@ -195,11 +195,11 @@ async def _stdio(
     curates: bool,
 ) -> None:
     """Nothing is loaded here that the first answers do not need: agents do not wait for a server's tools."""
-    from kbgym.serve.stdio import serve_stdio
+    from kbgym.serving.stdio import serve_stdio
 
     def looking() -> LiveStore:
         settings, _ = serving_settings(place, given)
-        from kbgym.online.setup import open_live
+        from kbgym.serving.learning.setup import open_live
 
         return open_live(place, settings=settings, embedder=given["embedder"], write=False)
 
@@ -210,14 +210,14 @@ async def _stdio(
         else:
             online = await asyncio.to_thread(opened)
             live = online.live
-        from kbgym.serve.caller_lessons import CallerCurator
-        from kbgym.serve.calling import Caller
-        from kbgym.serve.sessions import Session
+        from kbgym.serving.caller_lessons import CallerCurator
+        from kbgym.serving.calling import Caller
+        from kbgym.serving.sessions import Session
 
         works = CallerCurator() if curates else None
         if online is not None:
             if works is not None:
-                from kbgym.agents.prompting import skill_of
+                from kbgym.agents.llm.prompting import skill_of
 
                 online.curator, online.curates = works.agent(skill_of("curator", online.settings.strategy)), client
             online.start()
@@ -238,11 +238,11 @@ def _http(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from kbgym.serve.allowances import Allowance
-    from kbgym.serve.http import make_app
-    from kbgym.serve.middleware import LOOPBACK
-    from kbgym.serve.server import listen, serve
-    from kbgym.serve.tokens import Client, Tokens
+    from kbgym.serving.http import make_app
+    from kbgym.serving.middleware import LOOPBACK
+    from kbgym.serving.rate_limit import Allowance
+    from kbgym.serving.server import listen, serve
+    from kbgym.serving.tokens import Client, Tokens
     from kbgym.viewer.app import make_viewer
     from kbgym.viewer.places import Places
 

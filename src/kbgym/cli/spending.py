@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from kbgym.agents.command.lines import USAGE_FROM, is_command
+from kbgym.agents.external.command_line import USAGE_FROM, is_command
+from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.canonical import encode
-from kbgym.characters import safe_text
 from kbgym.cli.common import Tick, flags
 from kbgym.cli.forecasting import UNDER_WAY, LearntForecast, Unit
 from kbgym.errors import BadInput
-from kbgym.llm.values import Reply, Request, Usage
+from kbgym.sanitize import safe_text
 
 if TYPE_CHECKING:  # a server answers before all of this is loaded
-    from kbgym.llm.client import Budget
-    from kbgym.llm.connect import Models
-    from kbgym.llm.prices import Prices
-    from kbgym.protocol.run import Settings
+    from kbgym.agents.llm.client import Budget
+    from kbgym.agents.llm.connect import Models
+    from kbgym.agents.llm.limits import Prices
+    from kbgym.training.run import Settings
 
 CHARACTERS = 4  # a token, roughly
 Plan = tuple[str, dict[str, int]]  # who plays, and how many passes of which kind
@@ -64,7 +64,7 @@ class Spending:
 
         Whatever one verb plays is paid out of one budget, however many cassettes it keeps.
         """
-        from kbgym.artefact.parts import models_for
+        from kbgym.api.factory import models_for
 
         with models_for(names, **self._options, cassette=cassette) as made:
             if made is not None:
@@ -85,7 +85,7 @@ class Spending:
             if name.startswith("llm:") and any(some.values()):
                 passes.setdefault(name, Counter()).update(some)
         if passes:
-            from kbgym.llm.prices import TYPICAL, forecast
+            from kbgym.agents.llm.limits import TYPICAL, forecast
 
             for some in passes.values():
                 self._forecast.plan(some, TYPICAL)
@@ -131,7 +131,7 @@ class Spending:
         return counting
 
     def _prices(self, name: str) -> Prices:
-        from kbgym.llm.prices import Prices
+        from kbgym.agents.llm.limits import Prices
 
         provider, _, model = name.removeprefix("llm:").partition("/")
         return Prices(provider, model, self._options["base_url"])

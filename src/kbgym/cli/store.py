@@ -8,12 +8,12 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.artefact import Artefact, open
+from kbgym.api import Artefact, open
 from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
 from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
-from kbgym.trace.place import shown
+from kbgym.trace.url import shown
 
 
 @click.group("store")
@@ -116,7 +116,7 @@ def stats_command(place: str) -> Printed:
 
 def _index(opened: Artefact) -> dict[str, Any]:
     """What the store is searched with; only a large one has files to open and measure."""
-    from kbgym.search.recall import described
+    from kbgym.backends.hnsw.recall import described
 
     name, store = opened.settings.embedder, opened.store
     known = "hash-256" if name == "hash" else name

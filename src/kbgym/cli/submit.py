@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from kbgym.artefact.submission import check, pack
+from kbgym.api.submission import check, pack
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.errors import BadInput
-from kbgym.protocol.exam import summarise
+from kbgym.training.exam import summarise
 from kbgym.worlds.world import World
 
 

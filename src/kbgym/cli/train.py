@@ -8,19 +8,19 @@ from typing import Any
 
 import click
 
-from kbgym.agents.command.agent import KEPT
-from kbgym.analysis.coverage import coverage
-from kbgym.artefact import beginning, open, teach, trainer_for
-from kbgym.artefact.parts import CASSETTE, agents_named, training_settings
+from kbgym.agents.external.agent import KEPT
+from kbgym.analysis.health import coverage
+from kbgym.api import beginning, open, teach, trainer_for
+from kbgym.api.factory import CASSETTE, agents_named, training_settings
 from kbgym.cli.common import Printed, progress, settings_given, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands
 from kbgym.cli.training import begin, players, training_options
 from kbgym.errors import BadInput
-from kbgym.protocol.run import Run
 from kbgym.store import Store, ledger
 from kbgym.trace.events import Ended
-from kbgym.trace.place import shown
+from kbgym.trace.url import shown
+from kbgym.training.run import Run
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import World
 
@@ -97,7 +97,7 @@ def command(
 
 def _as_a_fleet(where: Where, run: Run, url: str, store: Store | None) -> None:
     """Every lesson, by the engine's workers; what is left to do here is to say how it came out."""
-    from kbgym.experiment.fleet import Fleet, train_fleet
+    from kbgym.engines.fleet import Fleet, train_fleet
 
     with where.opened() as engine:
         train_fleet(engine, Fleet(run.world, run.settings, url, store))

@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from kbgym.agents.trust import remember
-from kbgym.artefact.parts import agents_named
+from kbgym.api.factory import agents_named
 from kbgym.cli.common import agent_options, flags, forward_budget, say, say_cost, search_options
-from kbgym.environment import RANKINGS
 from kbgym.errors import BadInput
-from kbgym.observations import OBSERVATIONS
-from kbgym.protocol.run import Run, Settings
+from kbgym.gym.environment import RANKINGS
+from kbgym.gym.observations import OBSERVATIONS
 from kbgym.store import Store
+from kbgym.training.run import Run, Settings
 from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import World
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from kbgym import __version__
-from kbgym.artefact import open
-from kbgym.artefact.preferences import preferences, trajectories
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.export import export
+from kbgym.api import open
 from kbgym.canonical import write_lines
 from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput
-from kbgym.llm.cassette import Cassette
-from kbgym.llm.export import export
+from kbgym.integrations.trl import preferences, trajectories
 
 
 @verb("transcripts")

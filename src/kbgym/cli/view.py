@@ -37,7 +37,7 @@ def command(
         if not folder.is_dir():
             raise BadInput(f"{folder} is no folder.")
     try:
-        from kbgym.serve.server import listen, serve
+        from kbgym.serving.server import listen, serve
         from kbgym.viewer.app import guarded, make_viewer, warm
         from kbgym.viewer.places import Places
     except ImportError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kbgym.artefact import open
+from kbgym.api import open
 from kbgym.baselines.pages import with_page_links
 from kbgym.cli.common import emit, output_options, say
 from kbgym.cli.import_report import change_lines, followed_lines

@@ -8,7 +8,6 @@ from typing import Literal
 
 import msgspec
 
-from kbgym.characters import made_plain
 from kbgym.corpus.blocks import Broken
 from kbgym.corpus.converting import Converter
 from kbgym.corpus.files import FoundFile, Problem, walk
@@ -19,6 +18,7 @@ from kbgym.corpus.rewriting import AFTER, BEFORE, Passage, Rewrite
 from kbgym.corpus.sentences import clean
 from kbgym.corpus.standalone import Statement, statements
 from kbgym.errors import BadInput
+from kbgym.sanitize import made_plain
 from kbgym.worlds.world import Document
 
 Tick = Callable[[int, int, str], None]

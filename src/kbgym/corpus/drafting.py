@@ -15,15 +15,15 @@ from itertools import islice
 
 import msgspec
 
-from kbgym.agents.prompting import as_data
+from kbgym.agents.llm.asking import Flawed, read_call
+from kbgym.agents.llm.connect import Models
+from kbgym.agents.llm.prompting import as_data
+from kbgym.agents.llm.values import Reply, Request, object_schema, tool
 from kbgym.corpus.duplicates import near_duplicates, normalised
 from kbgym.corpus.groups import handfuls
 from kbgym.corpus.sentences import clean
 from kbgym.corpus.writing import Confirm, ModelWriter, Tick
 from kbgym.errors import Failed
-from kbgym.llm.asking import Flawed, read_call
-from kbgym.llm.connect import Models
-from kbgym.llm.values import Reply, Request, object_schema, tool
 from kbgym.worlds.world import Document, World
 
 EACH = 2  # drafts wanted from one handful

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.actions import Action, LinkMany, Unlink
 from kbgym.corpus.belonging import Belongs, belonging
 from kbgym.corpus.update import Changes, changes
-from kbgym.environment import apply
 from kbgym.errors import BadInput
+from kbgym.gym.actions import Action, LinkMany, Unlink
+from kbgym.gym.environment import apply
+from kbgym.gym.tools import MOST_TARGETS
 from kbgym.store import Store
-from kbgym.tools import MOST_TARGETS
 from kbgym.trace.events import Acted, Began, Ended, Event, Imported, Noted
 from kbgym.trace.folder import StoreFolder, originals
 from kbgym.trace.replay import committed, follow_import

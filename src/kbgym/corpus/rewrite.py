@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kbgym.agents.prompting import as_data
+from kbgym.agents.llm.asking import Flawed, ReadReply, read_call
+from kbgym.agents.llm.connect import Models
+from kbgym.agents.llm.prompting import as_data
+from kbgym.agents.llm.values import Reply, tool
 from kbgym.corpus.rewriting import Passage, flaw
 from kbgym.corpus.writing import Confirm, ModelWriter, Tick
-from kbgym.llm.asking import Flawed, ReadReply, read_call
-from kbgym.llm.connect import Models
-from kbgym.llm.values import Reply, tool
 
 COMPLETION = 60  # tokens of a usual reply, for the forecast
 

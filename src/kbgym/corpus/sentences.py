@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from kbgym.characters import is_plain, made_plain
 from kbgym.errors import Missing
+from kbgym.sanitize import is_plain, made_plain
 
 MOST_TEXT = 4_000  # what the `add` and `edit` tools take, too
 MOST_CONTEXT = 300

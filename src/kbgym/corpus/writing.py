@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from kbgym.agents.prompting import prompt
-from kbgym.llm.asking import Asker, Flawed, ReadReply
-from kbgym.llm.connect import Models
-from kbgym.llm.errors import TooLong
-from kbgym.llm.values import Message, Request
+from kbgym.agents.llm.asking import Asker, Flawed, ReadReply
+from kbgym.agents.llm.connect import Models
+from kbgym.agents.llm.prompting import prompt
+from kbgym.agents.llm.retry import TooLong
+from kbgym.agents.llm.values import Message, Request
 
 TRIES = 2
 T = TypeVar("T")

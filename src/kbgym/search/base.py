@@ -1,4 +1,6 @@
-"""Very many texts that never change and lie in a database.
+"""What a search can go by. Apart from the rest, since settings and options name it where nothing is searched.
+
+Very many texts that never change and lie in a database.
 
 A store is such a base and what was changed since, which lies in memory on top. Because a base never changes, what was
 read of it is never stale: it may be remembered for as long as there is room. It knows nothing of words or vectors.
@@ -8,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 if TYPE_CHECKING:
     import psycopg
 
     Connection = psycopg.Connection[tuple[Any, ...]]
+
+SearchKind = Literal["vectors", "words", "hybrid"]  # `vectors` is the paper's protocol
+SEARCHES: tuple[SearchKind, ...] = get_args(SearchKind)
 
 
 class TextBase(Protocol):

@@ -13,14 +13,13 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
+from kbgym.backends.hnsw.graph import INSTALL, installed
 from kbgym.errors import BadInput, Missing
-from kbgym.search.base import TextBase
+from kbgym.search.base import SEARCHES, SearchKind, TextBase
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.engine import Engine
-from kbgym.search.graph import INSTALL, installed
 from kbgym.search.index import ExactIndex, KeptIndex, VectorIndex
-from kbgym.search.kinds import SEARCHES, SearchKind
 from kbgym.search.ranking import Spread
 from kbgym.search.words import KeptWords
 
@@ -66,7 +65,7 @@ def index_of(
     pairs = list(items)
     ids, texts = [id for id, _ in pairs], [text for _, text in pairs]
     if kind_for(len(pairs)) == "approximate":
-        from kbgym.search.large import open_index, peek
+        from kbgym.backends.hnsw.index_files import open_index, peek
 
         if not brief or os.environ.get(VARIABLE) or peek(texts, embedder.name) is not None:
             return open_index(ids, texts, embedder, tick)
@@ -148,9 +147,9 @@ def _layered(
     search: SearchKind,
 ) -> tuple[KeptIndex, KeptWords | None]:
     """A base and what was changed since, by vectors, by words or by both; what is not wanted is empty."""
-    from kbgym.search.database_words import DatabaseWords
-    from kbgym.search.layered import LayeredIndex, LayeredWords
-    from kbgym.search.pgvector import EXACT_UP_TO, PgVectorIndex
+    from kbgym.backends.postgres.layered import LayeredIndex, LayeredWords
+    from kbgym.backends.postgres.vectors import EXACT_UP_TO, PgVectorIndex
+    from kbgym.backends.postgres.words import DatabaseWords
 
     index: KeptIndex = ExactIndex(embedder.dimensions)
     words: KeptWords | None = None

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from functools import partial
 
+from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Embedder, Tick
 from kbgym.search.hybrid import blend
 from kbgym.search.index import ExactIndex, Hit, VectorIndex
-from kbgym.search.kinds import SearchKind
 from kbgym.search.ranking import Spread
 from kbgym.search.words import KeptWords
 

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kbgym.backends.postgres.layered import LayeredIndex, LayeredWords, shown
+from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.hybrid import DEPTH, WordRanking, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
-from kbgym.search.kinds import SearchKind
-from kbgym.search.layered import LayeredIndex, LayeredWords, shown
 from kbgym.search.ranking import FIRST, Spread
 from kbgym.search.recent import Recent
 from kbgym.search.waiting import LONG, Waiting

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO
 
 from kbgym.canonical import encode, whole_folder, write_whole
-from kbgym.characters import safe_cell
 from kbgym.errors import BadInput
+from kbgym.sanitize import safe_cell
 from kbgym.store.record import Record
 from kbgym.store.store import Store
 

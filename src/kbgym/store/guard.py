@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from kbgym.naming import same_key, tokens
+from kbgym.index_keys import same_key, tokens
 
 THRESHOLD = 0.90
 NEIGHBOURS = 3

@@ -13,9 +13,9 @@ import msgspec
 from kbgym.canonical import encode, whole_folder
 from kbgym.errors import BadInput
 from kbgym.store import Store
+from kbgym.trace.backend import Place, is_url, open_place
 from kbgym.trace.events import Committed, Event
 from kbgym.trace.folder import ARM, RECORDS, TRACE, StoreFolder, initial_file
-from kbgym.trace.place import Place, is_url, open_place
 
 # Tick(done, total, note): told how far the work has come.
 Tick = Callable[[int, int, str], None]
@@ -69,7 +69,7 @@ def lines_of(place: Place) -> Lines:
         about = place.folder / ARM
         arm = about.read_text(encoding="utf-8") if about.is_file() else None
         return Lines(file.name, _split(file.read_bytes()), _split(trace), place.events, arm)
-    from kbgym.trace.postgres.place import PostgresStore, stored_lines
+    from kbgym.backends.postgres.place import PostgresStore, stored_lines
 
     if not isinstance(place, PostgresStore):
         raise TypeError(f"cannot copy {place.name}")
@@ -93,7 +93,7 @@ def _cut(lines: Lines, place: Place) -> Lines:
 def write(lines: Lines, target: str, tick: Tick | None = None) -> Place:
     """A new store of these lines, all or nothing."""
     if is_url(target):
-        from kbgym.trace.postgres.place import create
+        from kbgym.backends.postgres.place import create
 
         return create(target, lines.kind, lines.initial, lines.trace, lines.events, lines.arm, tick)
     with whole_folder(Path(target)) as folder:

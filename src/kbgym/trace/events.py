@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbgym.actions import Action, Deleted, Merged, Result, changed_in
+from kbgym.gym.actions import Action, Deleted, Merged, Result, changed_in
 from kbgym.store.guard import Verdict
 from kbgym.worlds.world import Document, Source
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from kbgym.actions import EDITS, Edited, Error, Linked, Merged
 from kbgym.errors import BadInput
+from kbgym.gym.actions import EDITS, Edited, Error, Linked, Merged
 from kbgym.store import Record, Store
 from kbgym.trace.events import (
     Acted,

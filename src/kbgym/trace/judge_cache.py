@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 
-from kbgym.actions import Action, Add, Edit
-from kbgym.environment import Environment
+from kbgym.gym.actions import Action, Add, Edit
+from kbgym.gym.environment import Environment
 from kbgym.store.guard import NEIGHBOURS, THRESHOLD, Judge, verdict
 
 _TRIES = 3

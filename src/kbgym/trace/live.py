@@ -17,21 +17,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kbgym.actions import Action
-from kbgym.environment import Environment, Ranking, SearchEngine, texts_in
+from kbgym.backends.postgres.write_lock import DatabaseTurn
 from kbgym.errors import BadInput, Failed, KbgymError
-from kbgym.observations import Observations
+from kbgym.gym.actions import Action
+from kbgym.gym.environment import Environment, Ranking, SearchEngine, texts_in
+from kbgym.gym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.database_turn import DatabaseTurn
+from kbgym.trace.backend import Appender, Lost, Place, is_url, open_place, shown, store_at
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by
 from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import JudgeCache
-from kbgym.trace.listeners import Listener, replaying
-from kbgym.trace.moment import Snapshot, overlay_of, snapshot_of
-from kbgym.trace.place import Appender, Lost, Place, is_url, open_place, shown, store_at
-from kbgym.trace.replay import catch_up, committed, rolled_back
+from kbgym.trace.replay import Listener, catch_up, committed, replaying, rolled_back
+from kbgym.trace.snapshot import Snapshot, overlay_of, snapshot_of
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
 

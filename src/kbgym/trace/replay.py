@@ -2,18 +2,22 @@
 
 Every recorded result is checked against what the same action does now, and every commit against the store's hash.
 Nothing is searched, embedded or judged again. Resume, rollback, diff, blame and learning curves are all this fold.
-"""
+
+
+What follows a trace: told of every event, as it happens and as it is replayed, with what the agent read."""
 
 from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from kbgym.actions import Found
-from kbgym.environment import Advice, Nearest, apply, texts_in
 from kbgym.errors import BadInput, Damaged
+from kbgym.gym.actions import Found
+from kbgym.gym.environment import Advice, Nearest, apply, texts_in
+from kbgym.gym.observations import Observations, observe
+from kbgym.gym.tools import is_editing
 from kbgym.store import Refused, Store
-from kbgym.tools import is_editing
 from kbgym.trace.events import Acted, Committed, Event, Genesis, Imported, RolledBack, named_in
 
 _TOGETHER = 500  # events whose documents are read at once, where they are not held
@@ -171,3 +175,27 @@ def effective(events: Sequence[Event]) -> list[Event]:
         if isinstance(event, Committed) and event.iteration in wanted:
             then[event.iteration] = list(kept)
     return kept
+
+
+class Listener(Protocol):
+    """Something worked out from the trace alone: told of every event, live or replayed, and able to begin again.
+
+    `observation` is what the agent read, where the event is an action.
+    """
+
+    def __call__(self, event: Event, store: Store, observation: str) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+def replaying(listeners: Sequence[Listener], kind: Observations = "paper") -> Watcher:
+    """Listeners as a watcher of a replay: what an agent read is rendered once for all of them."""
+
+    def watch(event: Event, store: Store) -> None:
+        observation = ""
+        if listeners and isinstance(event, Acted):
+            observation = observe(event.result, store.look, kind)
+        for listener in listeners:
+            listener(event, store, observation)
+
+    return watch

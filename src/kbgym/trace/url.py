@@ -1,7 +1,4 @@
-"""Whether a store's place is a folder or a database, and how it is called where people read it.
-
-It opens nothing, and loads nothing: a server that has to answer at once asks here.
-"""
+"""Tell database URLs from folders, and name a store without showing a password. Loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,13 +8,14 @@ SCHEMES = ("postgresql://", "postgres://")
 
 
 def is_url(place: str | Path) -> bool:
+    """Return True if the place is a database URL."""
     return str(place).startswith(SCHEMES)
 
 
 def shown(place: str | Path) -> str:
-    """A store's name as it may be shown: a URL without its password."""
+    """Return the name of a store for display: a URL loses its password."""
     if is_url(place):
-        from kbgym.trace.postgres.url import parse
+        from kbgym.backends.postgres.url import parse
 
         address = parse(str(place))
         return address.shown if address.at is None else f"{address.shown}@{address.at}"

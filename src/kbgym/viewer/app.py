@@ -19,10 +19,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.analysis.cells import as_csv
-from kbgym.characters import number_in
 from kbgym.errors import BadInput, Damaged, KbgymError, Missing
-from kbgym.serve.middleware import LOOPBACK, Guard
-from kbgym.serve.tokens import Client
+from kbgym.sanitize import number_in
+from kbgym.serving.middleware import LOOPBACK, Guard
+from kbgym.serving.tokens import Client
 from kbgym.viewer import compare, overview, questions, stores
 from kbgym.viewer.assets import assets
 from kbgym.viewer.live import Live

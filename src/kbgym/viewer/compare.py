@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.coverage import coverage
 from kbgym.analysis.gradient import Comparison, compare
+from kbgym.analysis.health import coverage
 from kbgym.analysis.results import LABELS
-from kbgym.protocol.exam import Row
 from kbgym.store import Store, ledger
 from kbgym.trace.history import Difference, diff
+from kbgym.training.exam import Row
 from kbgym.viewer import picked
 from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.places import ViewedPlace

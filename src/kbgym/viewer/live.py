@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from kbgym.actions import EDITS, Error
 from kbgym.canonical import Decoder, open_file
-from kbgym.protocol.exam_header import exam_files
+from kbgym.gym.actions import EDITS, Error
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, RolledBack
+from kbgym.training.exam_header import exam_files
 from kbgym.viewer import picked
 from kbgym.viewer.places import ViewedPlace
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kbgym.artefact.parts import embedder_named
+from kbgym.api.factory import embedder_named
 from kbgym.store import Record, Store
 from kbgym.trace.events import Committed, Event, Graded
 from kbgym.trace.history import log

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from kbgym import environment
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import Health, health
 from kbgym.analysis.index_use import openings
-from kbgym.artefact import Artefact
-from kbgym.artefact.parts import embedder_named
+from kbgym.api import Artefact
+from kbgym.api.factory import embedder_named
+from kbgym.gym import environment
 from kbgym.search.embed import CachedEmbedder, Tick
 from kbgym.search.engine import Engine
 from kbgym.trace.history import Blame, blame

@@ -13,17 +13,17 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis.cells import Cell, Table
-from kbgym.analysis.coverage import coverage
 from kbgym.analysis.curves import curve, examined
+from kbgym.analysis.health import coverage
 from kbgym.analysis.results import LABELS, POOLED, Results, Trained, is_reference, played_by
 from kbgym.analysis.retention import forward_passes, retention
 from kbgym.analysis.tables import arms, stores, training
 from kbgym.analysis.tables.arms import in_short
 from kbgym.analysis.verdict import WORDS
 from kbgym.errors import BadInput
-from kbgym.protocol.exam import Row
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
+from kbgym.training.exam import Row
 from kbgym.viewer import picked
 from kbgym.viewer.places import ViewedPlace
 from kbgym.worlds.kinds import kind_of

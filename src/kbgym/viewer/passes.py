@@ -12,9 +12,22 @@ from typing import Any
 
 import msgspec
 
-from kbgym.actions import Action, Added, Edited, Error, Found, Invalid, Linked, Merged, Opened, Result, Search, Unlinked
 from kbgym.canonical import encode
-from kbgym.observations import render
+from kbgym.gym.actions import (
+    Action,
+    Added,
+    Edited,
+    Error,
+    Found,
+    Invalid,
+    Linked,
+    Merged,
+    Opened,
+    Result,
+    Search,
+    Unlinked,
+)
+from kbgym.gym.observations import render
 
 TextOf = Callable[[str], str]
 

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kbgym.analysis.results import ORDER, Results, Seed, Trained, open_seeds
-from kbgym.artefact import Artefact
-from kbgym.artefact.parts import embedder_named
+from kbgym.api import Artefact
+from kbgym.api.factory import embedder_named
 from kbgym.baselines.registry import ARMS, build_arm
-from kbgym.characters import number_in
 from kbgym.errors import BadInput
-from kbgym.experiment.experiment import FILE, Plan, read_plan, seed_folder
-from kbgym.protocol.exam import Row
-from kbgym.protocol.exam_header import exam_files, read_header
-from kbgym.protocol.run import Settings
+from kbgym.experiments.experiment import FILE, Plan, read_plan, seed_folder
+from kbgym.sanitize import number_in
 from kbgym.trace.folder import arm_of
+from kbgym.training.exam import Row
+from kbgym.training.exam_header import exam_files, read_header
+from kbgym.training.run import Settings
 from kbgym.viewer.opened_store import ViewedStore
 from kbgym.worlds.world import World
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kbgym.actions import Opened
 from kbgym.analysis.results import LABELS
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
-from kbgym.protocol.exam import Row
+from kbgym.gym.actions import Opened
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.history import log
+from kbgym.training.exam import Row
 from kbgym.viewer import picked
 from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step

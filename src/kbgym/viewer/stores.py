@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.accounting import account, accounts, advised
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import advice
+from kbgym.analysis.index_use import account, accounts, advised
 from kbgym.errors import BadInput
+from kbgym.gym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.store import ledger
-from kbgym.tools import MOST_TEXT, PAGE_SIZE
 from kbgym.trace.history import Author
 from kbgym.viewer import picked
 from kbgym.viewer.opened_store import ViewedStore

@@ -10,7 +10,7 @@ from families import Families
 
 from kbgym.errors import Missing
 from kbgym.worlds.people import Sizes
-from kbgym.worlds.phantomwiki.generate import generate, generator
+from kbgym.worlds.phantomwiki.files import generate, generator
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from kbgym.codes import number_of
 from kbgym.errors import BadInput, Damaged
 from kbgym.worlds.people import Sizes
 from kbgym.worlds.phantomwiki import RESERVED, build, leakage, pool
-from kbgym.worlds.phantomwiki.generate import check
+from kbgym.worlds.phantomwiki.files import check
 from kbgym.worlds.world import World
 
 

@@ -7,7 +7,7 @@ from families import Families
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbgym.naming.relations import BASIC, PATHS, singular
+from kbgym.index_keys.relations import BASIC, PATHS, singular
 from kbgym.worlds.phantomwiki.kinship import EITHER, RELATIONS, STATED, WALKS, hops, spoken
 from kbgym.worlds.phantomwiki.wiki import Stated, Wiki
 

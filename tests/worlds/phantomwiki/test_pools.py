@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbgym.errors import BadInput
-from kbgym.protocol.probe import gradient_templates
+from kbgym.training.probe import gradient_templates
 from kbgym.worlds import phantomwiki
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.phantomwiki import TEMPLATES, Wiki, build, pool, wiki_of

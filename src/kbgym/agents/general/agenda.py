@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from kbgym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
 from kbgym.agents.general.hops import SHARED_BY
 from kbgym.agents.general.keys import (
     TextKey,
@@ -31,8 +30,9 @@ from kbgym.agents.general.keys import (
     value_of,
 )
 from kbgym.agents.general.text import content_words
-from kbgym.observations import documents
-from kbgym.policy import Errand, Lookup, Reason
+from kbgym.gym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Errand, Lookup, Reason
 
 LENGTH = 16
 ENOUGH = 3  # documents seen of a page or a name before it is worth an index

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from kbgym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.general.hops import Findings
 from kbgym.agents.general.keys import (
@@ -27,9 +26,10 @@ from kbgym.agents.general.keys import (
     titled,
 )
 from kbgym.agents.general.text import content_words, look_at
-from kbgym.observations import documents
-from kbgym.policy import Backward, Errand, Lookup, View
-from kbgym.tools import MOST_TARGETS
+from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Backward, Errand, Lookup, View
+from kbgym.gym.tools import MOST_TARGETS
 
 SUFFICED = 2  # actions after which nothing is to be gained
 PATIENCE = 1  # pages without a member that end a search

@@ -11,10 +11,20 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kbgym.agents.general.keys import bare, cased, field_of, holds, is_statement, label_words, names_in, page_of, plain
+from kbgym.agents.general.keys import (
+    bare,
+    cased,
+    field_of,
+    holds,
+    is_statement,
+    label_words,
+    names_in,
+    page_of,
+    plain,
+)
 from kbgym.agents.general.text import content_words, look_at
-from kbgym.observations import documents
-from kbgym.policy import Turn
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Turn
 
 _SAYS_LITTLE = frozenset("yes no true false both neither none unknown".split())
 MOST_PAGES = 5

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kbgym.actions import Action, Read, Search
 from kbgym.agents.general.keys import field_of
 from kbgym.agents.general.seen import ReaderMemory, SeenDocument
 from kbgym.agents.general.text import telling_names, word_set
-from kbgym.tools import PAGE_SIZE
+from kbgym.gym.actions import Action, Read, Search
+from kbgym.gym.tools import PAGE_SIZE
 
 ENOUGH = 0.12  # a move that promises less is not made
 LONG = 8  # actions after which a move also promises less, the more of the question the likeliest documents hold

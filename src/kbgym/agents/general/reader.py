@@ -7,11 +7,11 @@ what was shown so far alone, so an index is opened for its words or its links, w
 
 from __future__ import annotations
 
-from kbgym.actions import Action, Answer
 from kbgym.agents.general.answers import best_answer
 from kbgym.agents.general.moves import best_move
 from kbgym.agents.general.seen import ReaderMemory
-from kbgym.policy import View
+from kbgym.gym.actions import Action, Answer
+from kbgym.gym.policy import View
 
 
 class GeneralReader:

@@ -13,11 +13,11 @@ from math import prod
 
 import msgspec
 
-from kbgym.actions import Read, Search
 from kbgym.agents.general.text import content_words, names, split_title, word_set
-from kbgym.observations import documents, sizes
-from kbgym.policy import Turn
-from kbgym.tools import PAGE_SIZE
+from kbgym.gym.actions import Read, Search
+from kbgym.gym.observations import documents, sizes
+from kbgym.gym.policy import Turn
+from kbgym.gym.tools import PAGE_SIZE
 
 _NAME_WORD = 2.0  # how much more a name, a number or an identifier of the question tells than another word
 _BEST, _FALLS = 0.7, 3.0  # belief in what the question finds first, and the rank at which half of it is left

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from kbgym.actions import Action, Delete, Search
 from kbgym.agents.reference.expected import lookups_of
 from kbgym.agents.reference.indexes import Indexes
 from kbgym.agents.reference.kept_lists import KeyList, Rank, Readings
@@ -29,10 +28,11 @@ from kbgym.agents.reference.members import INDEXED
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
 from kbgym.agents.reference.searching import about_family, goes_on, is_doubtful, members_on, searches_for
 from kbgym.agents.reference.seen import BASE, SeenDocuments
-from kbgym.naming import IndexKey
-from kbgym.naming.relations import GENDERED
-from kbgym.observations import documents
-from kbgym.policy import Errand, Lookup, Reason
+from kbgym.gym.actions import Action, Delete, Search
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Errand, Lookup, Reason
+from kbgym.index_keys import IndexKey
+from kbgym.index_keys.relations import GENDERED
 
 LENGTH = 32  # more than a pass has actions: some errands are a single search
 SHARED = 6  # where lessons run side by side, so that one does not keep from the others what it will not reach

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from kbgym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.dates import find_born
 from kbgym.agents.reference.derived import derived_keys
@@ -20,10 +19,11 @@ from kbgym.agents.reference.members import INDEXED, belongs, concerns
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.searching import goes_on, is_found, members_on, searches_for
 from kbgym.agents.reference.wording import query_for
-from kbgym.naming import IndexKey
-from kbgym.observations import documents
-from kbgym.policy import Backward, Errand, Lookup, View
-from kbgym.tools import MOST_TARGETS
+from kbgym.gym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Backward, Errand, Lookup, View
+from kbgym.gym.tools import MOST_TARGETS
+from kbgym.index_keys import IndexKey
 
 # What is kept back while searching: reading the old index, adding the new one, linking, saying done. With an agenda
 # nothing but the last is: what was seen and not yet written down, a later pass knows.

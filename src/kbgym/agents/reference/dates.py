@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 
-from kbgym.actions import Action, Search
 from kbgym.agents.reference.language import is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.wording import listing_query, query_for
-from kbgym.naming import IndexKey
-from kbgym.observations import documents
-from kbgym.policy import Backward, Errand
+from kbgym.gym.actions import Action, Search
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Backward, Errand
+from kbgym.index_keys import IndexKey
 
 
 def find_born(errand: Errand, task: Backward, goes_on: Callable[[], bool]) -> Generator[Action, str, list[str]]:

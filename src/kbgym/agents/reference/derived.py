@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from kbgym.agents.reference.language import Fact, facts, is_index
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.questions import CountEach, Having, NamedPerson, People, Query, Related, parse_question
-from kbgym.naming import IndexKey
-from kbgym.naming.relations import HALVES, path
-from kbgym.observations import documents
-from kbgym.policy import Backward
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Backward
+from kbgym.index_keys import IndexKey
+from kbgym.index_keys.relations import HALVES, path
 
 Shown = tuple[str, str]
 

@@ -14,7 +14,7 @@ from kbgym.agents.reference.kept_lists import Readings
 from kbgym.agents.reference.language import Fact, facts
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.wording import query_about
-from kbgym.policy import Lookup
+from kbgym.gym.policy import Lookup
 
 # What a document of one person says of another: the relation as that other one's own document has it.
 _OTHER_END = {"friend": "friend", "spouse": "spouse", "parent": "child", "mother": "parent", "father": "parent"}

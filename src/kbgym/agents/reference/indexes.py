@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kbgym.actions import Action, Add, Delete, Edit, Link, LinkMany, Read, Unlink
 from kbgym.agents.reference.kept_lists import Readings
 from kbgym.agents.reference.seen import SeenDocuments
-from kbgym.naming import IndexKey
-from kbgym.observations import documents
+from kbgym.gym.actions import Action, Add, Delete, Edit, Link, LinkMany, Read, Unlink
+from kbgym.gym.observations import documents
+from kbgym.index_keys import IndexKey
 
 _FOLDED = re.compile(r"\[([^\]\n]+)\] was folded into it")
 _SKIPPED = re.compile(r"No such document, skipped: (.+?)\.(?: |$)")

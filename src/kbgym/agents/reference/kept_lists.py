@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-from kbgym.naming import IndexKey
+from kbgym.index_keys import IndexKey
 
 Rank = Any  # whatever sorts; no two keys of a list have the same
 

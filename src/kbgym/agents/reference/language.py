@@ -12,9 +12,9 @@ from functools import lru_cache
 
 import msgspec
 
-from kbgym.naming import ASKED, IndexKey, names, words_of
-from kbgym.naming.relations import plural
-from kbgym.naming.words import telling
+from kbgym.index_keys import ASKED, IndexKey, names, words_of
+from kbgym.index_keys.relations import plural
+from kbgym.index_keys.words import telling
 
 
 class Fact(msgspec.Struct, frozen=True):

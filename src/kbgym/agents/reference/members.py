@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
-from kbgym.naming import IndexKey
+from kbgym.index_keys import IndexKey
 
 INDEXED = tuple(attribute for attribute in ATTRIBUTES if attribute != "gender")
 

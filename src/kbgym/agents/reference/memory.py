@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.questions import Both, Either, Having, NamedPerson, Oldest, People, Related
-from kbgym.naming import IndexKey
-from kbgym.naming.relations import GENDERED, HALVES, path
+from kbgym.index_keys import IndexKey
+from kbgym.index_keys.relations import GENDERED, HALVES, path
 
 _MUTUAL = ("friend", "spouse", "sibling")
 _OPPOSITE = {"parent": "child", "child": "parent"}

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from kbgym.actions import Action, Read
 from kbgym.agents.base import Plan
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.reader import ReferenceReader, Shown
 from kbgym.agents.reference.wording import query_for
 from kbgym.agents.trust import NEUTRAL_READERS
-from kbgym.naming import IndexKey
-from kbgym.naming.relations import path
-from kbgym.naming.words import telling, words_of
-from kbgym.observations import documents
-from kbgym.policy import Forward, View
+from kbgym.gym.actions import Action, Read
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Forward, View
+from kbgym.index_keys import IndexKey
+from kbgym.index_keys.relations import path
+from kbgym.index_keys.words import telling, words_of
 
 
 class TrustingReader(ReferenceReader):

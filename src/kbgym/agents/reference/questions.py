@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kbgym.naming import IndexKey
-from kbgym.naming.relations import singular
+from kbgym.index_keys import IndexKey
+from kbgym.index_keys.relations import singular
 
 
 class _Expression(msgspec.Struct, frozen=True):

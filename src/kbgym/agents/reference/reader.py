@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 
-from kbgym.actions import Action, Answer, Read, Search
 from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.derived import far_side, first_step
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts, index_text, is_index
@@ -31,11 +30,12 @@ from kbgym.agents.reference.questions import (
     parse_question,
 )
 from kbgym.agents.reference.wording import listing_query, queries_about, query_for
-from kbgym.naming import IndexKey
-from kbgym.naming.relations import GENDERED, path
-from kbgym.naming.words import words_of
-from kbgym.observations import documents
-from kbgym.policy import Forward, View
+from kbgym.gym.actions import Action, Answer, Read, Search
+from kbgym.gym.observations import documents
+from kbgym.gym.policy import Forward, View
+from kbgym.index_keys import IndexKey
+from kbgym.index_keys.relations import GENDERED, path
+from kbgym.index_keys.words import words_of
 
 # Up to this many candidates it is cheaper to look each one up than to enumerate a second set.
 FEW = 2

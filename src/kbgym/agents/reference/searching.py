@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from kbgym.agents.reference.language import facts
 from kbgym.agents.reference.members import belongs, concerns
 from kbgym.agents.reference.wording import query_for
-from kbgym.naming import IndexKey
-from kbgym.policy import Lookup
+from kbgym.gym.policy import Lookup
+from kbgym.index_keys import IndexKey
 
 _FAMILY = "{} is married to, is a child of, was born on"
 _ABOUT_A_PERSON = (

@@ -10,8 +10,8 @@ from kbgym.agents.reference.kept_lists import Readings
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.members import keys_of, shared_key, tells
 from kbgym.agents.reference.memory import Memory
-from kbgym.naming import IndexKey, KeyVocabulary, worded_key
-from kbgym.naming.relations import GENDERED
+from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key
+from kbgym.index_keys.relations import GENDERED
 
 BASE = (*ATTRIBUTES, "person")
 

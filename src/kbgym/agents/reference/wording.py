@@ -9,7 +9,7 @@ a hobby 0.999, a city 0.966 (0.911 for "Residents of ..."), friends 0.997 (0.980
 from __future__ import annotations
 
 from kbgym.agents.reference.language import ATTRIBUTES, index_text
-from kbgym.naming import IndexKey
+from kbgym.index_keys import IndexKey
 
 # A document's words, not an index's: searching for "People whose job is smith" puts the indexes of other jobs above
 # the smiths (1.9 of them above the best smith in a fully indexed store); "job is smith" puts none there.

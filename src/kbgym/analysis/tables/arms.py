@@ -11,12 +11,11 @@ from statistics import fmean, stdev
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, Line, Table, estimate, number, published
-from kbgym.analysis.clustered import Estimate, difference, ratio
 from kbgym.analysis.gradient import split
 from kbgym.analysis.results import LABELS, POOLED, Pair, Results, Seed
-from kbgym.analysis.stats import holm
+from kbgym.analysis.statistics import Estimate, difference, holm, ratio
 from kbgym.analysis.verdict import actions_in_words, judge
-from kbgym.protocol.exam import Row
+from kbgym.training.exam import Row
 
 RHO = "mean actions on the arm over mean actions on the flat store, same questions; "
 LEVEL = 0.05

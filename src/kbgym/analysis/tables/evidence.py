@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from kbgym.analysis.cells import Cell, Line, Table, estimate, number
-from kbgym.analysis.clustered import Estimate
 from kbgym.analysis.results import LABELS, Pair, Results
-from kbgym.analysis.stats import holm
+from kbgym.analysis.statistics import Estimate, holm
 from kbgym.analysis.tables.arms import LEVEL, flatten, gain_of, how, ratio_of
-from kbgym.protocol.exam import Row
+from kbgym.training.exam import Row
 
 WITHIN = (1, 2, 4, 8)
 _NEVER = "a pass that never saw everything counts with its whole budget"

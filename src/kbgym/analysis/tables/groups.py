@@ -10,10 +10,9 @@ from statistics import fmean
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number, published, shown
-from kbgym.analysis.clustered import difference, enough
 from kbgym.analysis.gradient import split
 from kbgym.analysis.results import LABELS, POOLED, Pair, Results, Seed
-from kbgym.analysis.stats import Interval, holm
+from kbgym.analysis.statistics import Interval, difference, enough, holm
 from kbgym.analysis.tables.arms import (
     RHO,
     columns,
@@ -28,7 +27,7 @@ from kbgym.analysis.tables.arms import (
     ratio_of,
 )
 from kbgym.analysis.tables.stores import store_sources
-from kbgym.protocol.exam import Row
+from kbgym.training.exam import Row
 
 MARGIN = paper.MARGIN
 ONE_SIDED = 0.025

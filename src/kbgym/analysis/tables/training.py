@@ -10,11 +10,11 @@ from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LABELS, POOLED, Results, Trained, tokens_of
 from kbgym.analysis.retention import forward_passes
-from kbgym.analysis.stats import break_even
+from kbgym.analysis.statistics import break_even
 from kbgym.analysis.tables.arms import flatten
 from kbgym.analysis.tables.stores import over_seeds, traces
 from kbgym.analysis.trajectory import EDITS, Epoch
-from kbgym.protocol.exam import Row
+from kbgym.training.exam import Row
 
 LINKS, EMPTY = "mean links of an authored document at the epoch's end", "authored documents without a link then"
 

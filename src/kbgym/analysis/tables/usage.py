@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kbgym.agents.llm.values import Usage
 from kbgym.analysis.cells import CellSource, Line, Table, number
 from kbgym.analysis.results import POOLED, Results
-from kbgym.llm.values import Usage
-from kbgym.protocol.exam import Row
 from kbgym.trace.events import Ended
+from kbgym.training.exam import Row
 
 HEADS = (
     "passes",

@@ -1,12 +1,110 @@
-"""What a people world, generated or the paper's own, can say of itself."""
+"""Which documents belong under a key of the people universe, generated or imported, from its facts.
+
+    key                      its members                        what serves a member
+    city, job, hobby = V     everybody with V (distractors too) the document that gives this person this attribute
+    person = P               P's own documents                  the document itself
+    friend, child, ... of P  everybody in that relation to P    a document telling the relation's last step, from
+    child.child ... of P                                        either end: for a grandchild, "G is a child of C"
+    friend.job of P          P's friends                        a friend's job document
+    job.city = V             everybody with the job V           the document that gives this person's city
+
+So a birth date does not belong under a city, whoever's it is; "P is the father of C" does not belong under P's
+grandchildren, since it is about no grandchild.
+
+
+Every index a perfect curator could build in the people universe, from its facts.
+
+A hub for every person with all documents about them; an index for every job, hobby and city, and for each person's
+friends, children and grandchildren.
+
+
+What a people world, generated or the paper's own, can say of itself."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from kbgym.worlds.people import pool
-from kbgym.worlds.people.oracle import indexes
+from kbgym.worlds.people.graph import Fact, PeopleGraph
+from kbgym.worlds.people.sentences import fact_ids
 from kbgym.worlds.people.templates import EASY, HARD
-from kbgym.worlds.people.truth import PeopleTruth
-from kbgym.worlds.world import Description, Question, SentenceForm, World
+from kbgym.worlds.truth import ATTRIBUTES, GENDERED, PersonTruth, Told
+from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
+
+
+class PeopleTruth(PersonTruth):
+    """The truth of one people world. Every relation is told from both ends."""
+
+    asked = (*ATTRIBUTES, "birth")
+
+    def __init__(self, world: World) -> None:
+        self.graph = PeopleGraph.from_facts(world.facts)
+        values = {kind: dict.fromkeys(value for (value,) in self.graph.members((kind,))) for kind in ATTRIBUTES}
+        super().__init__(world.documents, {person.id: person.name for person in self.graph.people}, values)
+        self._told = fact_ids(world.documents)
+
+    def _holders(self, key: Key) -> Iterable[str]:
+        return (person.id for person in self.graph.members((key.kind,)).get((key.value,), ()))
+
+    def _document(self, person: str, kind: str) -> str | None:
+        return self._told.get((kind, person))
+
+    def _step(self, person: str, relation: str) -> Told:
+        relation, gender = GENDERED.get(relation, (relation, ""))
+        me = self.graph.person[person]
+        found: dict[str, list[Fact]] = {}
+        if relation == "friend":
+            found = {other: [("friend", person, other), ("friend", other, person)] for other in me.friends}
+        elif relation == "spouse" and me.spouse is not None:
+            found = {me.spouse: [("spouse", person, me.spouse), ("spouse", me.spouse, person)]}
+        elif relation == "child":
+            found = {other: self._born(other, person) for other in me.children}
+        elif relation == "parent":
+            found = {other: self._born(person, other) for other in me.parents}
+        elif relation == "sibling":
+            for parent in me.parents:
+                for other in self.graph.person[parent].children:
+                    if other != person:
+                        found.setdefault(other, []).extend(self._born(other, parent))
+        return {
+            other: [self._told.get(fact) for fact in facts]
+            for other, facts in found.items()
+            if not gender or self.graph.person[other].gender == gender
+        }
+
+    @staticmethod
+    def _born(child: str, parent: str) -> list[Fact]:
+        return [("child-of", child, parent), ("parent-of", parent, child)]
+
+
+_INDEX_TEXTS = {
+    "job": "People whose job is {}",
+    "hobby": "People whose hobby is {}",
+    "city": "People who live in the city of {}",
+}
+
+
+def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
+    """(kind, text, documents under it) of each index; the last is empty where a person has nobody of that relation."""
+    graph, told = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
+    about: dict[str, list[str]] = {}
+    for document in world.documents:
+        for id in document.about:
+            about.setdefault(id, []).append(document.id)
+    for kind, text in _INDEX_TEXTS.items():
+        for (value,), people in sorted(graph.members((kind,)).items()):
+            yield kind, text.format(value), [told[kind, person.id] for person in people]
+    for person in graph.people:
+        yield "person", person.name, about.get(person.id, [])
+        grandchildren = [fact for child in person.children for fact in graph.childhood(child)]
+        relations = {
+            "Friends": graph.friendships(person.id),
+            "Children": graph.childhood(person.id),
+            "Grandchildren": grandchildren,  # told by their own parents' documents
+        }
+        for relation, facts in relations.items():
+            yield relation.lower(), f"{relation} of {person.name}", [told[fact] for fact in facts]
+
 
 _ABOUT = (
     "Each document is one sentence that states one fact about a fictional person: a job, a hobby, the city of "

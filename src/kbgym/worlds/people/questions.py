@@ -15,7 +15,7 @@ import msgspec
 
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import PeopleGraph
-from kbgym.worlds.people.joins import Slots
+from kbgym.worlds.people.paths import Slots
 from kbgym.worlds.people.templates import EASY, HARD, TEMPLATES, Template
 from kbgym.worlds.splits import Sizes, interleave
 from kbgym.worlds.world import Question

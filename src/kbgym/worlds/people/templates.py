@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kbgym.errors import BadInput
-from kbgym.worlds.people import chains, joins
-from kbgym.worlds.people.chains import Solve
+from kbgym.worlds.people import paths as chains
+from kbgym.worlds.people import paths as joins
 from kbgym.worlds.people.graph import PeopleGraph
-from kbgym.worlds.people.joins import Enumerate, Slots
+from kbgym.worlds.people.paths import Enumerate, Slots, Solve
 from kbgym.worlds.world import Key
 
 EASY = ("QC1", "QC2", "QC3", "QC4", "QC5")

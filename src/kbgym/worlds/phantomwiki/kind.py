@@ -1,12 +1,78 @@
-"""What a PhantomWiki world can say of itself. Which indexes an oracle would build in it is not written down."""
+"""Which documents belong under a key of a PhantomWiki, from its facts.
+
+    key                       its members                      what serves a member
+    job, hobby, birth = V     everybody with V                 the document that gives this person this value
+    person = P                P's own documents                the document itself
+    friend, son, child of P   everybody in that relation to P  the list that names the member as P's ("The sons of P are
+                                                               M, N."), and the member's own that names P from the other
+                                                               end ("The father of M is P.")
+    child.daughter of P       everybody at the path's end      the same for the last step
+    job.birth = V             everybody with the job V         the document that gives this person's date of birth
+
+A document here lists everybody in one relation, so it may serve several members. Kinship that no sentence tells is a
+path over what they do tell: an uncle is `parent.brother`. The words of the documents are never looked at.
+
+
+What a PhantomWiki world can say of itself. Which indexes an oracle would build in it is not written down."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from kbgym.errors import Damaged
 from kbgym.worlds.phantomwiki.build import pool
 from kbgym.worlds.phantomwiki.files import ATTRIBUTES
-from kbgym.worlds.phantomwiki.kinship import STATED
-from kbgym.worlds.phantomwiki.truth import WikiTruth
-from kbgym.worlds.world import Description, Question, SentenceForm, World
+from kbgym.worlds.phantomwiki.kinship import EITHER, STATED
+from kbgym.worlds.truth import PersonTruth, Told
+from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
+
+# A relation seen from its other end: the lists of a member that may name the person it is a member of.
+_OTHER_END = {"parent": "child", "child": "parent", "sibling": "sibling", "spouse": "spouse"}
+_SIDE = {stated: either for either, pair in EITHER.items() for stated in pair}
+
+
+class WikiTruth(PersonTruth):
+    """The truth of one PhantomWiki world."""
+
+    asked = tuple(ATTRIBUTES)
+
+    def __init__(self, world: World) -> None:
+        try:
+            self._people = {person["id"]: person for person in world.facts["people"]}
+            name_of = {id: str(person["name"]) for id, person in self._people.items()}
+        except (KeyError, TypeError) as error:
+            raise Damaged(f"the facts of this world are no PhantomWiki's: {error!r}.") from error
+        self._told = {(document.about[0], document.kind): document.id for document in world.documents if document.about}
+        self._held: dict[Key, list[str]] = {}
+        for id, person in self._people.items():
+            for kind in ATTRIBUTES:
+                if kind in person:
+                    self._held.setdefault(Key(kind, person[kind]), []).append(id)
+        known = sorted(self._held)
+        super().__init__(
+            world.documents, name_of, {kind: [key.value for key in known if key.kind == kind] for kind in ATTRIBUTES}
+        )
+
+    def _holders(self, key: Key) -> Iterable[str]:
+        return self._held.get(key, ())
+
+    def _document(self, person: str, kind: str) -> str | None:
+        return self._told.get((person, kind))
+
+    def _step(self, person: str, relation: str) -> Told:
+        found: dict[str, list[str | None]] = {}
+        for stated in EITHER.get(relation, (relation,)):
+            for other in self._list(person, stated):
+                found.setdefault(other, []).append(self._document(person, stated))
+        back = EITHER.get(_OTHER_END.get(_SIDE.get(relation, relation), relation), (relation,))
+        for other, documents in found.items():
+            documents += [self._document(other, stated) for stated in back if person in self._list(other, stated)]
+        return found
+
+    def _list(self, person: str, stated: str) -> Sequence[str]:
+        people: Sequence[str] = self._people[person].get(stated, ()) if stated in STATED else ()
+        return people
+
 
 _ABOUT = (
     "Each document is one sentence of a fictional person's wiki page: it gives the person's date of birth, occupation, "

@@ -1,0 +1,283 @@
+"""A command as an agent: each pass is a fresh process that plays over MCP, and is told nothing of the others.
+
+The pass stays `episode.play`'s: `act` hands the last observation to the call that waits for it, and gives back the next
+call as an action. So traces, grading and budgets are those of any other agent. A process that ends or hangs without
+having ended its pass has failed, and is not graded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.agents.conversation import AskedCall
+from kbgym.agents.external.command_line import USAGE_FROM, bridge_line, command_line, filled, surroundings
+from kbgym.agents.external.process import AgentProcess, check_found
+from kbgym.agents.external.usage import path_steps, usage_in
+from kbgym.agents.llm.asking import Flawed
+from kbgym.agents.llm.policy import action_of
+from kbgym.agents.llm.prompting import Skill, shown_result, tail, told_of_pass
+from kbgym.agents.llm.redact import Redactor
+from kbgym.agents.llm.values import Usage
+from kbgym.canonical import encode
+from kbgym.errors import BadInput, Failed, Missing
+from kbgym.gym.actions import Action, Answer, Done
+from kbgym.gym.policy import AgentFailed, View
+from kbgym.gym.tools import Role, Tool, tools_of
+from kbgym.mcp import ToolResult, answered
+from kbgym.sanitize import safe_text
+
+KEPT = "passes.jsonl"  # what the processes of a run printed, beside its trace
+_SECONDS, _AT_ONCE = "KBGYM_PASS_SECONDS", "KBGYM_PASSES"
+_LAST_WORDS = 300
+_OVER = "The pass is over; nothing more is done."
+_LATE = 0.3  # seconds in which a call may still arrive from a process that is over
+
+
+class CommandLimits(msgspec.Struct, frozen=True):
+    """What a pass may take: seconds in all, seconds to end by itself afterwards, calls that are none, requests.
+
+    `at_once` is how many processes an exam has under way.
+    """
+
+    seconds: float = 600.0
+    at_once: int = 8
+    grace: float = 5.0
+    flawed: int = 20
+    requests: int = 2_000
+    waiting: int = 64
+
+    @classmethod
+    def from_environment(cls) -> CommandLimits:
+        seconds, at_once = os.environ.get(_SECONDS, "600"), os.environ.get(_AT_ONCE, "8")
+        if not re.fullmatch(r"\d{1,6}(\.\d{1,3})?", seconds) or not float(seconds):
+            raise BadInput(f"{_SECONDS} is a number of seconds, not {seconds!r}.")
+        if not re.fullmatch(r"[1-9]\d{0,3}", at_once):
+            raise BadInput(f"{_AT_ONCE} is a number of processes, not {at_once!r}.")
+        return cls(seconds=float(seconds), at_once=int(at_once))
+
+
+class PassRecord(msgspec.Struct, frozen=True):
+    """One process, as it is kept beside a run: keys and the pass's token are taken out of its output."""
+
+    role: Role
+    question: str
+    ended: str
+    exit: int | None
+    seconds: float
+    output: str
+
+
+class CommandAgent:
+    """Starts a process for every pass of one role."""
+
+    def __init__(
+        self, name: str, role: Role, skill: Skill, kept: Path | None = None, limits: CommandLimits | None = None
+    ) -> None:
+        """`kept` is the file in which what processes print is kept."""
+        try:
+            import h11  # noqa: F401
+        except ImportError:
+            raise Missing("a command as an agent needs h11; run `pip install 'kbgym[serve]'`.") from None
+        self.name, self.role, self.skill = name, role, skill
+        self.line = command_line(name)
+        self.limits = limits or CommandLimits.from_environment()
+        self.at_once = self.line.at_once or self.limits.at_once
+        told = os.environ.get(USAGE_FROM) or self.line.usage
+        self.usage_from = path_steps(told) if told else None
+        self.has_played = False  # whether any process of it ever called a tool
+        self._kept = kept
+        check_found(self.line.arguments[0], surroundings(self.line, {}))
+
+    def __call__(self) -> CommandPolicy:
+        return CommandPolicy(self)
+
+    def keep(self, record: PassRecord) -> None:
+        if self._kept is not None:
+            with self._kept.open("ab") as file:
+                file.write(encode(record) + b"\n")
+
+
+class CommandPolicy:
+    """One pass, played by one process. It is also what that process is served: the tools of the role."""
+
+    texts = None
+
+    def __init__(self, agent: CommandAgent) -> None:
+        self._agent = agent
+        self._calls: asyncio.Queue[AskedCall] = asyncio.Queue()
+        self._asked: AskedCall | None = None  # carried out, and not answered yet
+        self._flawed = self._requests = 0
+        self._over = False
+        self.usage: Usage | None = None  # what the process said it used, when it is over
+        self._process: AgentProcess | None = None
+        self._token = secrets.token_urlsafe(32)
+        self._redact = Redactor([self._token])
+        self.instructions = "One pass over a store. Every result says how many actions are left."
+
+    # -- the pass, as it is played ------------------------------------------------------------------------------------
+
+    async def act(self, view: View) -> Action:
+        try:
+            if self._process is None:
+                await self._begin(view)
+            elif self._asked is not None:
+                observation = view.history[-1].observation if view.history else ""
+                self._asked.answer(shown_result(observation, view.remaining))
+            action = await self._next(view)
+        except AgentFailed as failure:
+            await self._end(view, str(failure))
+            raise
+        except BaseException as error:
+            await self._end(view, type(error).__name__)
+            raise
+        if isinstance(action, Answer | Done):
+            self._finish("Submitted; the pass is over.")
+            await self._end(view, "answered" if isinstance(action, Answer) else "done", self._agent.limits.grace)
+        elif view.remaining <= 1:
+            self._finish(f"It is carried out, and was the last action: the pass is over.\n{tail(0)}")
+            await self._end(view, "out of budget", self._agent.limits.grace)
+        return action
+
+    async def _next(self, view: View) -> Action:
+        """The next call that is an action; what is none is answered here and costs nothing, up to a bound."""
+        while True:
+            asked = await self._call(view)
+            action = action_of(asked.name, asked.arguments, view.role)
+            if not isinstance(action, Flawed):
+                self._asked = asked
+                return action
+            self._flawed += 1
+            if self._flawed > self._agent.limits.flawed:
+                raise AgentFailed(f"more than {self._agent.limits.flawed} calls were no action: {action.reason}")
+            asked.answer(f"That was no action: {action.reason}\n{tail(view.remaining)}", True)
+
+    async def _call(self, view: View) -> AskedCall:
+        assert self._process is not None
+        if self._requests > self._agent.limits.requests:
+            raise AgentFailed(f"the command made more than {self._agent.limits.requests} requests in one pass.")
+        coming = asyncio.ensure_future(self._calls.get())
+        over = asyncio.ensure_future(self._process.wait())
+        flooded = asyncio.ensure_future(self._flood.wait())
+        try:
+            left = self._deadline - asyncio.get_running_loop().time()
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait({coming, over, flooded}, timeout=max(0.0, left), return_when=first)
+            if over.done() and not coming.done():
+                await asyncio.wait({coming}, timeout=_LATE)
+            if coming.done():
+                return coming.result()
+            if flooded.done():
+                raise AgentFailed(f"the command made more than {self._agent.limits.requests} requests in one pass.")
+            if not over.done():
+                raise AgentFailed(f"the command was still at it after {self._agent.limits.seconds:g} seconds.")
+            await self._process.end()
+            ended = f"the command ended with {_code(over.result())} before it had ended its pass{self._last_words()}"
+            if over.result() > 0 and not self._agent.has_played:  # not logged in, a wrong flag, no credit
+                raise Failed(f"{self._agent.name}: {ended}")
+            raise AgentFailed(ended)
+        finally:
+            for waiting in (coming, over, flooded):
+                waiting.cancel()
+
+    async def _begin(self, view: View) -> None:
+        agent, question = self._agent, view.task.question
+        from kbgym.agents.external.http import PassServer
+
+        self._began, self._flood = time.monotonic(), asyncio.Event()
+        self._deadline = asyncio.get_running_loop().time() + agent.limits.seconds
+        self._process = process = AgentProcess.in_new_folder()
+        self._playing = asyncio.current_task()
+        if self._playing is not None:  # who plays may be stopped between two actions, and nobody tells a policy
+            self._playing.add_done_callback(self._drop)
+        self._server = PassServer(self._token, self._message)
+        url = await self._server.start()
+        headers = {"Authorization": f"Bearer {self._token}"}
+        servers = {"kbgym": {"type": "http", "url": url, "headers": headers}}
+        values = {
+            "prompt": (text := told_of_pass(view, agent.skill)),
+            "prompt_file": process.written("prompt.md", text),
+            "mcp_config": process.written("mcp.json", encode({"mcpServers": servers}).decode()),
+            "mcp_url": url,
+            "token": self._token,
+            "question": question,
+            "bridge": bridge_line(url, self._token),
+        }
+        for name, content in agent.line.files.items():
+            process.written(f"work/{name}", filled(content, values, quoted=True))
+        env = surroundings(agent.line, {"KBGYM_MCP_URL": url, "KBGYM_TOKEN": self._token})
+        arguments = agent.line.filled(values)
+        try:
+            await process.start(arguments, env, values["prompt_file"] if agent.line.reads_prompt else None)
+        except ValueError as error:  # a text of the store's with a zero byte in it
+            raise AgentFailed(f"the command line cannot be given: {error}.") from error
+        except OSError as error:
+            if max(len(argument.encode()) for argument in arguments) > 100_000:
+                raise AgentFailed("the prompt is too long for a command line; use {prompt_file}.") from error
+            raise BadInput(
+                f"the agent's command cannot be started: {agent.line.arguments[0]}: {error.strerror}."
+            ) from error
+
+    def _finish(self, said: str) -> None:
+        self._over = True
+        if self._asked is not None:
+            self._asked.answer(said)
+
+    def _drop(self, _: object) -> None:
+        self._over = True
+        self._server.close()
+        if self._process is not None:
+            self._process.remove()
+
+    async def _end(self, view: View, ended: str, grace: float = 0.0) -> None:
+        self._over = True
+        process = self._process
+        if process is None:
+            return
+        if self._playing is not None:
+            self._playing.remove_done_callback(self._drop)
+        code = await asyncio.shield(process.end(grace)) if process.started else None
+        self._server.close()
+        while not self._calls.empty():
+            self._calls.get_nowait().answer(_OVER, True)
+        process.remove()
+        output = self._redact(process.output)
+        if self._agent.usage_from is not None:
+            self.usage = usage_in(output, self._agent.usage_from)
+        seconds = round(time.monotonic() - self._began, 3)
+        self._agent.keep(PassRecord(view.role, view.task.question, ended, code, seconds, output))
+
+    def _last_words(self) -> str:
+        assert self._process is not None
+        words = safe_text(" ".join(self._redact(self._process.output).split()))[-_LAST_WORDS:]
+        return f"; its last words: {words}" if words else "."
+
+    # -- the pass, as the process sees it -----------------------------------------------------------------------------
+
+    async def _message(self, body: bytes) -> bytes | None:
+        self._requests += 1
+        if self._requests > self._agent.limits.requests:
+            self._flood.set()
+            self._over = True
+        return await answered(body, self)
+
+    def tools(self) -> tuple[Tool, ...]:
+        return tools_of(self._agent.role)
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        if self._over or self._calls.qsize() >= self._agent.limits.waiting:
+            return ToolResult(_OVER if self._over else "Too many calls at once; wait for a result.", True)
+        self._agent.has_played = True
+        self._calls.put_nowait(asked := AskedCall.of(name, arguments))
+        return await asked.result
+
+
+def _code(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,106 @@
+"""What a program says it used, found in its JSON output by a small path; what it does not say is not known.
+
+A path is names and numbers: `$.usage`, `part.tokens`, `stats.models.*.tokens`, `turns[0]['total usage']`. It leads to
+an object of counts under the names that agents use, or to a number of tokens. Every JSON object that begins a line of
+the output is looked at, and what is found is added up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kbgym.agents.llm.values import Usage
+from kbgym.errors import BadInput
+
+_STEP = re.compile(r"""\.?([A-Za-z_][\w-]*|\*)|\[(\d{1,6}|\*|'[^']*'|"[^"]*")\]""")
+_PROMPT = ("input_tokens", "prompt_tokens", "input", "prompt")
+_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")  # not among the input tokens, where they are told
+_COMPLETION = ("output_tokens", "completion_tokens", "output", "candidates")
+_COST = ("total_cost_usd", "cost_usd", "cost")
+_MOST = 10**12
+_MOST_FAILED = 500  # what begins like an object and is none
+
+
+def path_steps(path: str) -> tuple[str | int, ...]:
+    """The names and numbers of a path; `*` is every member."""
+    rest, steps = path.strip().removeprefix("$"), list[str | int]()
+    while rest:
+        if not (found := _STEP.match(rest)):
+            raise BadInput(f"--usage-from takes a path such as $.usage or stats.models.*.tokens, not {path!r}.")
+        name, inside = found.groups()
+        steps.append(name or (int(inside) if inside.isdigit() else inside.strip("'\"")))
+        rest = rest[found.end() :]
+    return tuple(steps)
+
+
+def usage_in(output: str, steps: tuple[str | int, ...]) -> Usage | None:
+    """What an output says was used; None where it says nothing there."""
+    found = [usage for value in _objects(output) for at in _at(value, steps) if (usage := _usage(at)) is not None]
+    if not found:
+        return None
+    total = Usage()
+    for usage in found:
+        total += usage
+    return total
+
+
+def _objects(output: str) -> Iterator[Any]:
+    """The JSON objects of a text, one a line or over several, whatever stands around them."""
+    decoder, end, failed = json.JSONDecoder(), 0, 0
+    for begin in re.finditer(r"^\s*\{", output, re.MULTILINE):
+        if begin.end() <= end or failed > _MOST_FAILED:
+            continue
+        try:
+            value, end = decoder.raw_decode(output, begin.end() - 1)
+        except (ValueError, RecursionError):
+            failed += 1
+            continue
+        yield value
+
+
+def _at(value: Any, steps: tuple[str | int, ...]) -> Iterator[Any]:
+    if not steps:
+        yield value
+        return
+    step, rest = steps[0], steps[1:]
+    if step == "*":
+        members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for member in members:
+            yield from _at(member, rest)
+    elif isinstance(value, dict) and step in value:
+        yield from _at(value[str(step)], rest)
+    elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+        yield from _at(value[step], rest)
+
+
+def _usage(value: Any) -> Usage | None:
+    if (number := _count(value)) is not None:
+        return Usage(requests=1, prompt=number, cost=None)
+    if not isinstance(value, dict):
+        return None
+    told: dict[str, Any] = dict(value)
+    for name in ("usage", "tokens"):
+        if isinstance(inside := value.get(name), dict):
+            told |= inside
+    prompt, completion = _first(told, _PROMPT), _first(told, _COMPLETION)
+    cost = next((told[name] for name in _COST if _is_money(told.get(name))), None)
+    if prompt is None and completion is None and cost is None:
+        return None
+    beside = sum(_count(told.get(name)) or 0 for name in _BESIDE)
+    return Usage(requests=1, prompt=(prompt or 0) + beside, completion=completion or 0, cost=cost)
+
+
+def _first(told: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((number for name in names if (number := _count(told.get(name))) is not None), None)
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
+
+
+def _is_money(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0

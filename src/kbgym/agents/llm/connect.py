@@ -1,0 +1,171 @@
+"""From an agent's name to a client: `llm:openai/MODEL`, `llm:anthropic/MODEL`, `llm:local/MODEL`, `cassette:FILE`.
+
+`Models` holds what the models of one run share: the budget, the cassette, the endpoints. Keys come from the
+environment and go nowhere but to the provider they belong to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.agents.llm import small
+from kbgym.agents.llm.anthropic_api import Anthropic
+from kbgym.agents.llm.cassette import Cassette, Role
+from kbgym.agents.llm.client import Budget, ModelClient, Provider
+from kbgym.agents.llm.limits import Limiter, Prices
+from kbgym.agents.llm.openai_api import OpenAI
+from kbgym.agents.llm.redact import Redactor, address, quiet_libraries
+from kbgym.agents.llm.retry import Retry
+from kbgym.agents.llm.values import Message, Request
+from kbgym.errors import BadInput
+
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "local": "KBGYM_LOCAL_API_KEY"}
+LOCAL_URL = "http://127.0.0.1:8080/v1"
+
+
+class ModelSettings(msgspec.Struct, frozen=True):
+    """What a model is asked with. All of it stands in the trace; what the provider made of it is in `Usage.sent`."""
+
+    model: str
+    temperature: float | None
+    effort: str | None
+    max_tokens: int
+
+    def request(
+        self, system: str, messages: tuple[Message, ...], tools: Sequence[dict[str, Any]], tail: str = ""
+    ) -> Request:
+        """A request to this model with these settings."""
+        return Request(self.model, system, messages, tuple(tools), tail, self.max_tokens, self.temperature, self.effort)
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's choices for the models of a run; None means the provider's or the paper's value."""
+
+    base_url: str | None = None
+    concurrency: int = 8
+    timeout: float = 120.0
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    cassette: Path | None = None
+    temperature: float | None = None
+    effort: str | None = None
+    completion: int | None = None
+
+
+def is_model(name: str) -> bool:
+    """Whether an agent's name is one of ours."""
+    return name.startswith(("llm:", "cassette:")) or name == small.NAME
+
+
+class Models:
+    """The models of one run. Use `client` for each role, and `close` at the end."""
+
+    def __init__(self, options: Options | None = None, retry: Retry | None = None) -> None:
+        self.options = options or Options()
+        if self.options.concurrency < 1:
+            raise BadInput(f"--concurrency {self.options.concurrency} is not at least 1.")
+        keys = [os.environ.get(variable) for variable in KEYS.values()]
+        self._address = address(self.options.base_url)
+        self._redact = Redactor([*keys, *self._address.secrets])
+        self._retry = retry or Retry()
+        self.budget = Budget(self.options.max_cost, self.options.max_tokens)
+        self.cassette: Cassette | None = None
+        if self.options.cassette is not None:
+            self.cassette = Cassette(self.options.cassette, record=True, redact=self._redact)
+            self.budget.spent += self.cassette.spent
+        self._played: dict[str, Cassette] = {}
+        self._clients: dict[str, ModelClient] = {}
+        quiet_libraries()
+
+    def client(self, name: str, role: Role) -> tuple[ModelClient, ModelSettings]:
+        """The client and the settings for a role. The same name gives the same client."""
+        kind, _, rest = name.partition(":")
+        if kind == "cassette" and rest:
+            return self._player(rest, role)
+        provider, _, model = rest.partition("/")
+        if name == small.NAME:
+            if role != "reader" and role != "curator":
+                raise BadInput(f"small reads and curates; name another {role}.")
+            provider, model = small.NAME, small.model_name(role)
+        elif kind != "llm" or provider not in KEYS or not model:
+            raise BadInput(
+                f"there is no agent {name!r}; models are llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL "
+                "and cassette:FILE."
+            )
+        settings = self._settings(provider, model, role)
+        key = f"{name} {role}" if name == small.NAME else name  # an adapter a role
+        if key not in self._clients:
+            self._clients[key] = self._connect(name, provider, model, role)
+        if self.cassette is not None:
+            self.cassette.introduce(role, name, msgspec.to_builtins(settings))
+        return self._clients[key], settings
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.close()
+        if self.cassette is not None:
+            self.cassette.close()
+
+    def _settings(self, provider: str, model: str, role: Role) -> ModelSettings:
+        options = self.options
+        if role == "judge":
+            # Room to think: a reasoning model given less returns nothing, and an empty verdict is no verdict.
+            return ModelSettings(model, 0.0, "minimal" if provider == "openai" else None, 500)
+        if provider == small.NAME:
+            return ModelSettings(model, 0.0, None, small.LONGEST_REPLY)
+        return ModelSettings(
+            model=model,
+            temperature=0.3 if options.temperature is None else options.temperature,
+            effort=options.effort or ("low" if provider == "openai" else None),
+            max_tokens=options.completion or (2_048 if provider == "local" else 12_000),
+        )
+
+    def _connect(self, name: str, provider: str, model: str, role: Role) -> ModelClient:
+        options, base_url, where = self.options, self.options.base_url, self._address
+        if base_url is not None and not base_url.startswith(("http://", "https://")):
+            raise BadInput(f"--base-url {base_url!r} does not start with http:// or https://.")
+        endpoint: Provider
+        key = os.environ.get(KEYS.get(provider, ""))
+        if provider == small.NAME:
+            provider, where = "local", address(small.served("curator" if role == "curator" else "reader"))
+            endpoint = OpenAI("local", where, "none", options.timeout, self._redact)
+        elif provider == "local":
+            where = where if where.url else address(LOCAL_URL)
+            endpoint = OpenAI("local", where, key or "none", options.timeout, self._redact)
+        elif not key:
+            raise BadInput(f"{name} needs a key: set {KEYS[provider]} in the environment.")
+        elif provider == "openai":
+            endpoint = OpenAI("openai", where, key, options.timeout, self._redact)
+        else:
+            endpoint = Anthropic(where, key, options.timeout, self._redact)
+        return ModelClient(
+            name,
+            endpoint,
+            Prices(provider, model, where.url),
+            Limiter(options.concurrency),
+            self._retry,
+            self.cassette,
+            self.budget,
+        )
+
+    def _player(self, file: str, role: Role) -> tuple[ModelClient, ModelSettings]:
+        if file not in self._played:
+            self._played[file] = Cassette(Path(file), record=False, redact=self._redact)
+        cassette = self._played[file]
+        recorded = cassette.agent(role)
+        key = f"cassette:{file}:{recorded.name}"
+        if key not in self._clients:
+            provider, _, model = recorded.name.removeprefix("llm:").partition("/")
+            provider = "local" if recorded.name == small.NAME else provider
+            self._clients[key] = ModelClient(recorded.name, None, Prices(provider, model), cassette=cassette)
+        return self._clients[key], msgspec.convert(recorded.settings, ModelSettings)
+
+
+def described(client: ModelClient, settings: ModelSettings, prompts: dict[str, str]) -> dict[str, Any]:
+    """What a run's settings should remember of a model: its name, what it is asked with, the prompts' hashes."""
+    return {"agent": client.name, "settings": msgspec.to_builtins(settings), "prompts": prompts}

@@ -1,0 +1,117 @@
+"""Chat transcripts as ATIF trajectories (Agent Trajectory Interchange Format), as Harbor and others read them.
+
+Written as version 1.6 with nothing that came later, so that readers of that and of newer versions take it. It knows
+messages of OpenAI's protocol and nothing of who played.
+
+
+Recorded passes as chat transcripts, one JSON line each: `{"messages": [...], "tools": [...]}`, for fine-tuning.
+
+A pass is a chain of requests each of which extends the one before; the last one holds it all. Corrections and the
+replies that made them necessary are left out, and so are passes that ended without a valid reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kbgym.agents.llm.cassette import Cassette, Exchange
+from kbgym.agents.llm.values import Call, Message, assistant_call
+from kbgym.canonical import decode, encode, write_lines
+
+VERSION = "ATIF-v1.6"
+
+
+class AtifAgent(NamedTuple):
+    """Who played: kbgym's version, and the reader's or model's name."""
+
+    version: str
+    model: str
+
+
+def trajectory(
+    said: Iterable[dict[str, Any]], tools: Sequence[dict[str, Any]], session: str, agent: AtifAgent, **extra: Any
+) -> dict[str, Any]:
+    """One pass: a step for the system's and the user's message, then one for every call with what came back."""
+    steps: list[dict[str, Any]] = []
+    for message in said:
+        if message["role"] == "tool":
+            shown = {"source_call_id": message["tool_call_id"], "content": message["content"]}
+            steps[-1]["observation"] = {"results": [shown]}
+        else:
+            source = "agent" if message["role"] == "assistant" else message["role"]
+            step = {"step_id": len(steps) + 1, "source": source, "message": message.get("content") or ""}
+            steps.append(
+                step | ({"tool_calls": calls} if (calls := list(map(_call, message.get("tool_calls", ())))) else {})
+            )
+    who = {"name": "kbgym", "version": agent.version, "model_name": agent.model, "tool_definitions": list(tools)}
+    found = {"schema_version": VERSION, "session_id": session, "agent": who, "steps": steps}
+    return {**found, "final_metrics": {"total_steps": len(steps)}, **({"extra": extra} if extra else {})}
+
+
+def _call(call: dict[str, Any]) -> dict[str, Any]:
+    """A call; arguments that are no JSON object stand in one as they were written."""
+    asked = call["function"]
+    try:
+        arguments = decode(asked["arguments"], dict[str, Any])
+    except msgspec.DecodeError:
+        arguments = {"arguments": asked["arguments"]}
+    return {"tool_call_id": call["id"], "function_name": asked["name"], "arguments": arguments}
+
+
+def transcripts(cassette: Cassette) -> Iterator[dict[str, Any]]:
+    """Every finished pass, in the order they were finished."""
+    exchanges = [exchange for exchange in cassette.exchanges if not _correction(exchange)]
+    extended = {prefix for exchange in exchanges for prefix in _prefixes(exchange)}
+    for exchange in exchanges:
+        if len(exchange.reply.calls) == 1 and _key(exchange, len(exchange.messages)) not in extended:
+            yield _chat(exchange)
+
+
+def export(cassette: Cassette, out: Path, atif: str | None = None) -> int:
+    """Write the transcripts, or as trajectories of the version of kbgym named by `atif`; how many there were."""
+    chats = list(transcripts(cassette))
+    if atif is not None:
+        played = ", ".join(dict.fromkeys(exchange.model for exchange in cassette.exchanges))
+        named = [(f"{cassette.path.stem}-{number}", one) for number, one in enumerate(chats, 1)]
+        chats = [trajectory(one["messages"], one["tools"], name, AtifAgent(atif, played)) for name, one in named]
+    write_lines(out, chats)
+    return len(chats)
+
+
+def _correction(exchange: Exchange) -> bool:
+    """A request that answers a malformed reply ends with plain text from the assistant and then from the user."""
+    return any(m.role == "assistant" and m.call is None for m in exchange.messages)
+
+
+def _key(exchange: Exchange, length: int) -> bytes:
+    return encode([exchange.model, exchange.system, exchange.messages[:length]])
+
+
+def _prefixes(exchange: Exchange) -> Iterator[bytes]:
+    # A pass grows by two messages a turn: the call and its result.
+    for length in range(len(exchange.messages) - 2, 0, -2):
+        yield _key(exchange, length)
+
+
+def _chat(exchange: Exchange) -> dict[str, Any]:
+    (call,) = exchange.reply.calls
+    last = Call(call.name, call.arguments, f"call_{len(exchange.messages) // 2 + 1}")
+    system = {"role": "system", "content": exchange.system}
+    return {"messages": [system, *chat(exchange.messages), assistant_call(last)], "tools": list(exchange.tools)}
+
+
+def chat(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Messages as OpenAI's protocol has them."""
+    shown: list[dict[str, Any]] = []
+    for message in messages:
+        if message.call is not None:
+            shown.append(assistant_call(message.call))
+        elif message.role == "tool":
+            shown.append({"role": "tool", "tool_call_id": message.id, "content": message.text})
+        else:
+            shown.append({"role": message.role, "content": message.text})
+    return shown

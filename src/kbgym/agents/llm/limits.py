@@ -1,0 +1,158 @@
+"""How many requests may be under way at once: fewer after a 429, slowly more again while all goes well.
+
+Additive increase, multiplicative decrease, as in TCP. It knows nothing of what is sent.
+
+
+What requests cost: the table bundled with genai-prices, which needs no network, and a forecast before spending.
+
+An unknown model has no price: then the cost is None, never zero.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kbgym.agents.llm.values import Reply
+
+
+class Limiter:
+    """At most `limit` holders at once, `limit` moving between 1 and `most`; the shortest conversation goes first.
+
+    Passes are chains of requests of unknown length. Keeping them level ends an exam sooner than finishing some early:
+    a long chain that starts late would run on alone at the end.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = max(1, most)
+        self.limit = float(self.most)
+        self.active = 0
+        self.cuts = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._came = 0
+
+    @asynccontextmanager
+    async def slot(self, advanced: int = 0) -> AsyncIterator[int]:
+        """Hold one place. The value tells `throttled` when this request was let in."""
+        await self._enter(advanced)
+        try:
+            yield self.cuts
+        finally:
+            self.active -= 1
+            self._admit()
+
+    def succeeded(self) -> None:
+        self.limit = min(float(self.most), self.limit + 1 / self.limit)
+        self._admit()
+
+    def throttled(self, since: int) -> None:
+        """Halve the limit, once for all the requests that were let in before the last cut."""
+        if since == self.cuts:
+            self.limit = max(1.0, self.limit / 2)
+            self.cuts += 1
+
+    async def _enter(self, advanced: int) -> None:
+        if not self._waiting and self.active < int(self.limit):
+            self.active += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._came += 1
+        heapq.heappush(self._waiting, (advanced, self._came, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.active -= 1
+            self._admit()
+            raise
+
+    def _admit(self) -> None:
+        while self._waiting and self.active < int(self.limit):
+            *_, turn = heapq.heappop(self._waiting)
+            if not turn.done():
+                self.active += 1
+                turn.set_result(None)
+
+
+class Prices:
+    """The price of one model at one provider."""
+
+    def __init__(self, provider: str, model: str, base_url: str | None = None) -> None:
+        self.model = model
+        self._known: Any = None
+        try:
+            import genai_prices
+        except ImportError:
+            self.table = "no price table (genai-prices is not installed)"
+            return
+        self.table = f"genai-prices {genai_prices.__version__}"
+        if provider == "local":
+            return
+        self._prices: Any = genai_prices
+        self._where = {"provider_api_url": base_url} if base_url else {"provider_id": provider}
+        try:
+            # One date for a whole run: a price that changes at midnight must not change within it.
+            self._when = datetime.now(UTC)
+            self._known = self._calculate(1, 0, 0, 1)
+        except LookupError:
+            self._known = None
+
+    @property
+    def known(self) -> bool:
+        return self._known is not None
+
+    def cost(self, reply: Reply) -> float | None:
+        """Dollars for one reply, or None when the model's price is unknown."""
+        if not self.known:
+            return None
+        price = self._calculate(reply.prompt, reply.cached, reply.cache_writes, reply.completion)
+        return float(price.total_price)
+
+    def _calculate(self, prompt: int, cached: int, written: int, completion: int) -> Any:
+        counts = {"input_tokens": prompt, "output_tokens": completion}
+        counts |= {"cache_read_tokens": cached} if cached else {}
+        counts |= {"cache_write_tokens": written} if written else {}
+        usage = self._prices.Usage(**counts)
+        return self._prices.calc_price(usage, self.model, genai_request_timestamp=self._when, **self._where)
+
+
+class Forecast(msgspec.Struct, frozen=True):
+    """What a run will take. `basis` says where the tokens a pass come from, `table` where the price does."""
+
+    passes: int
+    tokens: int
+    cost: float | None
+    basis: str
+    table: str
+
+    def __str__(self) -> str:
+        money = "price unknown" if self.cost is None else f"about ${self.cost:,.2f}"
+        return f"{self.passes:,} passes, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
+
+
+# Tokens of one pass: prompt, of them cached, completion. Measured where a reader takes about five actions; a curator
+# of the strategy `class` uses its whole budget.
+TYPICAL = {
+    "exam": (8_000, 5_000, 1_000),
+    "forward": (8_000, 5_000, 1_000),
+    "backward": (42_000, 32_000, 3_000),
+    "backward class": (120_000, 100_000, 5_000),
+    "judgement": (1_000, 0, 200),  # not measured: one near-duplicate a lesson, two sentences and a verdict
+}
+
+
+def forecast(prices: Prices, passes: dict[str, int]) -> Forecast:
+    """The cost of so many passes of each kind, at what one typically takes."""
+    tokens, cost = 0, 0.0
+    for kind, count in passes.items():
+        prompt, cached, completion = TYPICAL[kind]
+        tokens += count * (prompt + completion)
+        cost += count * (prices.cost(Reply(prompt=prompt, cached=cached, completion=completion)) or 0.0)
+    known = cost if prices.known else None
+    return Forecast(sum(passes.values()), tokens, known, "typical tokens a pass", prices.table)

@@ -1,0 +1,20 @@
+"""A world, a run or a store as one opened thing, for Python, the command line, the server and the viewer alike.
+
+Who only opens one does not load what makes them.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from kbgym.api.workspace import Artefact, Exam, open
+
+if TYPE_CHECKING:
+    from kbgym.api.training import beginning, import_corpus, teach, train, trainer_for
+
+__all__ = ["Artefact", "Exam", "beginning", "import_corpus", "open", "teach", "train", "trainer_for"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("kbgym.api.training"), name)

@@ -1,0 +1,243 @@
+"""What a run is put together from, by the names its settings give: embedders, engines, agents, question sets.
+
+An agent may also be given as it is: a callable without arguments that gives a policy for one pass, or a function from a
+view to an action.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kbgym.canonical import read_lines
+from kbgym.errors import BadInput
+from kbgym.gym.actions import Action
+from kbgym.gym.policy import Agenda, Agent, View
+from kbgym.gym.tools import PAGE_SIZE, Role
+from kbgym.search.cache import VectorCache, cache_folder
+from kbgym.search.choice import search_named
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, default_embedder
+from kbgym.search.minilm import GRAPHS, NAME
+from kbgym.search.ranking import Spread
+from kbgym.training.run import STRATEGIES, Run, Settings
+from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, search_of
+from kbgym.worlds.splits import pages_of
+from kbgym.worlds.world import Document, Question, World
+
+if TYPE_CHECKING:  # who plays is loaded when somebody does: a search waits for what is imported here
+    from kbgym.agents.llm.connect import Models
+    from kbgym.training.train import Agents
+
+CASSETTE = "cassette.jsonl"  # what the models of a run said, beside its trace
+Player = str | Callable[..., Any]  # a name, a callable that gives a policy, or a function of a view
+
+
+def embedder_named(name: str) -> CachedEmbedder:
+    """The embedder a trace or a setting names; one of a name serves the whole process, so a model is loaded once."""
+    kind, _, size = name.partition("-")
+    if kind == "hash" and (size.isdecimal() or not size):
+        return _hash_embedder(int(size or 256))
+    if name in ("", *GRAPHS):
+        return _default_embedder(cache_folder(), name or NAME)
+    if kind == "wordllama":
+        return _wordllama(cache_folder())
+    if name == "none":
+        return CachedEmbedder(NoEmbedder())
+    raise BadInput(f"there is no embedder {name!r}; use {', '.join(GRAPHS)}, wordllama, or hash for tests.")
+
+
+@cache
+def _hash_embedder(dimensions: int) -> CachedEmbedder:
+    return CachedEmbedder(HashEmbedder(dimensions))
+
+
+@cache
+def _wordllama(folder: Path) -> CachedEmbedder:
+    from kbgym.search.wordllama import WordLlamaEmbedder
+
+    return CachedEmbedder(WordLlamaEmbedder(), VectorCache(folder))
+
+
+_default_embedder = cache(default_embedder)
+
+
+def spread_over(documents: Iterable[Document], per_source: int) -> Spread | None:
+    """At most so many documents of one page of the source on a page of results; none where any number may be."""
+    return Spread(pages_of(documents).get, per_source, PAGE_SIZE) if per_source else None
+
+
+# -- who plays --------------------------------------------------------------------------------------------------------
+
+
+class _FunctionPolicy:
+    """A function of a view as a policy."""
+
+    def __init__(self, function: Callable[[View], Any]) -> None:
+        self._function = function
+
+    async def act(self, view: View) -> Action:
+        found = self._function(view)
+        action: Action = await found if inspect.isawaitable(found) else found
+        return action
+
+
+def agent_of(who: Player, role: Role, models: Models | None = None, strategy: str = "paper", **told: Any) -> Agent:
+    """What makes a policy for every pass of a role, by its name or as it is; `told` is what a model is told besides."""
+    if isinstance(who, str):
+        from kbgym.agents.registry import make_agent
+
+        return make_agent(who, role, models, strategy, **told)
+    if not callable(who):
+        raise BadInput(f"a {role} is a name, a function of a view, or a callable that gives a policy; not {who!r}.")
+    try:
+        inspect.signature(who).bind()
+    except TypeError:
+        return lambda: _FunctionPolicy(who)
+    except ValueError:  # a callable of C tells nothing of itself
+        pass
+    return who
+
+
+def kept_beside(out: str | Path | None) -> Path | None:
+    """Where what the processes of an exam print is kept: beside its rows."""
+    from kbgym.agents.external.agent import KEPT
+
+    return None if out is None else Path(out).with_name(f"{Path(out).stem}.{KEPT}")
+
+
+def name_of(who: Player) -> str:
+    """What settings and a trace call a player."""
+    if isinstance(who, str):
+        return who
+    return f"{getattr(who, '__module__', '')}:{getattr(who, '__qualname__', type(who).__qualname__)}"
+
+
+def agents_named(
+    settings: Settings,
+    models: Models | None = None,
+    reader: Player | None = None,
+    curator: Player | None = None,
+    world: World | None = None,
+    kept: Path | None = None,
+) -> Agents:
+    """Everybody a run's settings name; models, if there are any, share one client and one budget.
+
+    What the world says of itself stands in their prompts; what commands print is kept in the file `kept`.
+    """
+    from kbgym.agents.llm.judge import LLMJudge
+    from kbgym.agents.llm.policy import LLMAgent
+    from kbgym.agents.registry import make_judge
+    from kbgym.training.train import Agents
+
+    about = description_for_prompt(world) if world is not None else ""
+    told: dict[str, Any] = {"about": about, "kept": kept}
+    reads = agent_of(reader or settings.reader, "reader", models, **told)
+    curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, **told)
+    judge = make_judge(settings.judge, models)
+    described = {
+        role: one.description
+        for role, one in (("reader", reads), ("curator", curates), ("judge", judge))
+        if isinstance(one, LLMAgent | LLMJudge)
+    }
+    agenda = agenda_for(settings, world) if settings.strategy == "class" else None
+    return Agents(reads, curates, judge, described, agenda)
+
+
+def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
+    """What a curator works from: its own where it is built in, else by the world's kind."""
+    from kbgym.agents.registry import make_agenda
+
+    elsewhere = world is not None and agent_for(world) == "general"
+    any_text = settings.curator == "general" or (elsewhere and settings.curator != "reference")
+    return lambda: make_agenda("general" if any_text else "reference")
+
+
+@contextmanager
+def models_for(names: Iterable[str], models: Models | None = None, **options: Any) -> Iterator[Models | None]:
+    """The models given, else new ones, closed at the end; None when nobody who plays is one."""
+    from kbgym.agents.llm.connect import Models, Options, is_model
+    from kbgym.sync import run_sync
+
+    if models is not None or not any(is_model(name) for name in names):
+        yield models
+        return
+    made = Models(Options(**options))
+    try:
+        yield made
+    finally:
+        run_sync(made.close())
+
+
+# -- settings and questions -------------------------------------------------------------------------------------------
+
+
+def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
+    """Settings with some of them changed, checked; None leaves one as it is."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        made = msgspec.convert({**msgspec.to_builtins(settings or Settings()), **chosen}, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"bad settings: {error}.") from error
+    if made.strategy not in STRATEGIES:
+        raise BadInput(f"there is no strategy {made.strategy!r}; use {' or '.join(STRATEGIES)}.")
+    if made.admission < 0:
+        raise BadInput("admission is a number of questions; 0 is off.")
+    if made.per_source < 0:
+        raise BadInput("per_source is a number of documents; 0 is any number.")
+    if made.admission and made.batch_size > 1:
+        raise BadInput("admission judges one lesson at a time: use a batch size of 1.")
+    return made
+
+
+def training_settings(world: World, out: Path, **given: Any) -> Settings:
+    """Settings to train on a world with: never more questions than it has, unless they were asked for.
+
+    Who plays, what is searched by and how results read follow from the kind of world, unless they were named; where a
+    run stands already, they are what it began with.
+    """
+    from kbgym.training.lessons import schedule
+
+    if not world.split("train"):
+        raise BadInput(
+            "this world has no training questions: import it with --questions FILE, or let a model draft some with "
+            "`kbgym questions suggest`."
+        )
+    most = min(Settings().questions, len(world.split("train")))
+    if (out / "run.json").is_file():
+        begun = Run(out).settings
+        began = {name: getattr(begun, name) for name in ("reader", "curator", "search", "observations")}
+        given = {**given, **{name: given.get(name) or value for name, value in began.items()}}
+    who = agent_for(world)
+    given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
+    search = given.get("search") or search_named(search_of(world))
+    # What has links is said on real text, and to whoever knows no wording.
+    usual = "rich" if given["reader"] == "general" else observations_of(world)
+    observations = given.get("observations") or usual
+    embedder = given.get("embedder") or ("none" if search == "words" else None)
+    budget = given.get("forward_budget") or budget_of(world)
+    chosen = {"search": search, "embedder": embedder, "observations": observations, "forward_budget": budget}
+    made = settings_with(**{"questions": most, **given, **chosen})
+    embedder_named(made.embedder)
+    schedule(world, made)
+    return made
+
+
+def question_set(name: str, world: World | None, run: Run | None = None) -> tuple[Question, ...]:
+    """A split of the world, a probe group of a run, or a file of questions."""
+    if world is not None and (found := world.split(name)):
+        return found
+    group = run.folder / "probe" / f"{name}.jsonl" if run is not None else None
+    for file in (group, Path(name)):
+        if file is not None and file.is_file():
+            return tuple(read_lines(file, Question))
+    splits = ", ".join(world.splits if world else ()) or "none"
+    raise BadInput(
+        f"there is no question set {name!r}: the world's splits are {splits}; "
+        "a probe group needs `kbgym probe` first; a file must exist."
+    )

@@ -1,0 +1,137 @@
+"""Making what can be opened: a run by training on a world, a world from somebody's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kbgym.agents.external.agent import KEPT
+from kbgym.agents.llm.connect import Models
+from kbgym.agents.llm.judge import LLMJudge
+from kbgym.api.factory import (
+    CASSETTE,
+    Player,
+    agents_named,
+    embedder_named,
+    models_for,
+    name_of,
+    spread_over,
+    training_settings,
+)
+from kbgym.api.workspace import Artefact
+from kbgym.corpus.build import ReadingOptions
+from kbgym.corpus.make import make
+from kbgym.errors import BadInput
+from kbgym.search.factory import engine_for, live_engine_for
+from kbgym.store import Store
+from kbgym.store.record import fingerprint_of
+from kbgym.sync import run_sync
+from kbgym.trace.backend import is_url, open_place
+from kbgym.trace.folder import read_records
+from kbgym.training.exam import Tick
+from kbgym.training.run import Run
+from kbgym.training.train import Agents, Trainer, join, remembered
+from kbgym.worlds.world import World
+
+
+def train(
+    world: World | str | Path,
+    out: str | Path,
+    reader: Player | None = None,
+    curator: Player | None = None,
+    models: Models | None = None,
+    tick: Tick | None = None,
+    begins: str | Path | None = None,
+    **settings: Any,
+) -> Artefact:
+    """Train a store on a world's questions and open the run. Interrupted training goes on when it is called again.
+
+    Without names the reference agents play where they know the world's grammar, and the general ones elsewhere.
+    `begins` is a store to train on top of, such as an arm's; `settings` are the fields of `Settings`: questions,
+    epochs, seed, strategy, embedder and so on.
+    """
+    taught = world if isinstance(world, World) else World.load(Path(world))
+    store, said = beginning(begins, taught) if begins is not None else (None, None)
+    names = {"reader": reader and name_of(reader), "curator": curator and name_of(curator), "begins": said}
+    chosen = training_settings(taught, Path(out), **names, **settings)
+    agents_named(chosen, models, reader, curator)  # refuses whom it does not know, before anything is written
+    run = Run.open_or_create(Path(out), taught, chosen, store)
+    with models_for([chosen.reader, chosen.curator, chosen.judge], models, cassette=run.folder / CASSETTE) as shared:
+        teach(trainer_for(run, agents_named(chosen, shared, reader, curator, taught, run.folder / KEPT)), tick)
+    return Artefact(out)
+
+
+def beginning(place: str | Path, world: World) -> tuple[Store, str]:
+    """The store at a place, to train on top of, and what a run's settings call it; one of other documents is refused.
+
+    It may be an arm's store, a run or a run at an iteration, made of the same documents.
+    """
+    opened = Artefact(place)
+    with opened:
+        store = opened.store
+        texts = {document.id: document.text for document in world.documents}
+        held = {id for record in store for id in (record.origin, *record.absorbed) if id is not None}
+        other = [record.id for record in store if record.flag == "untouched" and texts.get(record.id) != record.text]
+        if held != texts.keys() or other:
+            raise BadInput(f"{opened.name} was not built from this world's documents; build it with --world first.")
+        if opened.run is not None:
+            what = f"run at {opened.iteration}"
+        else:
+            what = opened.arm
+    return store.copy(), f"{what} {store.fingerprint[:16]}"
+
+
+def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | None = None) -> Trainer:
+    """Everything a run's training needs, every document embedded. With a `url` the store is the one there, perhaps
+    trained by others too."""
+    settings = run.settings
+    if url is not None:
+        if not is_url(url):
+            raise BadInput(f"--store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
+        if settings.admission:
+            raise BadInput("admission judges one lesson at a time, which a store shared with others does not allow.")
+        there = not run.world.documents  # and nowhere else
+        if there and settings.per_source:
+            raise BadInput("--per-source needs the world's documents, which say where they are from.")
+        began = None if there else fingerprint_of(read_records(run.folder))
+        join(url, began, settings.embedder, remembered(settings, agents))
+    place = open_place(url or run.folder)
+    overlays = settings.admission > 0  # what is on trial is searched apart
+    spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None
+    vectors = embedder_named(settings.embedder)
+    store = place.store()
+    made = live_engine_for if overlays else engine_for
+    engine = made(store, vectors, tick, settings.search, spread)
+    place.close()
+    return Trainer(run, agents, engine, url, None if url is None else store)
+
+
+def teach(trainer: Trainer, tick: Tick | None = None) -> None:
+    """Every lesson that is left. A judge that cannot judge stops it before it begins: it would go unnoticed."""
+    judge = trainer.agents.judge
+    if isinstance(judge, LLMJudge) and trainer.position < len(trainer.lessons):
+        try:
+            run_sync(judge.self_test())
+        except BaseException:
+            run_sync(trainer.live.close())
+            raise
+    run_sync(trainer.train(tick))
+
+
+def import_corpus(
+    paths: str | Path | Iterable[str | Path],
+    questions: str | Path | None = None,
+    out: str | Path | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> World:
+    """Your own files as a world, written to `out` if one is given; `options` are `language`, `links`, `code`,
+    `on_error`."""
+    files = [paths] if isinstance(paths, str | Path) else paths
+    made = make(
+        [Path(file) for file in files], None if questions is None else Path(questions), ReadingOptions(**options), seed
+    )
+    if out is not None:
+        made.world.save(Path(out))
+    return made.world

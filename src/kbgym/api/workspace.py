@@ -1,0 +1,397 @@
+"""Values as a table for analysis, in whichever library of tables is installed.
+
+A world, a run or a store, opened once: what it is, its store, its questions, its search, its exams.
+
+    with kbgym.open("runs/r0@57") as run:
+        print(run.settings.reader, len(run.store), run.examine("reference", "test_in").summary.f1)
+
+Which world, run, settings, embedder and arm a place has is worked out here and nowhere else. Everything is looked at
+when it is first asked for, and nothing that is opened is ever changed: the store that is handed out is frozen, and
+whoever wants to edit takes a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import msgspec
+
+from kbgym.api.factory import (
+    CASSETTE,
+    Player,
+    agent_of,
+    embedder_named,
+    kept_beside,
+    models_for,
+    name_of,
+    question_set,
+    settings_with,
+    spread_over,
+)
+from kbgym.canonical import read_lines
+from kbgym.errors import BadInput, Missing
+from kbgym.gym import environment
+from kbgym.gym.environment import Environment
+from kbgym.gym.tools import PAGE_SIZE
+from kbgym.search.base import SearchKind
+from kbgym.search.choice import search_named
+from kbgym.store import Store
+from kbgym.trace.backend import Place, is_url, open_place, shown
+from kbgym.trace.events import Event, Genesis
+from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iteration, initial_file
+from kbgym.trace.history import Entry, log
+from kbgym.trace.log import has_begun
+from kbgym.training.run import Run, Settings
+from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, search_of
+from kbgym.worlds.world import Question, Source, World
+
+if TYPE_CHECKING:  # exams and arms are loaded when there is one: a search waits for what is imported here
+    from kbgym.agents.llm.connect import Models
+    from kbgym.training.exam import Row, Summary, Tick
+    from kbgym.training.exam_header import ExamHeader
+
+LIBRARIES = ("pandas", "polars")
+_LEFT_OUT = ("shots",)  # the steps of a pass are no column; they are on the rows themselves
+
+
+def frame(values: Iterable[msgspec.Struct], **columns: Sequence[Any]) -> Any:
+    """A pandas frame, else a polars one: a row for every value, a column for every field; further columns first."""
+    for name in LIBRARIES:
+        if find_spec(name) is not None:
+            added = ({name: column[at] for name, column in columns.items()} for at in count())
+            return import_module(name).DataFrame([{**next(added), **_plain(value)} for value in values])
+    raise Missing("a frame needs pandas or polars; run `pip install pandas`.")
+
+
+def _plain(value: msgspec.Struct) -> dict[str, Any]:
+    fields = zip(value.__struct_encode_fields__, msgspec.structs.astuple(value), strict=True)
+    return {name: msgspec.to_builtins(field) for name, field in fields if name not in _LEFT_OUT}
+
+
+Kind = Literal["world", "run", "store"]
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A document that was found, and how near it is."""
+
+    id: str
+    text: str
+    score: float
+
+
+class Exam(msgspec.Struct, frozen=True):
+    """The rows of an exam; `without` are those without a store, where the text is public and models may know it."""
+
+    rows: list[Row]
+    without: list[Row] = []
+
+    @property
+    def summary(self) -> Summary:
+        from kbgym.training.exam import summarise
+
+        return summarise(self.rows)
+
+    def frame(self) -> Any:
+        return frame(self.rows)
+
+
+class Artefact:
+    """One place at one iteration. `changes` are settings that replace what the place itself says."""
+
+    def __init__(self, where: str | Path, world: str | Path | World | None = None, **changes: Any) -> None:
+        self.where = str(where)
+        self.name = shown(where)
+        self.folder: Path | None = None
+        self.at: int | None = None
+        if not is_url(where):
+            self.folder, self.at = folder_and_iteration(where)
+            initial_file(self.folder)  # refuses what is no store
+        self._world, self._changes = world, changes
+        self._engine: environment.SearchEngine | None = None
+        self._brief = False  # somebody looks a few things up: no graph is made for that
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what is held open; what was looked at stays."""
+        if "place" in vars(self):
+            self.place.close()
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def place(self) -> Place:
+        """Initial documents and the trace."""
+        return open_place(self.where)
+
+    @cached_property
+    def run(self) -> Run | None:
+        return Run(self.folder) if self.folder is not None and (self.folder / "run.json").exists() else None
+
+    @property
+    def kind(self) -> Kind:
+        if self.run is not None:
+            return "run"
+        return "world" if self.folder is not None and (self.folder / "documents.jsonl").is_file() else "store"
+
+    @cached_property
+    def arm(self) -> str:
+        """Which arm made the store, and with that how it is searched; `flat` where nothing says so."""
+        return (self.place.arm if self.folder is None else arm_of(self.folder)) or "flat"
+
+    @property
+    def iteration(self) -> int:
+        return self.place.iteration if self.at is None else self.at
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        return self.place.events
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Those of the run, else those its trace began with, else the defaults."""
+        if self.run is not None:
+            return settings_with(self.run.settings, **self._changes)
+        genesis = self._genesis
+        began = {**genesis.settings, "embedder": genesis.embedder or None} if genesis else {}
+        known = settings_with(**{name: began.get(name) for name in Settings.__struct_fields__})
+        if genesis is None:
+            observations = self._built.observations if self._built is not None else None
+            known = settings_with(
+                known,
+                search=self._first_search,
+                observations=observations,
+                forward_budget=budget_of(self.world) if self.world is not None else None,
+                reader=self.agent,
+                curator=self.agent,
+            )
+        changes = dict(self._changes)
+        if changes.get("search") == "words" and not changes.get("embedder"):
+            changes["embedder"] = "none"
+        return settings_with(known, **changes)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nobody has trained or served it yet, so that nothing says who plays."""
+        return self.run is None and self._genesis is None
+
+    @property
+    def agent(self) -> str:
+        """Who plays here unless told otherwise: as the world's kind says, else as its history does."""
+        if self.world is not None:
+            return agent_for(self.world)
+        return Settings().reader if self.is_new else self.settings.reader
+
+    def show_links_to(self, reader: Player) -> None:
+        """A reader that knows no wording is told what has links, unless the store's history or somebody says not."""
+        if reader == "general" and self.is_new and self._changes.get("observations") is None:
+            self._changes = {**self._changes, "observations": "rich"}
+            vars(self).pop("settings", None)
+
+    @property
+    def _first_search(self) -> SearchKind:
+        """What a store without a trace is searched by: as its arm was built for, or else as its world says."""
+        if (built := self._built) is not None:
+            return search_named(built.engine or "vectors")
+        return search_named(search_of(self.world)) if self.world is not None else "vectors"
+
+    @property
+    def _built(self) -> ArmFile | None:
+        """What the arm that built the store said of it."""
+        return arm_file(self.folder) if self.folder is not None else None
+
+    @property
+    def _genesis(self) -> Genesis | None:
+        """The first line of the trace; reading only that spares a large store from being opened for its settings."""
+        trace = self.folder / TRACE if self.folder is not None else None
+        if trace is None or "place" in vars(self) or (has_begun(trace) and not trace.exists()):
+            return self.place.genesis  # or what it has to say about a trace that is gone
+        return next(read_lines(trace, Genesis), None) if has_begun(trace) else None
+
+    @cached_property
+    def world(self) -> World | None:
+        """The world that was given, else the run's own, else the folder itself where it is one."""
+        if isinstance(self._world, World):
+            return self._world
+        inside = (self.folder / "world", self.folder) if self.folder else ()
+        places = [Path(self._world)] if self._world else [one for one in inside if (one / "documents.jsonl").is_file()]
+        return World.load(places[0], elsewhere=self.folder is None) if places else None
+
+    def questions(self, name: str = "test_in") -> tuple[Question, ...]:
+        """A split of the world, a probe group of the run, or a file of questions."""
+        if self.world is None and not Path(name).is_file():
+            raise BadInput(f"{self.name} holds no questions; name their world with --world.")
+        return question_set(name, self.world, self.run)
+
+    # -- the store ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def store(self) -> Store:
+        """The store at this iteration, frozen; `store.copy()` can be edited, and is nobody's but the caller's."""
+        return self.place.store(self.at).freeze()
+
+    def with_store(self, store: Store, arm: str = "flat") -> Self:
+        """The same place with another store in it, without a history: to search and examine what was made by hand."""
+        twin = copy(self)
+        twin._engine = None
+        vars(twin).update(store=store.as_frozen(), arm=arm, events=())
+        return twin
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The originals the store began with."""
+        return tuple(origin for record in self.place.initial for origin in record.origins)
+
+    def sources(self, ids: Collection[str]) -> dict[str, Source]:
+        """Where in the user's files originals stand, as far as the world and later imports know."""
+        known = self.place.originals(ids) if ids else {}
+        return {id: source for id in ids if id in known and (source := known[id].source) is not None}
+
+    @property
+    def engine(self) -> environment.SearchEngine:
+        return self.embedded()
+
+    def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
+        """What the store is searched with, every document of it embedded, which is done once."""
+        if self._engine is None:
+            from kbgym.baselines.registry import engine_for_arm
+
+            settings = self.settings
+            spread = spread_over(self.place.originals().values(), settings.per_source) if settings.per_source else None
+            vectors = embedder_named(settings.embedder)
+            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread, self._brief)
+        return self._engine
+
+    def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
+        """A page of results as an agent sees it."""
+        self._brief = True
+        engine, store = self.embedded(tick), self.store
+        ids = Environment(store, engine, ranking=self.settings.ranking).page(query, page)
+        scores, limit = dict[str, float](), page * PAGE_SIZE
+        while not scores.keys() >= set(ids):
+            scores, limit = dict(engine.search(query, 0, limit)), 2 * limit
+        return [Ranked(id, store[id].text, scores[id]) for id in ids]
+
+    def log(self) -> list[Entry]:
+        """What happened to the store, an iteration each, oldest first."""
+        if self.at is not None:
+            _ = self.store  # says so when there is no such iteration
+        return [entry for entry in log(self.events) if self.at is None or entry.iteration <= self.at]
+
+    # -- exams --------------------------------------------------------------------------------------------------------
+
+    def examine(self, reader: Player | None = None, set: str | Sequence[Question] = "test_in", **how: Any) -> Exam:
+        """Ask a reader a set of questions on the frozen store, under the run's budget, memory and ranking.
+
+        Without a reader it is the one that suits the world.
+
+        `how` is what `examine_async` takes beside these; inside a running loop either may be used. What a model said is
+        kept beside `out`.
+        """
+        from kbgym.sync import run_sync
+
+        reader = self.agent if reader is None else reader
+        out = how.get("out")
+        cassette = None if out is None else Path(out).with_name(f"{Path(out).stem}.{CASSETTE}")
+        with models_for([name_of(reader)], how.pop("models", None), cassette=cassette) as models:
+            return run_sync(self.examine_async(reader, set, models=models, **how))
+
+    async def examine_async(
+        self,
+        reader: Player | None = None,
+        set: str | Sequence[Question] = "test_in",
+        out: str | Path | None = None,
+        concurrency: int = 16,
+        models: Models | None = None,
+        tick: Tick | None = None,
+        header: ExamHeader | None = None,
+        alone: bool = True,
+    ) -> Exam:
+        """With `out`, rows are kept in that file as they come, and what has a row is not asked again.
+
+        `header` is what the file beside it says, where reader and set have names that are not known here. Without
+        `alone`, the reader is not asked without a store even where the text is public.
+        """
+        from kbgym.training.exam import examine
+        from kbgym.training.exam_header import claim
+        from kbgym.training.no_store import examine_without
+
+        reader = self.agent if reader is None else reader
+        self.show_links_to(reader)
+        questions = self.questions(set) if isinstance(set, str) else set
+        agent = self.reader(reader, models, out)
+        file = None if out is None else Path(out)
+        if file is not None:
+            claim(file, header := header or self.exam_header(name_of(reader), set))
+        asked = questions, agent, file, self.settings, concurrency
+        rows = await examine(self.store, self.engine, *asked, tick, header.conversation or "" if header else "")
+        return Exam(rows, await examine_without(*asked) if alone and self.is_public else [])
+
+    def exam_header(self, agent: str, set: str | Sequence[Question], called: str | None = None) -> ExamHeader:
+        """What an exam of this store by this agent says of itself."""
+        from kbgym.training.exam_header import header_of
+
+        asked = self.questions(set) if isinstance(set, str) else set
+        name = called or (Path(set).stem if isinstance(set, str) else "questions")
+        world = self.world.hash if self.world is not None else ""
+        return header_of(self.store, self.iteration, self.arm, world, agent, name, asked, self.settings)
+
+    def reader(self, name: Player, models: Models | None = None, out: str | Path | None = None) -> Any:
+        """Who reads here: told what the world says of itself, and of indexes where the store has links.
+
+        What a command prints is kept beside `out`.
+        """
+        return agent_of(name, "reader", models, kept=kept_beside(out), **self.told)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a reader here is told besides its skill."""
+        indexes = self.store.links > 0
+        about = description_for_prompt(self.world, keys=indexes) if self.world is not None else ""
+        return {"about": about, "indexes": indexes}
+
+    @property
+    def is_public(self) -> bool:
+        """Whether a score says something only beside the score without a store."""
+        from kbgym.training.no_store import is_public
+
+        return self.world is not None and is_public(self.world) and len(self.store) > 0
+
+    def exams(self) -> dict[str, list[Row]]:
+        """The rows of every exam kept in the run, by the exam's name."""
+        from kbgym.training.exam import read_rows
+        from kbgym.training.exam_header import exam_files
+
+        files = exam_files(self.folder / "exams") if self.folder else ()
+        return {file.stem: read_rows(file) for file in files}
+
+    def frame(self, what: Literal["exams", "log", "documents", "questions"] = "exams") -> Any:
+        """The rows of its exams, its log, its documents or its questions as a pandas or polars frame."""
+        if what == "exams":
+            rows = [(name, row) for name, rows in self.exams().items() for row in rows]
+            return frame([row for _, row in rows], exam=[name for name, _ in rows])
+        if what == "questions":
+            return frame(self.world.questions if self.world else ())
+        return frame(self.log() if what == "log" else self.store)
+
+
+def open(where: str | Path, world: str | Path | World | None = None, **changes: Any) -> Artefact:
+    """A run, a run at an iteration (`RUN@57`), a store, a world, or `postgresql://...`.
+
+    `world` is where the questions are, unless the place has its own; `changes` replace settings of the place.
+    """
+    return Artefact(where, world, **changes)

@@ -1,0 +1,217 @@
+"""A base in a database and what was changed since, searched as one: an index of vectors and one of words.
+
+Texts of the base that were changed or removed are hidden; what was put lies in memory on top. Rankings are those an
+index in memory of all texts that are shown would give; only an HNSW graph may miss some. What is read of the base is
+remembered, so `ahead` may fetch it in another thread before a search that must not wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kbgym.backends.postgres.vectors import PgVectorIndex
+from kbgym.backends.postgres.words import NO_PLACES, DatabaseWords, Places
+from kbgym.search.base import TextBase
+from kbgym.search.bm25 import BM25Index
+from kbgym.search.embed import Tick
+from kbgym.search.index import ExactIndex, Hit, page_of
+from kbgym.search.terms import terms
+from kbgym.search.words import Weighed, WordPart, scores_in_parts, search_parts, weigh
+
+_AT_ONCE = 5_000  # texts of a base asked for together
+_BESIDE = 16  # results asked for beyond a page where some may be hidden
+
+
+def shown(first: Callable[[int], list[Hit]], hidden: Collection[str], end: int) -> list[Hit]:
+    """The first `end` hits that are not hidden, out of a ranking of which any number of the first can be had."""
+    most = end + len(hidden)
+    asked = min(most, end + _BESIDE)
+    while True:
+        found = first(asked)
+        hits = [hit for hit in found if hit[0] not in hidden]
+        if len(hits) >= end or len(found) < asked or asked == most:
+            return hits[:end]
+        asked = min(most, 4 * asked)
+
+
+class LayeredIndex:
+    """Vectors in the database, and those in memory on top. It fits `KeptIndex`."""
+
+    def __init__(self, base: TextBase, vectors: PgVectorIndex, dimensions: int) -> None:
+        self._base, self._vectors = base, vectors
+        self._hidden: set[str] = set()
+        self._own = ExactIndex(dimensions)
+
+    def begin(self, gone: Iterable[str], ids: Sequence[str], vectors: ArrayLike) -> None:
+        """Take over changes of an earlier time; `gone` are all ids of the base among them."""
+        self._hidden.update(gone)
+        self._own.put_many(ids, vectors, own=True)
+
+    def __len__(self) -> int:
+        return len(self._base) - len(self._hidden) + len(self._own)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._own or (isinstance(id, str) and self._below(id))
+
+    def _below(self, id: str) -> bool:
+        """Whether an id is shown as it stands in the base."""
+        return id not in self._hidden and id not in self._own and self._base.text(id) is not None
+
+    def put(self, id: str, vector: ArrayLike) -> None:
+        below = self._below(id)
+        self._own.put(id, vector)
+        if below:
+            self._hidden.add(id)
+
+    def put_many(self, ids: Sequence[str], vectors: ArrayLike, own: bool = False) -> None:
+        self._own.put_many(ids, vectors, own)
+        self._hidden.update(self._base.numbers(ids))
+
+    def remove(self, id: str) -> None:
+        """Forget an id; KeyError where it is unknown."""
+        if id in self._own:
+            self._own.remove(id)
+        elif self._below(id):
+            self._hidden.add(id)
+        else:
+            raise KeyError(id)
+
+    def vector(self, id: str) -> NDArray[np.float32]:
+        """A copy of what is under an id; KeyError where it is unknown."""
+        if id in self._own:
+            return self._own.vector(id)
+        if id in self._hidden:
+            raise KeyError(id)
+        return self._vectors.vector(id)
+
+    def search(self, vector: ArrayLike, offset: int, limit: int) -> list[Hit]:
+        if offset < 0 or limit <= 0:
+            return self._vectors.search(vector, offset, limit)  # nothing, or what is wrong with it
+        end = offset + limit
+        below = shown(lambda end: self._vectors.search(vector, 0, end), self._hidden, end)
+        return page_of([*below, *self._own.search(vector, 0, end)], offset, limit)
+
+    def ahead(self, vector: ArrayLike, end: int) -> list[Hit]:
+        """Have the base's first hits read, in any thread."""
+        return self._vectors.search(vector, 0, end + _BESIDE)
+
+
+class LayeredWords:
+    """Postings in the database, and texts in memory on top. It fits `KeptWords`."""
+
+    def __init__(self, base: TextBase, words: DatabaseWords) -> None:
+        self._base, self._words = base, words
+        self._hidden, self._own = BM25Index(), BM25Index()
+        self._places: Places = NO_PLACES  # of the hidden
+
+    def begin(self, gone: Iterable[str], changed: Iterable[tuple[str, str]]) -> None:
+        """Take over changes of an earlier time; `gone` are all ids of the base among them."""
+        every = list(gone)
+        for at in range(0, len(every), _AT_ONCE):
+            self._base.fetch(every[at : at + _AT_ONCE])
+            self._hide(every[at : at + _AT_ONCE])
+        self._own.load(changed)
+
+    def __len__(self) -> int:
+        return len(self._base) - len(self._hidden) + len(self._own)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._own or (isinstance(id, str) and self._below(id) is not None)
+
+    def _below(self, id: str) -> str | None:
+        """The text of an id that is shown as it stands in the base."""
+        return None if id in self._hidden or id in self._own else self._base.text(id)
+
+    def text(self, id: str) -> str:
+        """What is under an id; KeyError where it is unknown."""
+        text = self._own.text(id) if id in self._own else self._below(id)
+        if text is None:
+            raise KeyError(id)
+        return text
+
+    def load(self, items: Iterable[tuple[str, str]], tick: Tick | None = None) -> None:
+        for id, text in items:
+            self.put(id, text)
+
+    def put(self, id: str, text: str) -> None:
+        """Add a text or replace the one under this id."""
+        self._hide([id])
+        self._own.put(id, text)
+
+    def remove(self, id: str) -> None:
+        """Forget an id; KeyError where it is unknown."""
+        if id in self._own:
+            self._own.remove(id)
+        elif not self._hide([id]):
+            raise KeyError(id)
+
+    def _hide(self, ids: Iterable[str]) -> bool:
+        """Leave texts of the base out from now on; false where none of these ids was shown from there."""
+        found = {id: text for id in ids if (text := self._below(id)) is not None}
+        if found:
+            self._hidden.load(found.items())
+            self._places = _with(self._places, self._words.places(found).values())
+        return bool(found)
+
+    def search(self, query: str, offset: int, limit: int) -> list[Hit]:
+        """A page of (id, score), best first, ties by id; [] past the last text that shares a term with the query."""
+        return search_parts(self.parts(), query, offset, limit)
+
+    def scores(self, query: str, ids: Sequence[str]) -> list[float]:
+        """What texts score, in the order of their ids; 0 for those without a shared term or unknown."""
+        return scores_in_parts(self.parts(), query, ids)
+
+    def parts(self, apart: Collection[str] = ()) -> list[WordPart]:
+        """All texts but those under some ids."""
+        hidden, places = [self._hidden], self._places
+        if besides := {id: text for id in apart if (text := self._below(id)) is not None}:
+            hidden.append(BM25Index())
+            hidden[1].load(besides.items())
+            places = _with(places, self._words.places(besides).values())
+        return [_BasePart(self._words, hidden, places), *self._own.parts(apart)]
+
+    def ahead(self, query: str) -> None:
+        """Have what is known of a query's terms read, in any thread: then it can be weighed at once."""
+        self._words.counted(terms(query))
+
+    def read(self, query: str, end: int, ids: Sequence[str]) -> Callable[[], None]:
+        """What has a query's first hits in the base and the scores of some texts there read, in any thread."""
+        weighed, places = weigh(self.parts(), query), self._places
+
+        def read() -> None:
+            self._words.best(weighed, end, places)
+            self._words.worth(weighed, ids)
+
+        return read
+
+
+class _BasePart:
+    """The texts of a base but those that are hidden, which are counted in indexes of their own. It fits `WordPart`."""
+
+    def __init__(self, words: DatabaseWords, hidden: Sequence[BM25Index], places: Places) -> None:
+        self._words, self._hidden, self._places = words, hidden, places
+        self._parts = [part for index in hidden for part in index.parts()]
+
+    def size(self) -> tuple[int, int]:
+        (count, total), less = self._words.size(), [part.size() for part in self._parts]
+        return count - sum(count for count, _ in less), total - sum(total for _, total in less)
+
+    def counted(self, terms: Sequence[str]) -> list[int]:
+        less = [part.counted(terms) for part in self._parts]
+        return [held - sum(hidden) for held, *hidden in zip(self._words.counted(terms), *less, strict=True)]
+
+    def best(self, weighed: Weighed, end: int) -> list[Hit]:
+        return self._words.best(weighed, end, self._places)
+
+    def worth(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
+        return self._words.worth(weighed, [id for id in ids if not any(id in hidden for hidden in self._hidden)])
+
+
+def _with(places: Places, more: Iterable[int]) -> Places:
+    """Places with others among them, in order; the array that was given stays as it is."""
+    every = np.concatenate([places, np.fromiter(more, dtype=np.int32)])
+    every.sort()
+    return every

@@ -1,0 +1,177 @@
+"""A store in PostgreSQL, shared by many processes: `postgresql://...` wherever a STORE is asked for.
+
+It is the fold of its trace over what it began with, as in a folder. What it began with is held where it is small, else
+read when asked for; what others commit later is given by an appender's `news`. The tables are in `tables.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kbgym.backends.postgres.base import DatabaseBase, base_at
+from kbgym.backends.postgres.reading import read_meta, read_trace, trace_lines
+from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.tables import Tick, write_initial, write_whole_trace
+from kbgym.backends.postgres.url import parse
+from kbgym.backends.postgres.writer import PostgresWriter
+from kbgym.canonical import Decoder, decode
+from kbgym.errors import BadInput, Damaged
+from kbgym.gym.tools import is_editing
+from kbgym.store import Store
+from kbgym.store.ledger import counts_of
+from kbgym.trace.events import SCHEMA, Acted, Event, Genesis
+from kbgym.trace.folder import RECORDS, imported, returning
+from kbgym.trace.log import Reading
+from kbgym.trace.replay import Watcher, replay
+from kbgym.worlds.world import Document
+
+# So many documents are held, unless the URL says otherwise: the same exact index as for a folder, and nothing to ask
+# the server when one is read.
+HELD = 100_000
+
+
+class PostgresStore:
+    """Initial documents and a trace in a database. A `place.Place`."""
+
+    folder: Path | None = None
+
+    def __init__(self, url: str) -> None:
+        self.address = parse(url)
+        self.server = Server(self.address)
+        self.meta, self.head = read_meta(self.server)
+
+    @property
+    def name(self) -> str:
+        return self.address.shown
+
+    @property
+    def at(self) -> int | None:
+        return self.address.at
+
+    @property
+    def arm(self) -> str:
+        return str(decode(self.meta.arm, dict[str, Any])["arm"]) if self.meta.arm else ""
+
+    @cached_property
+    def base(self) -> DatabaseBase:
+        return base_at(self.address, self.meta)
+
+    @cached_property
+    def initial(self) -> Store:
+        few = self.meta.counts.documents <= HELD
+        held = few if self.address.held is None else self.address.held
+        return Store(self.base) if held else Store.over(self.base)
+
+    @cached_property
+    def reading(self) -> Reading | None:
+        return read_trace(self.server, self.head.seq)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.reading.events if self.reading else ()
+
+    @cached_property
+    def genesis(self) -> Genesis | None:
+        with self.server.said():
+            lines = list(trace_lines(self.server.connection, min(1, self.head.seq)))
+        return decode(lines[0], Genesis) if lines else None
+
+    @property
+    def iteration(self) -> int:
+        return self.head.iteration
+
+    @property
+    def position(self) -> int:
+        return self.head.position
+
+    def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
+        """The store after an iteration."""
+        at = self.at if at is None else at
+        if at is not None and at > self.head.iteration:
+            self._look_again()  # another process may have come that far since
+        events = self.events
+        if watch is None and self.initial.base is not None:
+            # What only looked changed nothing, and to look again would read every document it was shown.
+            events = tuple(event for event in events if not isinstance(event, Acted) or is_editing(event.action))
+        return replay(self.initial.copy, events, at, watch)
+
+    def verify(self) -> None:
+        """See that what is known of the initial documents is what their lines say."""
+        if counts_of(Store(self.base)) != self.meta.counts:
+            raise Damaged(f"{self.name}: the initial documents were changed from outside.")
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def start(self, embedder: str, settings: dict[str, Any]) -> PostgresWriter:
+        """Begin a trace; where another process has just begun it, continue that one."""
+        writer = self.resume()
+        with writer.turn() as news:
+            if not news:
+                begin = self.initial
+                writer.commit([Genesis(SCHEMA, len(begin), begin.fingerprint, embedder, settings)])
+        return writer
+
+    def resume(self) -> PostgresWriter:
+        """Continue after what was read; the appender has a connection of its own."""
+        return PostgresWriter(Server(self.address), self.head)
+
+    def rollback(self, to: int, reason: str = "") -> Store:
+        """Return to an earlier iteration by adding to the history."""
+        with self.resume() as writer, writer.turn() as news:
+            store, events = returning(self.name, self.initial, (*self.events, *news), to, reason)
+            writer.commit(events)
+        self._look_again()
+        return store
+
+    def _look_again(self) -> None:
+        self.meta, self.head = read_meta(self.server)
+        for name in ("reading", "genesis"):
+            self.__dict__.pop(name, None)
+
+    # -- originals ----------------------------------------------------------------------------------------------------
+
+    def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
+        known = () if self.meta.initial == RECORDS else map(Decoder[Document](Document).decode, self.base.lines(ids))
+        return imported(known, self.events, ids)
+
+    def close(self) -> None:
+        self.server.close()
+
+
+def stored_lines(place: PostgresStore) -> tuple[list[str], list[str]]:
+    """The initial lines and the trace's, as they stand."""
+    with place.server.said():
+        return list(place.base.lines()), list(trace_lines(place.server.connection, place.head.seq))
+
+
+def create(
+    url: str,
+    kind: str,
+    initial: Sequence[str],
+    trace: Sequence[str] = (),
+    events: tuple[Event, ...] = (),
+    arm: str | None = None,
+    tick: Tick | None = None,
+) -> PostgresStore:
+    """A new store from the lines of its two files; refused where there is one. All or nothing."""
+    address = parse(url)
+    if address.at is not None:
+        raise BadInput(f"{address.shown} is to be written: leave out the iteration.")
+    server = Server(address)
+    connection = server.connection
+    try:
+        with server.said(), connection.transaction():
+            names = [f'"{address.schema}".meta', f'"{address.schema}"']
+            row = connection.execute("SELECT to_regclass(%s) IS NULL, to_regnamespace(%s) IS NULL", names).fetchone()
+            if row is None or not row[0]:
+                raise BadInput(f"there is a store at {address.shown} already; it is never written over.")
+            if row[1]:
+                connection.execute(f'CREATE SCHEMA "{address.schema}"')
+            write_initial(connection, kind, initial, arm, tick)
+            write_whole_trace(connection, events, trace, tick)
+    finally:
+        server.close()
+    return PostgresStore(url)

@@ -1,0 +1,397 @@
+"""An experiment: for every seed a world, trainings, probe groups, and exams of every arm on every group.
+
+    EXP/experiment.json          what was asked for
+    EXP/seed-0/world/            the seed's world
+    EXP/seed-0/trained-paper/    a run folder for every training
+    EXP/seed-0/probe/            the question groups, and what was checked about them
+    EXP/seed-0/arms/ARM.json     what an unsupervised arm came out as
+    EXP/seed-0/exams/ARM-GROUP.jsonl, ARM@ITERATION-GROUP.jsonl
+    EXP/seed-0/readers/READER/exams/ARM-GROUP.jsonl, by readers that did not train
+    EXP/seed-0/timing.jsonl      clocks
+
+Everything that is there is kept: run again, it does what is missing. It does not know how an arm is built (it is handed
+a function for that) nor what the rows come to.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from kbgym.agents.external.agent import KEPT
+from kbgym.agents.llm.connect import Models, is_model
+from kbgym.agents.registry import make_agent
+from kbgym.api import teach, trainer_for
+from kbgym.api.factory import CASSETTE, agent_of, agents_named, embedder_named, models_for, settings_with
+from kbgym.canonical import (
+    check_name,
+    fitting,
+    pretty,
+    read_lines,
+    read_value,
+    whole_folder,
+    write_lines,
+    write_whole,
+)
+from kbgym.errors import BadInput, Damaged
+from kbgym.experiments.sheets import AskedSet, exams_of, tested
+from kbgym.gym.environment import RANKINGS, SearchEngine
+from kbgym.search.choice import search_named
+from kbgym.search.factory import engine_for
+from kbgym.store import Store
+from kbgym.sync import run_sync
+from kbgym.trace.folder import StoreFolder
+from kbgym.training.exam import examine
+from kbgym.training.lessons import schedule
+from kbgym.training.probe import gradient
+from kbgym.training.run import Run, Settings, still_settings
+from kbgym.worlds import people
+from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.world import Question, World
+
+# `public`: every arm on a world of real text, its questions drawn so that no page is in two splits. `pretrain`: trained
+# on top of unsupervised arms.
+Kind = Literal["paper", "ablation", "public", "pretrain"]
+FIRST: dict[str, tuple[str, ...]] = {"public": ("", "pages"), "pretrain": ("", "pages", "hipporag")}  # to begin with
+FILE = "experiment.json"
+LESSONS = "lessons"  # the exam on every training question: retention where only the store differs
+EVAL = "eval"  # the split for the curve by epoch
+SNAPSHOTS = 5  # stores of the first epoch that are examined
+# What an ablation can vary, with the values it takes unless told others.
+VALUES: dict[str, tuple[int | str, ...]] = {
+    "budget": (15, 30, 60),
+    "questions": (25, 50, 100, 200, 400),
+    "ranking": RANKINGS,
+    "admission": (0, 10),
+}
+_FIELDS = {"budget": "backward_budget"}
+
+
+class Training(msgspec.Struct, frozen=True):
+    """One way to train: the arm's name, what tables call it, and settings (the seed is filled in later).
+
+    `begins` is the arm whose store it begins with, empty for the world's documents.
+    """
+
+    name: str
+    label: str
+    settings: Settings
+    begins: str = ""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What an experiment does with each seed. `world` is the hash of a given world, empty for generated ones.
+
+    `touched` is how many training questions decide which keys count as touched, 0 for those of the largest training. No
+    training, however large, has seen a question of the other groups.
+
+    With `readers`, every arm is examined by each of them, and on the test splits too, and the stores between epochs on
+    the eval split; training happens once.
+    """
+
+    kind: Kind
+    trainings: tuple[Training, ...]
+    arms: tuple[str, ...]
+    seeds: tuple[int, ...]
+    n: int | None = 34
+    people: int = 500
+    world: str = ""
+    vary: str = ""
+    touched: int = 0
+    hard: bool = False
+    readers: tuple[str, ...] = ()
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Readers beside the one that trained."""
+        return tuple(reader for reader in self.readers if reader != self.reader)
+
+    @property
+    def largest(self) -> int:
+        return max(training.settings.questions for training in self.trainings)
+
+    @property
+    def reader(self) -> str:
+        return self.trainings[0].settings.reader
+
+    @property
+    def embedder(self) -> str:
+        return self.trainings[0].settings.embedder
+
+
+class _Probed(msgspec.Struct, frozen=True):
+    """What of probe.json is asked for again."""
+
+    order: list[str]
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """An arm's store, what it is searched with, and what is worth keeping about it."""
+
+    store: Store
+    engine: SearchEngine
+    about: Mapping[str, Any]
+
+
+Prepare = Callable[[str, World, str, int], Prepared]  # arm, world, embedder's name, seed
+Tick = Callable[[str], None]
+Connect = Callable[..., AbstractContextManager[Models | None]]  # names, and where what they say is kept
+
+
+def trainings(
+    kind: Kind,
+    vary: str,
+    strategies: Sequence[str],
+    base: Settings,
+    values: Sequence[int | str] = (),
+    arms: Container[str] = (),
+) -> tuple[Training, ...]:
+    """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies, or one a
+    strategy and arm it begins with, of the `arms` there are."""
+    found = []
+    for strategy in strategies:
+        settings = settings_with(base, strategy=strategy)
+        if kind in FIRST:
+            for arm in FIRST[kind]:
+                if not arm or arm in arms:
+                    of, label = (f"-from-{arm}", f"{strategy}, from {arm}") if arm else ("", strategy)
+                    found.append(Training(f"trained-{strategy}{of}", f"Trained ({label})", settings, arm))
+            continue
+        if kind == "paper" or vary == "strategy":
+            found.append(Training(f"trained-{strategy}", f"Trained ({strategy})", settings))
+            continue
+        if vary not in VALUES:
+            raise BadInput(f"an ablation varies strategy, {' or '.join(VALUES)}, not {vary!r}.")
+        for value in values or VALUES[vary]:
+            try:
+                changed = settings_with(settings, **{_FIELDS.get(vary, vary): value})
+            except BadInput as error:
+                raise BadInput(f"{vary} cannot be {value!r}: {error}") from error
+            name = f"{vary}-{value}" if isinstance(value, str) else f"{vary}{value}"
+            found.append(Training(f"trained-{strategy}-{name}", f"{strategy}, {vary} {value}", changed))
+    return tuple(found)
+
+
+def open_experiment(folder: Path, plan: Plan) -> Plan:
+    """Start an experiment or resume one: seeds, arms and trainings may be added, the rest must be the same."""
+    file = folder / FILE
+    if file.exists():
+        before = read_plan(folder)
+        for name in ("kind", "n", "people", "world", "vary", "reader", "embedder"):
+            old, new = getattr(before, name), getattr(plan, name)
+            if old != new:
+                raise BadInput(f"{folder} was started with {name} {old!r}, not {new!r}; use that, or another --out.")
+        known = {training.name: training for training in before.trainings}
+        for training in plan.trainings:
+            if known.get(training.name, training) != training:
+                raise BadInput(f"{folder} trains {training.name} with other settings; use another --out.")
+        plan = msgspec.structs.replace(
+            plan,
+            trainings=tuple({**known, **{one.name: one for one in plan.trainings}}.values()),
+            arms=tuple(dict.fromkeys((*before.arms, *plan.arms))),
+            readers=tuple(dict.fromkeys((*before.readers, *plan.readers))),
+            seeds=tuple(sorted({*before.seeds, *plan.seeds})),
+        )
+    elif folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not empty and holds no experiment; choose another --out.")
+    with write_whole(file) as scratch:
+        scratch.write_text(pretty(plan), encoding="utf-8")
+    return plan
+
+
+def read_plan(folder: Path) -> Plan:
+    if not (folder / FILE).exists():
+        raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
+    found = read_value(folder / FILE, dict[str, Any])
+    for training in found["trainings"] if isinstance(found.get("trainings"), list) else ():
+        if isinstance(training, dict):
+            training["settings"] = still_settings(training.get("settings"))
+    plan = fitting(folder / FILE, found, Plan)
+    if not plan.trainings or not plan.seeds:
+        raise Damaged(f"{folder / FILE}: it has no training, or no seed.")
+    for name in (*(training.name for training in plan.trainings), *plan.arms):
+        check_name(folder / FILE, name)
+    return plan
+
+
+def seed_folder(folder: Path, seed: int) -> Path:
+    return folder / f"seed-{seed}"
+
+
+def snapshots(settings: Settings) -> tuple[int, ...]:
+    """The iterations before the last that are examined: five of the first epoch, then each epoch's end."""
+    steps = (round(settings.questions * part / SNAPSHOTS) for part in range(1, SNAPSHOTS + 1))
+    ends = (settings.questions * epoch for epoch in range(1, settings.epochs + 1))
+    last = settings.questions * settings.epochs
+    return tuple(sorted({step for step in (*steps, *ends) if 0 < step < last}))
+
+
+def run_seed(
+    folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick | None = None, connect: Connect = models_for
+) -> None:
+    """Everything of one seed that is not there yet; `connect` opens the models of those who play."""
+    SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None), connect).run()
+
+
+class SeedRun:
+    """One seed in progress."""
+
+    def __init__(
+        self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick, connect: Connect = models_for
+    ) -> None:
+        self.connect = connect
+        self.folder = folder
+        self.plan = plan
+        self.seed = seed
+        self.prepare = prepare
+        self.tick = tick
+        self.embedder = embedder_named(plan.embedder)
+        for reader in (plan.reader, *plan.others):
+            if not is_model(reader):
+                make_agent(reader, "reader")  # refuses whom it does not know, before anything is written
+        self.world = self._world()
+        self.search = search_named(search_of(self.world))
+
+    def run(self, only: str | None = None) -> None:
+        """Everything, or what concerns one arm or training; whatever that is, the world and the groups come first."""
+        trainings = [training for training in self.plan.trainings if only in (None, training.name)]
+        for training in trainings:
+            self._train(training)
+        groups = self._probe()
+        for arm in self.plan.arms:
+            if only in (None, arm):
+                self._arm(arm, groups)
+        for training in trainings:
+            self._stores(training, groups)
+
+    def _world(self) -> World:
+        place = self.folder / "world"
+        if not place.exists():
+            if self.plan.world:
+                raise BadInput(f"{place} is missing; run the experiment again with its --world.")
+            # Only who asks for more training questions than a world has gets a world with more.
+            sizes = people.Sizes(train=max(people.Sizes().train, self.plan.largest))
+            people.generate(self.plan.people, self.seed, sizes, hard=self.plan.hard).save(place)
+        return World.load(place)
+
+    def _settings(self, training: Training) -> Settings:
+        return msgspec.structs.replace(training.settings, seed=self.seed, search=self.search)
+
+    def _train(self, training: Training) -> None:
+        settings, begins, folder = self._settings(training), None, self.folder / training.name
+        started = time.perf_counter()
+        if training.begins:
+            if not (folder / "run.json").exists():
+                begins = self.prepare(training.begins, self.world, self.plan.embedder, self.seed).store
+            said = f"{training.begins} {begins.fingerprint[:16]}" if begins is not None else Run(folder).settings.begins
+            settings = msgspec.structs.replace(settings, begins=said)
+        run = Run.open_or_create(folder, self.world, settings, begins)
+        names = (settings.reader, settings.curator, settings.judge)
+        with self.connect(names, cassette=folder / CASSETTE) as models:
+            trainer = trainer_for(run, agents_named(settings, models, world=self.world, kept=run.folder / KEPT))
+            left = len(trainer.lessons) - trainer.position
+            teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
+        if left:
+            self._timed(f"train {training.name}", time.perf_counter() - started)
+
+    def _probe(self) -> dict[str, tuple[Question, ...]]:
+        """The groups, by the keys one training touched; no training saw an unseen question."""
+        trained = self._asked(self.plan.touched or self.plan.largest)
+        also = self._asked(self.plan.largest)
+        place = self.folder / "probe"
+        if not place.exists():
+            probe = gradient(self.world, trained, self.plan.n, self.seed, also)
+            with whole_folder(place) as folder:
+                for name, questions in probe.groups.items():
+                    write_lines(folder / f"{name}.jsonl", questions)
+                checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}
+                (folder / "probe.json").write_text(pretty({**checked, "order": list(probe.groups)}), encoding="utf-8")
+        order = read_value(place / "probe.json", _Probed).order
+        for name in order:
+            check_name(place / "probe.json", name)
+        return {name: tuple(read_lines(place / f"{name}.jsonl", Question)) for name in order}
+
+    def _asked(self, questions: int) -> list[Question]:
+        """The training questions of a training of this size."""
+        settings = Settings(questions=questions, epochs=1, seed=self.seed)
+        return [question for _, question in schedule(self.world, settings)]
+
+    def _arm(self, arm: str, groups: Mapping[str, Sequence[Question]]) -> None:
+        sheets = self._sheets(arm, groups, lessons=arm == "flat", ends=arm == "flat")
+        note = self.folder / "arms" / f"{arm}.json"
+        if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not sheets):
+            return
+        self.tick(f"{arm}: building")
+        started = time.perf_counter()
+        note.parent.mkdir(exist_ok=True)
+        try:
+            prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed)
+        except BadInput as refusal:  # an arm that this kind of world cannot have
+            note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
+            return
+        self._timed(f"build {arm}", time.perf_counter() - started)
+        settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
+        self._examine(arm, prepared.store, prepared.engine, sheets, settings)
+        note.write_text(pretty(prepared.about), encoding="utf-8")
+
+    def _stores(self, training: Training, groups: Mapping[str, Sequence[Question]]) -> None:
+        """The final store of a training and earlier ones, by replay."""
+        place = StoreFolder(self.folder / training.name)
+        last = training.settings.questions * training.settings.epochs
+        for at in (*snapshots(training.settings), last):
+            arm = training.name if at == last else f"{training.name}@{at}"
+            is_last, ends = at == last, at % training.settings.questions == 0
+            if sheets := self._sheets(arm, groups, lessons=is_last, ends=ends, final=is_last):
+                store = place.store(at)
+                engine = engine_for(store, self.embedder, search=self.search)
+                self._examine(arm, store, engine, sheets, training.settings)
+
+    def _sheets(
+        self, arm: str, groups: Mapping[str, Sequence[Question]], lessons: bool, ends: bool, final: bool = True
+    ) -> list[AskedSet]:
+        """The exams of an arm that are not whole yet; `ends`: its store is one from which an epoch begins or ends."""
+        sets = {**groups, **(tested(self.world, self.plan.readers) if final else {})}
+        mine = dict(sets)
+        if self.plan.kind == "paper":
+            mine |= {LESSONS: self._lessons()} if lessons else {}
+            mine |= {EVAL: self.world.split(EVAL)} if ends and self.plan.readers and self.world.split(EVAL) else {}
+        asked = [("", mine), *((reader, sets) for reader in (self.plan.others if final else ()))]
+        found = (
+            AskedSet(reader, exams_of(self.folder, reader) / f"{arm}-{name}.jsonl", name, questions)
+            for reader, of_reader in asked
+            for name, questions in of_reader.items()
+        )
+        return [one for one in found if not one.is_whole]
+
+    def _lessons(self) -> Sequence[Question]:
+        settings = msgspec.structs.replace(self._settings(self.plan.trainings[0]), epochs=1)
+        return sorted((question for _, question in schedule(self.world, settings)), key=lambda one: one.id)
+
+    def _examine(
+        self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[AskedSet], settings: Settings
+    ) -> None:
+        """Under the budget and the memory that training had; arms of no training under those of the first."""
+        indexes = store.links > 0
+        about = description_for_prompt(self.world, keys=indexes)
+        for sheet in sheets:
+            by = sheet.reader or self.plan.reader
+            self.tick(f"{arm}: exam {sheet.name}" + (f" by {by}" if sheet.reader else ""))
+            started, file = time.perf_counter(), sheet.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            how = settings
+            if sheet.reader:  # what a reader is shown goes with the reader, as everywhere
+                how = msgspec.structs.replace(settings, observations="rich" if by == "general" else "paper")
+            with self.connect([by], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
+                reader = agent_of(by, "reader", models, about=about, indexes=indexes)
+                run_sync(examine(store, engine, sheet.questions, reader, file, how))
+            self._timed(f"exam {arm} {sheet.name} {sheet.reader}".rstrip(), time.perf_counter() - started)
+
+    def _timed(self, what: str, seconds: float) -> None:
+        with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
+            out.write(json.dumps({"what": what, "seconds": round(seconds, 3)}) + "\n")

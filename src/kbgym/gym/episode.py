@@ -1,0 +1,118 @@
+"""One budgeted pass of one policy over one environment: the whole loop on one screen.
+
+Forward passes, exams and backward passes are this same code; only role, task and budget differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from kbgym.gym.actions import Action, Answer, Done, Invalid
+from kbgym.gym.environment import Step
+from kbgym.gym.policy import AgentFailed, Backward, Policy, Task, Turn, View
+from kbgym.gym.tools import Role, check, documents_named
+
+FORWARD_BUDGET = 15
+MEMORY = 30
+_BRACKETED = re.compile(r"\[([^\[\]\s]+)\]")  # how an id is shown
+
+Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
+
+
+class Acting(Protocol):
+    """What a pass acts on: an environment, or a wrapper around one. `only_shown`: see `Environment`."""
+
+    @property
+    def only_shown(self) -> bool: ...
+
+    async def step(self, action: Action, role: Role) -> Step: ...
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """What happened in a pass. `answer` is set only when it was answered, `usage` when the policy counts its own."""
+
+    role: Role
+    outcome: Outcome
+    steps: tuple[Step, ...]
+    answer: str | None = None
+    failure: str | None = None
+    usage: dict[str, Any] | None = None
+
+    @property
+    def characters(self) -> int:
+        """How much text the agent was given to read."""
+        return sum(len(step.observation) for step in self.steps)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return tuple(Turn(step.action, step.observation) for step in self.steps)
+
+
+async def play(
+    policy: Policy,
+    environment: Acting,
+    role: Role,
+    task: Task,
+    budget: int,
+    memory: int = MEMORY,
+    past: Sequence[Step] = (),
+) -> Transcript:
+    """Ask the policy for one action at a time until it ends the pass or the budget does.
+
+    `past` are the steps of a pass that was cut short: they are spent, and the policy sees them.
+    """
+    steps: list[Step] = list(past)
+    recent: deque[Turn] = deque((Turn(step.action, step.observation) for step in past), maxlen=memory)
+    outcome = _outcome(steps)
+    failure = None
+    while outcome == "out_of_budget" and len(steps) < budget:
+        try:
+            action = await policy.act(View(role, task, tuple(recent), budget - len(steps)))
+        except AgentFailed as reason:
+            outcome, failure = "agent_failed", str(reason)
+            break
+        if environment.only_shown:
+            action = _of_shown(check(action, role), task, steps)
+        step = await environment.step(action, role)
+        steps.append(step)
+        recent.append(Turn(step.action, step.observation))
+        outcome = _outcome(steps)
+    last = steps[-1].action if steps else None
+    answer = last.text if isinstance(last, Answer) else None
+    usage = getattr(policy, "usage", None)
+    return Transcript(role, outcome, tuple(steps), answer, failure, usage and msgspec.to_builtins(usage))
+
+
+def _of_shown(action: Action, task: Task, steps: Sequence[Step]) -> Action:
+    """The action, or what is wrong with it: it names a document that nothing in this pass has shown."""
+    if not (named := documents_named(action)):
+        return action
+    texts = [step.observation for step in steps]
+    known: set[str] = set()
+    if isinstance(task, Backward):
+        texts += [turn.observation for turn in task.forward]
+        for errand in task.agenda:
+            known.update((errand.index or "", *errand.linked, *(id for id, _ in errand.known)))
+    for text in texts:
+        known.update(_BRACKETED.findall(text))
+    hidden = next((id for id in named if id not in known), None)
+    return (
+        action
+        if hidden is None
+        else Invalid(str(action.__struct_config__.tag), f"[{hidden}] has not been shown in this pass.")
+    )
+
+
+def _outcome(steps: Sequence[Step]) -> Outcome:
+    """What a pass of these steps has come to so far; only an answer or `done` ends it before the budget does."""
+    match steps[-1].action if steps else None:
+        case Answer():
+            return "answered"
+        case Done():
+            return "done"
+    return "out_of_budget"

@@ -1,0 +1,140 @@
+"""The seam between the protocol and whoever plays: what an agent may see, and the one thing it must do.
+
+A policy is a function from a view to one action. It is given no world, no store and no gold before its answer. One
+policy object plays one pass; it may remember what it likes, but everything it needs is in the view.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Literal, Protocol
+
+import msgspec
+
+from kbgym.gym.actions import Action
+from kbgym.gym.tools import MOST_TARGETS, Role
+
+# What a backward pass is told about its forward pass, and nothing finer.
+PassVerdict = Literal["out of budget", "wrong", "right"]
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One action and what came back."""
+
+    action: Action
+    observation: str
+
+
+class Forward(msgspec.Struct, frozen=True, tag="forward"):
+    """The reader's task, in training and in an exam alike: answer the question."""
+
+    question: str
+
+
+class Lookup(msgspec.Struct, frozen=True):
+    """A search that finds members of a key: its words, and the first page nobody has looked at.
+
+    `members` is how many the page before it had, None where no page was looked at. It is after documents of these
+    `kinds` (all of the key's, where none are named) and at most so many pages long (0: until they end). One that
+    `seeks` a document is over when a sentence was seen that begins so.
+    """
+
+    query: str
+    page: int = 1
+    members: int | None = None
+    kinds: tuple[str, ...] = ()
+    most: int = 0
+    seeks: tuple[str, ...] = ()
+
+
+# Why a key is worth work: this question names it; an earlier one did; its index misses a document that was seen; other
+# documents imply one it does not have; facts under it changed; nobody named it, but questions ask for its kind.
+Reason = Literal["named", "asked", "incomplete", "doubted", "changed", "sibling"]
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """A key worth an index, as the agenda knows it from the trace.
+
+    `text` is the sentence its index has or is to be given. `known` are documents that belong under it and are not
+    linked, as (id, text), `linked` those that are, `lookups` what is still to be searched for: without any, `known` is
+    all there is. With `then` the key is one step further (the cities of everybody with a job).
+    """
+
+    kind: str
+    value: str
+    reason: Reason
+    known: tuple[tuple[str, str], ...] = ()
+    lookups: tuple[Lookup, ...] = ()
+    index: str | None = None
+    then: str = ""
+    text: str = ""
+    linked: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> int:
+        """The fewest actions that complete it: a page for each search, adding the index, linking what is known."""
+        return len(self.lookups) + (self.index is None) + max(1, math.ceil(len(self.known) / MOST_TARGETS))
+
+
+class Backward(msgspec.Struct, frozen=True, tag="backward"):
+    """The curator's task: the question, the whole forward trajectory, the gold, and how it went.
+
+    `agenda` is empty in the paper's protocol. None of it comes from a world or a test set: it is what earlier passes
+    saw and left.
+    """
+
+    question: str
+    forward: tuple[Turn, ...]
+    golds: tuple[str, ...]
+    f1: float
+    verdict: PassVerdict
+    agenda: tuple[Errand, ...] = ()
+
+
+Task = Forward | Backward
+
+
+class View(msgspec.Struct, frozen=True):
+    """Everything an agent may see at one step. What changes from step to step comes last, so that prompts cache."""
+
+    role: Role
+    task: Task
+    history: tuple[Turn, ...]
+    remaining: int
+
+
+class AgentFailed(Exception):
+    """The agent itself could not go on (no valid reply, a crash): the pass ends unscored, with this reason."""
+
+
+class Policy(Protocol):
+    async def act(self, view: View) -> Action: ...
+
+
+class Agenda(Protocol):
+    """What is worth indexing next, from what earlier passes asked and saw and from nothing else.
+
+    It is told every question and every turn in the order of the trace, live or replayed, and keeps nothing on disk.
+    """
+
+    def note_question(self, text: str, lesson: Hashable = None) -> None:
+        """A question was asked, in a lesson that is under way from now on."""
+
+    def note_turn(self, action: Action, observation: str) -> None: ...
+
+    def errands(self, question: str, lesson: Hashable = None) -> tuple[Errand, ...]:
+        """What to work on after this question, best first; what a lesson is given, no other is until it gives back."""
+
+    def give_back(self, lesson: Hashable) -> None:
+        """A lesson is over: what it was given and did not finish is anybody's again."""
+
+    def errand_of(self, index: str) -> Errand | None:
+        """To go over this index again, since facts under it changed; None where its key is not known."""
+
+    def index_text(self, errand: Errand) -> str:
+        """What an index for it is called."""
+
+
+# A fresh policy for every pass.
+Agent = Callable[[], Policy]

@@ -1,0 +1,186 @@
+"""The ten tools: their names, roles, schemas and validation.
+
+A role is a tool set: a reader is never shown an editing tool. `parse` turns what an agent sent into an action and never
+fails: what cannot be understood becomes `Invalid`, whose observation says why. Nothing here knows the store, or how
+results read as text (`observations.py`).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Edit, Invalid, Link, LinkMany, Read, Search, Unlink
+from kbgym.sanitize import is_plain
+
+Role = Literal["reader", "curator"]
+
+PAGE_SIZE = 5
+MOST_TARGETS = 40
+MOST_TEXT = 4_000
+MOST_PAGE = 1_000_000_000
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """One tool as an agent sees it: a name, what it does, and a JSON schema that never changes within a run."""
+
+    name: str
+    action: type[Any]
+    description: str
+    parameters: dict[str, dict[str, Any]]
+    optional: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": self.parameters,
+            "required": [name for name in self.parameters if name not in self.optional],
+            "additionalProperties": False,
+        }
+
+
+_ID = {"type": "string", "description": "A document's id, as shown in brackets."}
+_TEXT = {"type": "string", "description": "One self-contained sentence."}
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "search",
+            Search,
+            f"The {PAGE_SIZE} documents most similar to a query; further pages cost an action each.",
+            {
+                "query": {"type": "string", "description": "What to look for."},
+                "page": {"type": "integer", "minimum": 1, "description": "Which page of results; 1 is the best."},
+            },
+            optional=("page",),
+        ),
+        Tool("read", Read, "A document with the full text of everything it links to, one level deep.", {"id": _ID}),
+        Tool(
+            "answer",
+            Answer,
+            "Submit the answer and end the pass. Answer 'unknown' when the store cannot tell.",
+            {"text": {"type": "string", "description": "The answer alone: a name, a number, a word."}},
+        ),
+        Tool("add", Add, "Write a new document; a near-duplicate is merged instead.", {"text": _TEXT}),
+        Tool("edit", Edit, "Replace a document's text.", {"id": _ID, "text": _TEXT}),
+        Tool("delete", Delete, "Remove a document and every link from or to it.", {"id": _ID}),
+        Tool("link", Link, "One directed link from a document to another.", {"source": _ID, "target": _ID}),
+        Tool(
+            "link_many",
+            LinkMany,
+            f"Links from one document to up to {MOST_TARGETS} others for one action; a larger batch is rejected.",
+            {"source": _ID, "targets": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_TARGETS}},
+        ),
+        Tool("unlink", Unlink, "Remove one directed link.", {"source": _ID, "target": _ID}),
+        Tool("done", Done, "End the curation pass.", {}),
+    )
+}
+
+ROLES: dict[Role, tuple[str, ...]] = {
+    "reader": ("search", "read", "answer"),
+    "curator": ("search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "done"),
+}
+_EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"}
+
+
+def is_editing(action: Action) -> bool:
+    """Whether an action may change a store."""
+    return action.__struct_config__.tag in _EDITING
+
+
+def documents_named(action: Action) -> tuple[str, ...]:
+    """The ids of the documents an action speaks of."""
+    named = tuple(getattr(action, field) for field in ("id", "source", "target") if hasattr(action, field))
+    return (*named, *action.targets) if isinstance(action, LinkMany) else named
+
+
+def tools_of(role: Role) -> tuple[Tool, ...]:
+    return tuple(TOOLS[name] for name in ROLES[role])
+
+
+def openai_tools(role: Role) -> list[dict[str, Any]]:
+    return [
+        {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.schema}}
+        for t in tools_of(role)
+    ]
+
+
+# -- validation -----------------------------------------------------------------------------------------------------
+
+
+def parse(name: str, arguments: Mapping[str, Any], role: Role) -> Action:
+    """The action a call asks for, checked and tidied, or `Invalid` with the reason."""
+    shown = "".join(c for c in name[:40] if c.isprintable())
+    if name not in ROLES[role]:
+        return Invalid(shown, f"there is no tool {shown!r} here; the tools are {', '.join(ROLES[role])}.")
+    try:
+        action: Action = msgspec.convert(arguments, TOOLS[name].action)
+    except msgspec.ValidationError as error:
+        fields = ", ".join(TOOLS[name].schema["properties"]) or "nothing"
+        return Invalid(shown, _plain(f"{name} takes {fields}: {error}."))
+    except UnicodeEncodeError:
+        return Invalid(shown, f"{name}: an argument's name is broken Unicode.")
+    return check(action, role)
+
+
+def check(action: Action, role: Role) -> Action:
+    """The same action with its texts tidied, or `Invalid`; every action passes here before it is applied."""
+    name = action.__struct_config__.tag
+    if isinstance(action, Invalid):
+        return Invalid(_plain(str(action.name))[:40], _plain(str(action.reason)))
+    if name not in ROLES[role]:
+        return Invalid(str(name), f"there is no tool {name!r} here; the tools are {', '.join(ROLES[role])}.")
+    try:  # a policy written in Python can put anything into a field; the trace must stay readable
+        action = msgspec.convert(msgspec.to_builtins(action), type(action))
+    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+        return Invalid(str(name), _plain(f"{name}: {error}."))
+    tidied: dict[str, str] = {}
+    for field in ("text", "query"):
+        if (value := getattr(action, field, None)) is not None:
+            tidied[field] = text = " ".join(value.split())
+            if problem := _problem(text, field):
+                return Invalid(str(name), problem)
+    for field in ("id", "source", "target"):
+        if (value := getattr(action, field, None)) is not None and not _plain_id(value):
+            return Invalid(str(name), f"{field} is not a document's id.")
+    if isinstance(action, Search) and not 1 <= action.page <= MOST_PAGE:
+        return Invalid("search", f"there is no page {_number(action.page)}; pages start at 1.")
+    if isinstance(action, LinkMany):
+        if not action.targets:
+            return Invalid("link_many", "targets is empty; name at least one document.")
+        if len(action.targets) > MOST_TARGETS:
+            return Invalid(
+                "link_many",
+                f"{len(action.targets)} targets are too many: at most {MOST_TARGETS} at once, and nothing was linked.",
+            )
+        if not all(_plain_id(target) for target in action.targets):
+            return Invalid("link_many", "targets holds something that is not a document's id.")
+    return msgspec.structs.replace(action, **tidied) if tidied else action
+
+
+def _problem(text: str, field: str) -> str | None:
+    if not text or all(unicodedata.category(c) == "Cf" for c in text):
+        return f"{field} is empty."
+    if len(text) > MOST_TEXT:
+        return f"{field} has {len(text):,} characters; at most {MOST_TEXT:,} are taken."
+    if not is_plain(text):  # a document must read the same to an agent and to a person
+        return f"{field} holds control characters, invisible ones, direction marks or broken Unicode; send plain text."
+    return None
+
+
+def _plain_id(id: str) -> bool:
+    return 0 < len(id) <= 200 and id.isprintable() and is_plain(id)
+
+
+def _number(value: int) -> str:
+    return str(value) if abs(value) < 10**12 else "so large"
+
+
+def _plain(sentence: str) -> str:
+    """Somebody else's message as one short line."""
+    return "".join(c for c in sentence[:400].replace("`", "'").replace(" - at '$.", " in '") if c.isprintable())[:200]

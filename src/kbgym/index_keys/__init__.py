@@ -1,0 +1,11 @@
+"""What key an index sentence names: the one recogniser that guard, agents, agenda, audit and serving share.
+
+A key is anything several documents share and questions come by: a name (`person`), everybody with a value of an
+attribute (`job`), everybody in a relation to somebody (`friend`), or, with `then`, what is stated of each of those
+("Cities of people whose job is tanner"). It knows English words for these and no world: values come from whoever asks.
+"""
+
+from kbgym.index_keys.recognise import IndexKey, KeyVocabulary, Span, names, same_key, worded_key
+from kbgym.index_keys.words import ASKED, tokens, words_of
+
+__all__ = ["ASKED", "IndexKey", "KeyVocabulary", "Span", "names", "same_key", "tokens", "worded_key", "words_of"]

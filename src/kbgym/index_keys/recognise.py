@@ -1,0 +1,250 @@
+"""From a sentence to the key it names.
+
+The value is looked for first; what is left must be words that say which key it is, or words that say nothing. Anything
+else ("Residents of X born in 1950", two people, a value and a person) names no key: whoever guessed would hold an
+index for one of other members. Case, articles, full stops, plurals and the order of the words do not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from kbgym.index_keys.relations import BASIC, HALVES, PATHS, plural
+from kbgym.index_keys.words import ASKED_BY_WORD, KIND_WORDS, PERSON_WORDS, RELATION_WORDS, many, telling, words_of
+
+PERSON = "person"
+_MOST_WORDS = 40  # an index sentence is short
+
+
+class IndexKey(msgspec.Struct, frozen=True):
+    """What an index is about: a name (`person`), everybody with an attribute (`job`), a relation (`friend`).
+
+    With `then`, one step further: what is stated of each of those people ("Cities of people whose job is tanner"). A
+    relation over another is written with a full stop: `spouse.friend`.
+    """
+
+    kind: str
+    value: str
+    then: str = ""
+
+    @property
+    def base(self) -> IndexKey:
+        return IndexKey(self.kind, self.value)
+
+
+class Span(NamedTuple):
+    """A known value in a sentence: from which word to which, what kind it is, the value as it is written elsewhere."""
+
+    start: int
+    end: int
+    kind: str
+    value: str
+
+
+_SYNONYMS = {"kid": "child", "kids": "child", "grandkids": "grandchild", "partner": "spouse", "partners": "spouse"}
+_SYNONYMS |= {"parents-in-law": "spouse.parent", "parent-in-law": "spouse.parent"}
+_RELATIONS: dict[tuple[str, ...], str] = {
+    words_of(form): relation for relation in (*BASIC, *PATHS) for form in (relation, plural(relation))
+}
+_RELATIONS |= {(word,): relation for word, relation in _SYNONYMS.items()}
+_LONGEST = max(map(len, _RELATIONS))
+# A name before one of these is the subject of a statement: "Ann is a friend".
+_STATES = frozenset("is are was were has have had".split())
+
+
+def is_relation(word: str) -> bool:
+    """Whether a word names a relation between people, in the singular or the plural."""
+    return (word,) in _RELATIONS
+
+
+@lru_cache(maxsize=200_000)
+def names(text: str, key: IndexKey) -> bool:
+    """Whether a sentence names this key and says nothing else, whoever wrote it."""
+    words, of = words_of(text), key.kind if key.kind in KIND_WORDS else PERSON
+    return any(
+        words[start : start + len(form)] == form and _read(words, start, start + len(form), of) == (key.kind, key.then)
+        for form in _forms(of, key.value)
+        for start in range(len(words) - len(form) + 1)
+    )
+
+
+@lru_cache(maxsize=100_000)
+def _forms(kind: str, value: str) -> tuple[tuple[str, ...], ...]:
+    """How a value may be written: as it is; a job or hobby in the plural; a date in words."""
+    forms = [value]
+    if kind in ("job", "hobby"):
+        forms.append(many(value))
+    elif kind == "born":
+        try:
+            day = date.fromisoformat(value)
+        except ValueError:
+            pass
+        else:
+            forms += [f"{day:%B} {day.day}, {day.year}", f"{day.day} {day:%B} {day.year}"]
+    return tuple(dict.fromkeys(words for form in forms if (words := words_of(form))))
+
+
+def _read(words: tuple[str, ...], start: int, end: int, of: str) -> tuple[str, str] | None:
+    """The kind and the `then` of what is said around a value of this kind; None where it is something else."""
+    if len(words) > _MOST_WORDS:
+        return None
+    before, after = words[:start], words[end:]
+    if of != PERSON:
+        rest = telling((*before, *after)) - KIND_WORDS[of]
+        asked = {ASKED_BY_WORD.get(word) for word in rest}
+        if not rest:
+            return of, ""
+        return (of, then) if len(asked) == 1 and (then := asked.pop()) is not None and then != of else None
+    if after and after[0] in _STATES:
+        return None
+    path: list[str] = []
+    then, rest_of = "", []
+    # Outwards from the name: "friends of P's spouse" is the spouse first, then the friends.
+    for word in (*_related(after), *reversed(_related(before))):
+        if isinstance(word, tuple):
+            if then:
+                return None
+            path.append(_RELATIONS[word])
+        elif (attribute := ASKED_BY_WORD.get(word)) is not None:
+            if not path or then not in ("", attribute):
+                return None
+            then = attribute
+        else:
+            rest_of.append(word)
+    if not telling(rest_of) <= (RELATION_WORDS if path else PERSON_WORDS):
+        return None
+    for general, halves in HALVES.items():
+        if {general, *halves} <= set(path):  # "Siblings of P: brothers, sisters" says one thing twice
+            path = [relation for relation in path if relation not in halves]
+    return ".".join(path) or PERSON, then
+
+
+def _related(words: tuple[str, ...]) -> list[str | tuple[str, ...]]:
+    """Words, those that together name a relation as one."""
+    found: list[str | tuple[str, ...]] = []
+    place = 0
+    while place < len(words):
+        for length in range(min(_LONGEST, len(words) - place), 0, -1):
+            if words[place : place + length] in _RELATIONS:
+                found.append(words[place : place + length])
+                place += length
+                break
+        else:
+            found.append(words[place])
+            place += 1
+    return found
+
+
+class KeyVocabulary:
+    """Names and values somebody knows, and what sentences name by them."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], dict[tuple[str, str], None]] = {}
+        self._longest = 0
+
+    def know(self, kind: str, value: str) -> None:
+        for words in _forms(kind, value):
+            self._known.setdefault(words, {})[kind, value] = None
+            self._longest = max(self._longest, len(words))
+
+    def spans(self, text: str) -> list[Span]:
+        """Every name and value in a sentence, the longest at each place; a word with two meanings comes twice."""
+        words = words_of(text)
+        found: list[Span] = []
+        start = 0
+        while start < len(words):
+            for length in range(min(self._longest, len(words) - start), 0, -1):
+                if known := self._known.get(words[start : start + length]):
+                    found += [Span(start, start + length, kind, value) for kind, value in known]
+                    start += length
+                    break
+            else:
+                start += 1
+        return found
+
+    def key(self, text: str, shared: IndexKey | None = None) -> IndexKey | None:
+        """The one key a sentence names; None where it names none, or one cannot say which.
+
+        `shared` is what most of the documents it links to state: that is its key where its own words name none, unless
+        they name anything else.
+        """
+        if (key := self._named(text)) is not None or shared is None or worded_key(text) is not None:
+            return key
+        return shared if all(span.value == shared.value for span in self.spans(text)) else None
+
+    def _named(self, text: str) -> IndexKey | None:
+        words = words_of(text)
+        keys: dict[IndexKey, None] = {}
+        for start, end, kind, value in self.spans(text) if len(words) <= _MOST_WORDS else ():
+            if (read := _read(words, start, end, kind)) is not None:
+                keys[IndexKey(read[0], value, read[1])] = None
+        if len(keys) < 2:
+            return next(iter(keys), None)
+        # Where one word is both a job and a hobby, and nothing around it says which, the first will do.
+        alike = len({key.value for key in keys}) == 1 and all(key.kind in KIND_WORDS for key in keys)
+        return min(keys, key=lambda key: key.kind) if alike else None
+
+
+# -- without knowing any value ----------------------------------------------------------------------------------------
+
+_WHO = r"(?:all |the |every |these )*(?:people|persons|those|everyone|everybody)"
+_ATTRIBUTE_SHAPES = {
+    "job": (
+        rf"{_WHO} (?:whose (?:job|occupation|profession) is|with the (?:job|occupation|profession)(?: of)?"
+        r"|who works? as|working as|(?:who are )?employed as) (?:an? |the )?(.+)",
+        r"the (?:job|occupation|profession) of these people is (?:an? )?(.+)",
+    ),
+    "hobby": (
+        rf"{_WHO} (?:whose (?:hobby|pastime) is|with the (?:hobby|pastime)(?: of)?|who enjoys?) (.+)",
+        r"the (?:hobby|pastime) of these people is (.+)",
+    ),
+    "city": (
+        rf"{_WHO} (?:who lives? in|living in)(?: the (?:city|town) of)? (.+)",
+        r"(?:all |the )*(?:residents|inhabitants|citizens) of(?: the (?:city|town) of)? (.+)",
+    ),
+    "born": (rf"{_WHO} (?:who (?:was|were) )?born on (.+)", r"(\d+-\d+-\d+)"),
+}
+_SHAPES = [(kind, re.compile(shape, re.I)) for kind, shapes in _ATTRIBUTE_SHAPES.items() for shape in shapes]
+_OF = re.compile(r"(?:all |the )*(.+?) of (.+)", re.I)
+_POSSESSIVE = re.compile(r"(.+?)['’]s? (.+)")
+_ABOUT = re.compile(
+    r"\A(?:(?:(?:all|everything|documents?|facts?)(?: known)? )?about|(?:an? |the )?(?:index|list|profile) of)"
+    r"(?: all)? ",
+    re.I,
+)
+_ENDS = " \t.:;!"
+
+
+@lru_cache(maxsize=50_000)
+def worded_key(text: str) -> IndexKey | None:
+    """The key of a sentence in one of the wordings indexes usually have, whatever its value; never a bare name."""
+    sentence = " ".join(text.split()).strip(_ENDS)
+    for kind, shape in _SHAPES:
+        if match := shape.fullmatch(sentence):
+            return IndexKey(kind, match[1])
+    if match := _OF.fullmatch(sentence):
+        said = words_of(match[1])
+        if (relation := _RELATIONS.get(said)) is not None:
+            return IndexKey(relation, match[2])
+        asked = {ASKED_BY_WORD.get(word) for word in telling(said)}
+        if len(asked) == 1 and (then := asked.pop()) is not None:
+            base = worded_key(match[2])
+            return IndexKey(base.kind, base.value, then) if base is not None and not base.then else None
+    if (match := _POSSESSIVE.fullmatch(sentence)) and (relation := _RELATIONS.get(words_of(match[2]))) is not None:
+        return IndexKey(relation, match[1])
+    return None
+
+
+def same_key(one: str, other: str) -> bool:
+    """Whether two sentences are indexes of one key; in doubt not. A bare value is no index of everybody who has it."""
+    for text, twin in ((one, other), (other, one)):
+        key = worded_key(text)
+        if key is not None and words_of(twin) != words_of(key.value) and names(twin, key):
+            return True
+    bare = [words_of(_ABOUT.sub("", text.strip(), count=1)) for text in (one, other)]
+    return bool(bare[0]) and bare[0] == bare[1] and words_of(one) != words_of(other)

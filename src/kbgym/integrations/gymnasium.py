@@ -1,0 +1,251 @@
+"""Gymnasium environments over one pass: the same tools, budget and grading, for people who train policies.
+
+Observations and actions are text: an action is one JSON tool call, `{"tool": "search", "query": "..."}`; an
+observation is the task, the last result and the actions left. A reader's reward is the answer's F1 when the episode
+ends, a curator's what the next readers gain by its edits (`protocol/curator_gain.py`), 0 before. Needs the extra
+`gymnasium`, with which they are registered once this module is imported; many readers at once share one store and embed
+what they search for together:
+
+    gymnasium.make("kbgym.integrations.gymnasium:kbgym/Reader-v0", place="runs/r0", set="train")
+    gymnasium.make_vec("kbgym.integrations.gymnasium:kbgym/Reader-v0", num_envs=16, place="runs/r0", set="train")
+    gymnasium.make("kbgym.integrations.gymnasium:kbgym/Curator-v0", place="runs/r0", k=8)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import string
+from abc import abstractmethod
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from kbgym.agents.registry import make_agent
+from kbgym.api import open
+from kbgym.api.factory import embedder_named, spread_over
+from kbgym.canonical import decode
+from kbgym.errors import BadInput, Missing
+from kbgym.gym.actions import Action, Invalid
+from kbgym.gym.environment import Environment, SearchEngine, texts_in
+from kbgym.gym.grading import score
+from kbgym.gym.policy import Forward
+from kbgym.gym.tools import Role, parse
+from kbgym.search.factory import live_engine_for
+from kbgym.search.live import LiveEngine
+from kbgym.store import Store
+from kbgym.sync import run_sync
+from kbgym.training.curator_gain import Curation, CuratorLesson
+from kbgym.training.run import Settings
+from kbgym.training.tool_calls import PassByCalls, told
+from kbgym.worlds.kinds import agent_for
+from kbgym.worlds.world import Question
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.vector import SyncVectorEnv
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise Missing("the Gymnasium environment needs the extra: pip install 'kbgym[gymnasium]'.") from error
+
+ID, CURATOR_ID = "kbgym/Reader-v0", "kbgym/Curator-v0"
+_CHARSET = "".join(sorted(string.printable))
+_MOST = 100_000
+T = TypeVar("T")
+
+
+class _PassEnv(gymnasium.Env[str, str]):
+    """One episode is one pass that comes from one of the questions."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012 - Gymnasium's own convention
+    _role: Role
+    _hint: str
+    _question: Question
+    _pass: PassByCalls
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        if not questions:
+            raise BadInput("an environment needs at least one question.")
+        self.observation_space = _AnyText(max_length=_MOST)
+        self.action_space = spaces.Text(max_length=4_096, charset=_CHARSET)
+        self.render_mode = "ansi"
+        self._questions = tuple(questions)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begin(self._questions[0])
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Draw a question, or take the one named in `options={"question": id}`."""
+        super().reset(seed=seed)
+        chosen = (options or {}).get("question")
+        if chosen is not None:
+            named = [question for question in self._questions if question.id == chosen]
+            if not named:
+                raise BadInput(f"there is no question {chosen!r} here.")
+            self._begin(named[0])
+        else:
+            self._begin(self._questions[int(self.np_random.integers(len(self._questions)))])
+        return self._see(self._hint), self._info()
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Carry out one tool call; a malformed one costs an action and says what is wrong."""
+        was_over = self._pass.over
+        seen = self._see(self._done(self._pass.act(call_in(action, self._role))))
+        over, ended = self._pass.over, self._pass.transcript.outcome != "out_of_budget"
+        reward = self._reward() if over and not was_over else 0.0
+        return seen, reward, ended, over and not ended, self._info()
+
+    def render(self) -> str:
+        return self._shown
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work comes to. A loop of its own is kept: a new one for every step takes longer than the step."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if self._loop is None or self._loop.is_closed():
+                self._loop = asyncio.new_event_loop()
+            return self._loop.run_until_complete(work)
+        return run_sync(work)
+
+    def _see(self, result: str) -> str:
+        self._shown = f"Question: {self._question.text}\n{result}\nActions left: {self._pass.remaining}"[:_MOST]
+        return self._shown
+
+    def _info(self) -> dict[str, Any]:
+        return {"question": self._question.id, "actions": len(self._pass.transcript.steps)}
+
+    @abstractmethod
+    def _begin(self, question: Question) -> None: ...
+
+    @abstractmethod
+    def _reward(self) -> float: ...
+
+
+class ReaderEnv(_PassEnv):
+    """One episode is one question on a frozen store, under the settings' budget and ranking."""
+
+    _role = "reader"
+    _hint = "Use search, read and answer."
+
+    def __init__(
+        self, store: Store, engine: SearchEngine, questions: Sequence[Question], settings: Settings | None = None
+    ) -> None:
+        settings = settings or Settings()
+        shown = settings.observations
+        self._environment = Environment(store.as_frozen(), engine, ranking=settings.ranking, observations=shown)
+        self._budget = settings.forward_budget
+        super().__init__(questions)
+
+    def _begin(self, question: Question) -> None:
+        self._question = question
+        self._pass = PassByCalls(self._environment, "reader", Forward(question.text), self._budget)
+
+    def _reward(self) -> float:
+        return float(score(self._pass.transcript.answer, self._question.golds, self._question.unanswerable).f1)
+
+
+class CuratorEnv(_PassEnv):
+    """One episode is the curator's pass after a reader's, on a copy of the store; every episode begins with the same.
+
+    The reward is `Gain.reward` on k fresh questions, which follow from the seed and the question.
+    """
+
+    _role = "curator"
+    _pass: CuratorLesson
+    _gained: dict[str, Any]
+
+    def __init__(self, curation: Curation, questions: Sequence[Question], price: float = 0.01) -> None:
+        self._curation, self._price = curation, price
+        super().__init__(questions)
+
+    def _begin(self, question: Question) -> None:
+        self._question, self._gained = question, {}
+        self._pass = self._done(self._curation.lesson(question))
+        self._hint = told(self._pass.task, self._pass.remaining).split("\n", 1)[1].rsplit("\n\n", 1)[0].strip()
+
+    def _reward(self) -> float:
+        gain = self._done(self._curation.gain(self._pass, int(self.np_random.integers(2**31))))
+        self._gained = {"gain": msgspec.to_builtins(gain)}
+        return gain.reward(self._price)
+
+    def _info(self) -> dict[str, Any]:
+        return {**super()._info(), **self._gained}
+
+
+def call_in(action: str, role: Role = "reader") -> Action:
+    """The tool call a text holds."""
+    try:
+        call = decode(action, dict[str, Any])
+        return parse(str(call.pop("tool", "")), call, role)
+    except msgspec.DecodeError:
+        return Invalid("", 'send one JSON object such as {"tool": "search", "query": "..."}.')
+
+
+def reader_env(place: str, set: str = "train", **changes: Any) -> ReaderEnv:
+    """The environment over a store and a set of questions, as `kbgym.open` opens them."""
+    with open(place, **changes) as opened:
+        return ReaderEnv(opened.store, opened.engine, opened.questions(set), opened.settings)
+
+
+def curator_env(place: str, set: str = "train", k: int = 8, price: float = 0.01, **changes: Any) -> CuratorEnv:
+    """The curator's environment over a store and a set of questions; the world's own kind of reader judges."""
+    return CuratorEnv(*_curation(place, set, k, **changes), price)
+
+
+def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tuple[Curation, Sequence[Question]]:
+    with open(place, **changes) as opened:
+        store, settings, world = opened.store, opened.settings, opened.world
+        if world is None:
+            raise BadInput(f"{place} has no world to draw fresh questions from; name a run or a world.")
+        vectors, spread = embedder_named(settings.embedder), spread_over(world.documents, settings.per_source)
+        engine = live_engine_for(store, vectors, search=settings.search, spread=spread)
+        assert isinstance(engine, LiveEngine)  # it was asked for
+        curation = Curation(world, store, engine, make_agent(agent_for(world), "reader"), settings, k)
+        return curation, opened.questions(set)
+
+
+class ReaderVectorEnv(SyncVectorEnv):
+    """Many episodes on one store, side by side; what they search for is embedded in one batch a step."""
+
+    def __init__(self, num_envs: int, place: str, set: str = "train", **changes: Any) -> None:
+        with open(place, **changes) as opened:
+            made = opened.store, opened.engine, opened.questions(set), opened.settings
+        self._embedder = getattr(opened.engine, "embedder", None)
+        super().__init__([lambda: ReaderEnv(*made)] * num_envs)
+
+    def step(self, actions: Any) -> Any:
+        if self._embedder is not None:
+            self._embedder.embed([text for action in actions for text in texts_in(call_in(action))], behind=True)
+        return super().step(actions)
+
+
+class CuratorVectorEnv(SyncVectorEnv):
+    """Many curators, each on a copy of one store; what readers make of a fresh question before is worked out once."""
+
+    def __init__(self, num_envs: int, place: str, price: float = 0.01, **how: Any) -> None:
+        made = _curation(place, **how)
+        super().__init__([lambda: CuratorEnv(*made, price)] * num_envs)
+
+
+class _AnyText(spaces.Text):
+    """Text in any script: documents are not bound to an alphabet."""
+
+    def contains(self, x: object) -> bool:
+        return isinstance(x, str) and len(x) <= self.max_length
+
+
+if ID not in gymnasium.registry:
+    gymnasium.register(
+        ID,
+        entry_point="kbgym.integrations.gymnasium:reader_env",
+        vector_entry_point="kbgym.integrations.gymnasium:ReaderVectorEnv",
+    )
+    gymnasium.register(
+        CURATOR_ID,
+        entry_point="kbgym.integrations.gymnasium:curator_env",
+        vector_entry_point="kbgym.integrations.gymnasium:CuratorVectorEnv",
+    )

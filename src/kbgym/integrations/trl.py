@@ -1,0 +1,78 @@
+"""Passes of exams as others learn from them: two on one question as a preference, or each as an ATIF trajectory.
+
+From the rows of exams of one store and that store alone, whoever read. Of two passes the right one, or of two right
+ones the cheaper, is preferred. A pair is in the conversational preference format of TRL:
+`{"prompt": [...], "chosen": [...], "rejected": [...], "tools": [...]}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from kbgym.agents.llm.export import AtifAgent, chat, trajectory
+from kbgym.agents.llm.prompting import messages, skill_of
+from kbgym.api.workspace import Artefact
+from kbgym.errors import BadInput
+from kbgym.gym.observations import observe
+from kbgym.gym.policy import Forward, Turn, View
+from kbgym.gym.tools import openai_tools
+from kbgym.store import Refused, Store
+from kbgym.training.exam import Row, read_rows
+from kbgym.training.exam_header import read_header
+
+
+def preferences(opened: Artefact, exams: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """Every pair that two of these exams make, in the order of the first one's questions."""
+    store, system = opened.store, _system(opened)
+    for one, other in combinations([_rows_of(file, store) for file in exams], 2):
+        for id, row in one.items():
+            if id in other and (ranked := _ranked(row, other[id])):
+                (question, *chosen), (_, *rejected) = (_said(row, store)[:-1] for row in ranked)
+                said = {"prompt": [system, question], "chosen": chosen, "rejected": rejected}
+                yield {**said, "tools": openai_tools("reader")}
+
+
+def trajectories(opened: Artefact, exams: Iterable[Path], version: str) -> Iterator[dict[str, Any]]:
+    """Every pass of these exams, with its question and what it scored; a model is told of as it would be asked."""
+    store, system = opened.store, _system(opened)
+    for file in exams:
+        header = read_header(file)
+        for row in _rows_of(file, store).values():
+            scored = {"question": row.id, "golds": row.golds, "outcome": row.outcome, "f1": row.f1, "em": row.em}
+            who = AtifAgent(version, header.agent if header is not None else "unknown")
+            yield trajectory(
+                [system, *_said(row, store)], openai_tools("reader"), f"{file.stem}-{row.id}", who, **scored
+            )
+
+
+def _system(opened: Artefact) -> dict[str, str]:
+    return {"role": "system", "content": skill_of("reader", **opened.told).text}
+
+
+def _rows_of(file: Path, store: Store) -> dict[str, Row]:
+    if not file.is_file():
+        raise BadInput(f"{file} is no exam: there is no such file.")
+    header = read_header(file)
+    if header is not None and header.store != store.fingerprint:
+        raise BadInput(f"{file} is an exam of another store; name the one it was held on.")
+    return {row.id: row for row in read_rows(file) if row.shots}
+
+
+def _ranked(one: Row, other: Row) -> tuple[Row, Row] | None:
+    """The better pass first; None where neither is right or nothing tells them apart."""
+    cost = [(row.f1 != 1.0, row.actions) for row in (one, other)]
+    if cost[0] == cost[1] or min(cost)[0]:
+        return None
+    return (one, other) if cost[0] < cost[1] else (other, one)
+
+
+def _said(row: Row, store: Store) -> list[dict[str, Any]]:
+    """The question and all that followed."""
+    try:
+        turns = [Turn(shot.action, observe(shot.result, store.look, row.observations)) for shot in row.shots]
+    except (KeyError, Refused):
+        raise BadInput(f"the row of question {row.id} names documents this store does not have.") from None
+    return chat(messages(View("reader", Forward(row.question), tuple(turns), 0)))

@@ -1,0 +1,135 @@
+"""The agenda of a served store, kept in step with its trace, and what it holds in words.
+
+Beside what the reference agenda knows (keys named, indexes unfinished, siblings) it watches for indexes whose facts
+changed: an original under them was edited, or imported anew, after they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from kbgym.agents.registry import make_agenda
+from kbgym.gym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Opened, Read, Unlinked
+from kbgym.gym.policy import Agenda, Errand
+from kbgym.store import Store
+from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
+
+What = Literal["changed", "unfinished", "not indexed", "sibling"]
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One thing worth doing: `changed` and `unfinished` have an index, the others none yet."""
+
+    what: What
+    kind: str
+    value: str
+    known: int
+    then: str = ""
+    index: str | None = None
+
+
+class AgendaFollower:
+    """Follows the trace; `errands` is what an idle pass is given."""
+
+    def __init__(self, agenda: Callable[[], Agenda] = make_agenda) -> None:
+        self._new_agenda = agenda
+        self.clear()
+
+    def clear(self) -> None:
+        self.agenda = self._new_agenda()
+        self._authored: dict[str, None] = {}
+        self._edited: dict[str, None] = {}
+        self._changed: dict[str, dict[str, int]] = {}  # index to the documents that changed under it, and when
+        self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
+        self._withheld: set[str] = set()
+
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
+        match event:
+            case Began(_, "forward", _, _, text):
+                self.agenda.note_question(text)
+            case Acted(_, _, _, action, result):
+                self.agenda.note_turn(action, observation)
+                match result:
+                    case Added(id):
+                        self._authored[id] = None
+                    case Edited(id):
+                        self._edited[id] = None
+                        self._settle(id, event.iteration)
+                        self._doubt(id, store, event.iteration)
+                    case Linked(index) | Unlinked(index) | Deleted(index):
+                        if isinstance(result, Deleted) and index not in self._authored:
+                            self._edited[index] = None
+                        self._settle(index, event.iteration)
+                    case Opened(index) if event.phase != "forward":  # a curator has looked at it
+                        self._settle(index, event.iteration)
+            case Imported(_, _, edited):
+                for document in edited:
+                    self._doubt(document.id, store, event.iteration)
+            case Noted(_, "admission", data):
+                self._withheld.update(data.get("withheld", ()))
+            case RolledBack(_, to):
+                self._see_again(store)
+                self._doubt_again(to)
+
+    def _see_again(self, store: Store) -> None:
+        """After a rollback: what agents wrote or changed is as the store has it, or gone."""
+        for id in (*self._authored, *self._edited):
+            self.agenda.note_turn(Delete(id), "")
+            if id in store:
+                record = store[id]
+                self.agenda.note_turn(Add(record.text) if id in self._authored else Read(id), f"[{id}] {record.text}")
+                self.agenda.note_turn(LinkMany(id, record.links), "")
+        self._authored = {id: None for id in self._authored if id in store}
+
+    def _doubt_again(self, to: int) -> None:
+        """After a rollback: doubts that came up since are gone, and those that were settled since are back."""
+        for when, index, doubts in self._settled:
+            if when > to:
+                self._changed.setdefault(index, {}).update(doubts)
+        self._settled = [settled for settled in self._settled if settled[0] <= to]
+        kept = {index: {id: at for id, at in doubts.items() if at <= to} for index, doubts in self._changed.items()}
+        self._changed = {index: doubts for index, doubts in kept.items() if doubts}
+
+    def _doubt(self, id: str, store: Store, iteration: int) -> None:
+        for source in store.inbound(id):
+            if store[source].flag == "authored":
+                self._changed.setdefault(source, {})[id] = iteration
+
+    def _settle(self, index: str, iteration: int) -> None:
+        if (doubts := self._changed.pop(index, None)) is not None:
+            self._settled.append((iteration, index, doubts))
+
+    def _stale(self, store: Store) -> dict[str, Errand]:
+        """Indexes whose facts changed and whose key is known, with what it is to go over them again."""
+        found = {index: self.agenda.errand_of(index) for index in self._changed if index in store}
+        return {index: errand for index, errand in found.items() if errand is not None}
+
+    def errands(self, store: Store, question: str = "") -> tuple[Errand, ...]:
+        """What to work on, best first: indexes whose facts changed, to be gone over again, then the agenda."""
+        stale = self._stale(store)
+        return (
+            *stale.values(),
+            *(e for e in self.agenda.errands(question) if e.index not in stale and not self._in_vain(e)),
+        )
+
+    def _in_vain(self, errand: Errand) -> bool:
+        """Whether the gate withheld this index before, and no question has named its key since."""
+        if errand.index is not None or errand.reason == "named":
+            return False
+        return self.agenda.index_text(errand) in self._withheld
+
+    def items(self, store: Store) -> list[Item]:
+        stale = self._stale(store)
+        items = [
+            Item("changed", errand.kind, errand.value, len(self._changed[index]), errand.then, index)
+            for index, errand in stale.items()
+        ]
+        for errand in self.errands(store)[len(stale) :]:
+            what: What = "sibling" if errand.reason == "sibling" else "not indexed"
+            if errand.index is not None:
+                what = "unfinished"
+            items.append(Item(what, errand.kind, errand.value, len(errand.known), errand.then, errand.index))
+        return items

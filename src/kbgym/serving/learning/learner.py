@@ -1,0 +1,264 @@
+"""Online learning: a question is answered first, its gold may come later, and what is learnt is on trial.
+
+The forward pass is committed when the question is answered, the grade when the gold comes, the backward pass when it
+has landed: each is durable by itself, so a crash loses nothing that was answered, and goes on with what was not learnt.
+A gold is what a client gives as one; being told "right" never makes the store's own answer a gold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from kbgym.gym.actions import Action, Answer, Delete
+from kbgym.gym.environment import Step
+from kbgym.gym.episode import Transcript
+from kbgym.gym.grading import abstains, score
+from kbgym.gym.policy import Agent, Backward, PassVerdict, Turn
+from kbgym.search.live import LiveEngine
+from kbgym.serving.learning.agenda import AgendaFollower
+from kbgym.serving.learning.open_questions import OpenQuestion, OpenQuestions, Refusal, new_id
+from kbgym.serving.learning.question_log import Asked, MeasureFile, Questions
+from kbgym.serving.learning.withdrawal import Withdrawals
+from kbgym.serving.learning.worker import Worker
+from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
+from kbgym.trace.live import LiveStore
+from kbgym.trace.snapshot import Snapshot
+from kbgym.training.asking import Asking
+from kbgym.training.gate import Gate, judged
+from kbgym.training.run import Settings
+from kbgym.training.trial import TRIES, Trial, forward, land, record_forward, refuse, trial, unchanged
+
+_logger = logging.getLogger("kbgym.learning")
+
+
+class Online:
+    """Questions in, golds in, edits out."""
+
+    def __init__(
+        self,
+        live: LiveStore,
+        questions: Questions,
+        desk: AgendaFollower,
+        reader: Agent,
+        curator: Agent,
+        settings: Settings,
+        gate: Gate | None = None,
+    ) -> None:
+        self.live, self.questions, self.desk, self.gate = live, questions, desk, gate
+        self.settings = settings
+        self.reader, self.curator, self.curates = reader, curator, settings.curator
+        self.open_questions = OpenQuestions()
+        self.worker = Worker(lambda: self.questions.next_lesson(), self._lesson, self._set_aside)
+        # A database keeps the trace, from which the rows come, and no file beside it.
+        self._file = MeasureFile(live.folder, questions.unwritten) if live.folder is not None else None
+        questions.unwritten.clear()
+        self._withdrawals = Withdrawals()
+        self.admitted = self.refused = self.withdrawn = 0
+        for asked in questions.asked.values():
+            if gate is not None and asked.golds:
+                gate.answered(Asking(asked.id, asked.question, asked.golds, abstain(asked.golds)))
+
+    def warm(self) -> None:
+        """Have the embedding model opened beside the loop, before the first text that needs it."""
+        if isinstance(engine := self.live.environment.engine, LiveEngine):
+            engine.embedding.warm()
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    async def ask(self, question: str, client: str, id: str | None = None) -> Asked:
+        """The serving reader answers."""
+        settings = self.settings
+        transcript, base = await forward(self.live, self.reader, question, settings.forward_budget, settings.memory)
+        return await self._answered(question, settings.reader, client, transcript, base, id)
+
+    async def open(self, question: str, client: str) -> OpenQuestion:
+        """The client's own agent will answer, on the store as it is now."""
+        async with self.live.looking():
+            base = self.live.snapshot()
+        return self.open_questions.add(question, client, base, self.settings.forward_budget)
+
+    async def act(self, id: str, client: str, action: Action) -> Step:
+        """One action of a client's own agent for its open question; the last one of the budget ends the question."""
+        opened = self.open_questions.find(id, client)
+        step = await opened.act(action)
+        if opened.is_over:
+            await self._close(opened)
+        return step
+
+    async def close(self, id: str, client: str, answer: str) -> Asked:
+        """The client's own agent has answered."""
+        opened = self.open_questions.find(id, client)
+        await opened.act(Answer(answer))
+        return await self._close(opened)
+
+    async def report(self, question: str, client: str, actions: Sequence[Action], answer: str) -> Asked:
+        """The client's own agent has answered elsewhere: its searches and reads are done again here, and recorded."""
+        opened = await self.open(question, client)
+        for action in actions[: opened.budget - 1]:
+            await opened.act(action)
+        await opened.act(Answer(answer))
+        return await self._close(opened)
+
+    async def _close(self, opened: OpenQuestion) -> Asked:
+        self.open_questions.close(opened.id)
+        client, base = opened.client, opened.base
+        return await self._answered(opened.question, client, client, opened.transcript, base, opened.id)
+
+    async def _answered(
+        self, question: str, agent: str, client: str, transcript: Transcript, base: Snapshot, id: str | None
+    ) -> Asked:
+        live = self.live
+        async with live.turn():
+            number, id = live.iteration + 1, id or new_id()
+            record_forward(live, Began(number, "forward", agent, id, question), transcript, base)
+            live.record(Noted(number, "asked", {"question": id, "by": client}))
+            durable = live.commit()
+        await asyncio.shield(durable)
+        return self.questions.asked[id]
+
+    # -- feedback -----------------------------------------------------------------------------------------------------
+
+    def find(self, id: str, client: str | None = None) -> Asked:
+        """A question by id; with `client`, only one that client asked, and never its golds."""
+        found = self.questions.asked.get(id)
+        if found is None or (client is not None and found.client != client):
+            raise Refusal("missing", f"there is no question {id[:80]!r} among the latest.")
+        return found if client is None else msgspec.structs.replace(found, golds=())
+
+    async def gold(self, id: str, golds: tuple[str, ...]) -> Asked:
+        """The right answer: grade, and teach in the background."""
+        live = self.live
+        async with live.turn():
+            asked = self.find(id)
+            if asked.golds or asked.outcome == "agent_failed":
+                raise Refusal(
+                    "conflict",
+                    f"question {id} has its gold already."
+                    if asked.golds
+                    else f"question {id} was never answered: the agent failed.",
+                )
+            f1, em = score(asked.answer, golds, abstain(golds))
+            live.record(Graded(live.iteration + 1, id, golds, f1, em, asked.answer))
+            durable = live.commit()
+        await asyncio.shield(durable)
+        self._measure()
+        if self.gate is not None:
+            self.gate.answered(Asking(id, asked.question, golds, abstain(golds)))
+        self.worker.wake()
+        return self.questions.asked[id]
+
+    async def verdict(self, id: str, right: bool, client: str, curator: bool = False) -> Asked:
+        """Only right or wrong, from whoever asked or a curator: it is counted, and nothing is learnt from it."""
+        live = self.live
+        async with live.turn():
+            self.find(id, None if curator else client)
+            asked = self.find(id)
+            if asked.golds or asked.right is not None:
+                raise Refusal("conflict", f"question {id} has been judged already.")
+            data = {"question": id, "right": right, "by": client}
+            live.record(Noted(live.iteration + 1, "feedback", data))
+            durable = live.commit()
+        await asyncio.shield(durable)
+        self._measure()
+        return self.questions.asked[id]
+
+    def _measure(self) -> None:
+        """Bring the file of measures into step; it is derived, so trouble with it is no trouble of the question."""
+        rows, self.questions.unwritten = self.questions.unwritten, []
+        try:
+            if self._file is not None:
+                self._file.add(rows)
+        except OSError as error:
+            self.questions.unwritten = [*rows, *self.questions.unwritten]
+            _logger.warning("the measures could not be written: %s", error)
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Learn in the background from now on, beginning with what an earlier process left."""
+        self.worker.start()
+
+    async def stop(self) -> None:
+        await self.worker.stop()
+
+    async def learn(self) -> None:
+        """Teach everything that has its gold and was not taught yet."""
+        while (lesson := self.questions.next_lesson()) is not None:
+            await self.worker.attempt(lesson)
+
+    async def _set_aside(self, id: str, reason: str) -> None:
+        """A lesson that fails for a reason of its own is not tried again, and the trace says why."""
+        live = self.live
+        async with live.turn():
+            live.record(Noted(live.iteration + 1, "set aside", {"question": id, "reason": reason[:500]}))
+            durable = live.commit()
+        await asyncio.shield(durable)
+
+    async def _lesson(self, id: str) -> None:
+        asked = self.questions.asked[id]
+        verdict: PassVerdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
+        errands = self.desk.errands(self.live.store, asked.question) if self.settings.strategy == "class" else ()
+        turns = self.questions.turns.get(id, ())
+        if self.gate is not None:
+            await self._withdraw(self.gate, asked, turns)
+        task = Backward(asked.question, turns, asked.golds, asked.f1 or 0.0, verdict, errands)
+        await self.backward(task, "backward", id, asked.question, self.settings.backward_budget)
+
+    async def _withdraw(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
+        """Withdraw what this question shows to cost answers: admitted once, on evidence that has come since."""
+        live, asking = self.live, Asking(asked.id, asked.question, asked.golds, abstain(asked.golds))
+        for document, cost in await self._withdrawals.costly(live, gate, asking, turns, asked.f1 or 0.0):
+            async with live.turn():
+                if document not in live.store:
+                    continue
+                number, reason = live.iteration + 1, f"{asked.id} is answered better without [{document}]"
+                step = await live.environment.carry_out(Delete(document))
+                data = {"question": asked.id, "verdict": "withdrawn", "reason": reason, "cost": round(cost, 6)}
+                live.record(Began(number, "idle", "gate"))
+                live.record(Acted(number, "idle", 1, step.action, step.result, step.verdict), step.observation)
+                live.record(Noted(number, "admission", data))
+                live.record(Ended(number, "idle", "done"))
+                live.commit()
+                self.withdrawn += 1
+        await live.durable()
+
+    async def backward(self, task: Backward, phase: Phase, id: str, text: str, budget: int) -> Trial:
+        """A curator's pass: played on a copy, judged by the gate, landed or kept as refused."""
+        live, settings = self.live, self.settings
+        for attempt in range(1, TRIES + 1):
+            made = await trial(live, self.curator, task, budget, settings.memory)
+            made, verdict = await judged(self.gate, made, live.iteration)
+            await live.prepare([step.action for step in made.edits])
+            async with live.turn():
+                refused = verdict is not None and verdict["verdict"] == "quarantined"
+                fresh = unchanged(live, made)
+                if not fresh and not refused:
+                    if attempt < TRIES:
+                        continue
+                    reason = "documents it builds on were changed by others each time it was played"
+                    refused, verdict = True, {"verdict": "quarantined", "reason": reason}
+                number = live.iteration + 1
+                live.record(Began(number, phase, self.curates, id, text))
+                if refused:
+                    refuse(live, number, phase, made)
+                    self.refused += 1
+                else:
+                    await land(live, number, phase, made)
+                    self.admitted += made.changed
+                if verdict is not None:
+                    live.record(Noted(number, "admission", {"question": id, **verdict}))
+                passed = made.transcript
+                live.record(Ended(number, phase, passed.outcome, passed.failure, passed.usage))
+                live.commit()
+            break
+        await live.durable()
+        return made
+
+
+def abstain(golds: tuple[str, ...]) -> bool:
+    """Whether the right answer is that there is none."""
+    return bool(golds) and all(abstains(gold) for gold in golds)

@@ -1,0 +1,185 @@
+"""Puts a served store together: the owner, what follows its trace, who reads and curates, and the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kbgym.agents.external.agent import KEPT
+from kbgym.agents.llm.connect import Models
+from kbgym.agents.registry import make_agent, make_judge
+from kbgym.api import open
+from kbgym.api.factory import agenda_for, embedder_named, spread_over
+from kbgym.canonical import digest_of, read_lines
+from kbgym.errors import BadInput
+from kbgym.gym.environment import Environment
+from kbgym.gym.policy import Backward
+from kbgym.search.embed import Tick
+from kbgym.search.factory import engine_for, live_engine_for
+from kbgym.search.live import LiveEngine
+from kbgym.serving.learning.agenda import AgendaFollower
+from kbgym.serving.learning.cooperative import beside_others
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.question_log import Questions
+from kbgym.trace.live import LiveStore
+from kbgym.trace.replay import Listener
+from kbgym.trace.url import is_url
+from kbgym.training.asking import Asking, ask, askings
+from kbgym.training.gate import MARGIN, Gate
+from kbgym.training.run import Settings
+from kbgym.worlds.world import Key
+
+
+class Traffic(msgspec.Struct, frozen=True):
+    """A line of a file of traffic: a question and its accepted answers; a world's questions fit too."""
+
+    question: str = ""
+    answers: tuple[str, ...] = ()
+    id: str = ""
+    text: str = ""
+    golds: tuple[str, ...] = ()
+    unanswerable: bool = False
+    keys: tuple[Key, ...] = ()
+
+
+def read_traffic(path: Path) -> list[Traffic]:
+    """The questions of a file, every one with a text and at least one answer."""
+    found: list[Traffic] = []
+    for number, row in enumerate(read_lines(path, Traffic), 1):
+        text, golds = row.question or row.text, row.answers or row.golds
+        if not text.strip() or not golds:
+            raise BadInput(f'{path}, line {number}: {{"question": ..., "answers": [...]}} is wanted.')
+        found.append(Traffic(text, golds, row.id, unanswerable=row.unanswerable, keys=row.keys))
+    if not found:
+        raise BadInput(f"{path} holds no question.")
+    return found
+
+
+def held_out_questions(place: str | Path, given: Path | None) -> list[Asking]:
+    """The questions of a file, else the eval split of the store's own world; the test splits are never touched."""
+    if given is not None:
+        rows = read_traffic(given)
+        return [Asking(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
+    world = open(place).world
+    return askings(world.split("eval")) if world else []
+
+
+def open_online(
+    place: str | Path,
+    settings: Settings,
+    embedder: str | None = None,
+    gate: int = 0,
+    margin: float = MARGIN,
+    evidence: int = 0,
+    held_out: Path | None = None,
+    tick: Tick | None = None,
+    questions: Questions | None = None,
+    trusted: Collection[str] = (),
+    models: Models | None = None,
+) -> Online:
+    """A store open for questions and edits; whoever opened it closes its live store.
+
+    The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
+    """
+    questions, desk = questions or Questions(), AgendaFollower(agenda_for(settings, open(place).world))
+    kept = None if is_url(place) else Path(place) / KEPT
+    reader = beside_others(make_agent(settings.reader, "reader", models, trusted=trusted, kept=kept))
+    curator = beside_others(
+        make_agent(settings.curator, "curator", models, settings.strategy, trusted=trusted, kept=kept)
+    )
+    budget, memory = settings.forward_budget, settings.memory
+    panel = held_out_questions(place, held_out) if gate else []
+    made = Gate(gate, panel, reader, margin, evidence, budget=budget, memory=memory) if gate else None
+    live = open_live(place, [questions, desk], settings, embedder, tick, trusted=trusted, models=models)
+    return Online(live, questions, desk, reader, curator, settings, made)
+
+
+def open_live(
+    place: str | Path,
+    listeners: Sequence[Listener] = (),
+    settings: Settings | None = None,
+    embedder: str | None = None,
+    tick: Tick | None = None,
+    write: bool = True,
+    trusted: Collection[str] = (),
+    models: Models | None = None,
+) -> LiveStore:
+    """A store open for serving, searched with the embedder its trace names unless another is given."""
+    with open(place) as opened:
+        settings = settings or opened.settings
+        vectors = embedder_named(embedder or settings.embedder)
+        most = settings.per_source
+        spread = spread_over(opened.place.originals().values(), most) if most else None
+    return LiveStore(
+        place,
+        lambda store: live_engine_for(store, vectors, tick, settings.search, spread),
+        listeners,
+        judge=make_judge(settings.judge, models, trusted),
+        ranking=settings.ranking,
+        observations=settings.observations,
+        embedder="hash" if vectors.name.startswith("hash-") else vectors.name,
+        settings=msgspec.to_builtins(settings),
+        write=write,
+    )
+
+
+class Learnt(msgspec.Struct, frozen=True):
+    """One question of a stream: as the online store answered it before learning from it, and as the flat one did."""
+
+    id: str
+    f1: float
+    actions: int
+    flat_f1: float
+    flat_actions: int
+
+
+async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: Tick | None = None) -> list[Learnt]:
+    """Every question in order: asked, then graded, then learnt from. What an earlier call did is not done again."""
+    flat = flat_environment(online.live)
+    settings, learnt = online.settings, []
+    for number, row in enumerate(rows, 1):
+        id = row.id or f"t{number}-{digest_of([row.question, row.answers])[:8]}"
+        asked = online.questions.asked.get(id)
+        if asked is None:
+            asked = await online.ask(row.question, "traffic", id)
+        if not asked.golds and asked.outcome != "agent_failed":
+            asked = await online.gold(id, row.answers)
+        await online.learn()
+        asking = Asking(id, row.question, row.answers, row.unanswerable)
+        passed, on_flat = await ask(asking, flat, online.reader, settings.forward_budget, settings.memory)
+        learnt.append(Learnt(id, asked.f1 or 0.0, asked.actions, on_flat.f1, len(passed.steps)))
+        if tick:
+            recent = learnt[-20:]
+            mean = sum(one.f1 for one in recent) / len(recent)
+            tick(number, len(rows), f"F1 {mean:.2f}  links {online.live.store.links:,}")
+    return learnt
+
+
+def flat_environment(live: LiveStore) -> Environment:
+    """The store as it began, frozen, with a search of its own."""
+    store, engine = live.initial.copy().freeze(), live.environment.engine
+    assert isinstance(engine, LiveEngine)
+    flat = engine_for(store, engine.embedding.embedder, search=engine.kind, spread=engine.spread)
+    return Environment(store, flat, ranking=live.environment.ranking)
+
+
+async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> tuple[int, int]:
+    """Idle passes until the budget of actions or the agenda is spent; gives how many passes and actions that took.
+
+    A pass that changes nothing may still have looked at a page nobody had seen; two in a row are the end.
+    """
+    passes = actions = barren = 0
+    while budget - actions > 1 and barren < 2:
+        errands = online.desk.errands(online.live.store)
+        if not errands:
+            break
+        task = Backward("", (), (), 1.0, "right", errands)
+        made = await online.backward(task, "idle", "", "", min(online.settings.backward_budget, budget - actions))
+        passes += 1
+        actions += len(made.transcript.steps)
+        barren = 0 if made.changed else barren + 1
+        if tick:
+            tick(actions, budget, f"links {online.live.store.links:,}")
+    return passes, actions

@@ -1,0 +1,183 @@
+"""Tokens: who may connect, and as what. A file keeps names, roles and hashes; the token itself is shown once.
+
+JSON lines ({"name": ..., "role": ..., "sha256": ...}) or TOML ([[token]] tables with the same keys). A `token` in place
+of the hash is taken as it is, for files written by hand; `expires` is the last day it is good for, or the moment it
+ends. A file that changes is read again at the next request; one that cannot be read lets nobody in. It knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import secrets
+import tomllib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from kbgym.canonical import decode, encode, read_file, write_whole
+from kbgym.errors import BadInput
+from kbgym.gym.tools import Role
+from kbgym.sanitize import safe_text
+
+PREFIX = "kbgym_"
+
+
+class Client(msgspec.Struct, frozen=True):
+    """Who a token belongs to."""
+
+    name: str
+    role: Role
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    role: Role
+    sha256: str = ""
+    token: str = ""
+    expires: str = ""
+
+
+class _Tables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    token: list[_Entry]
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A token as it is kept: whose it is, its hash, and until when it is good."""
+
+    client: Client
+    sha256: str
+    until: datetime | None
+
+
+class Tokens:
+    """The hashes of every token of a file. A presented one is compared with all of them, in constant time each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._state = self._look()
+        self._entries = _read(path)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def client(self, token: str) -> Client | None:
+        """Whose token this is, by what the file says now."""
+        self._follow()
+        presented, now = _hash(token), datetime.now(UTC)
+        found: Client | None = None
+        for known in self._entries:
+            same = hmac.compare_digest(known.sha256, presented)
+            if same and (known.until is None or now < known.until):
+                found = known.client
+        return found
+
+    def _look(self) -> tuple[int, int, int] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _follow(self) -> None:
+        state = self._look()
+        if state == self._state:
+            return
+        self._state = state
+        try:
+            self._entries = _read(self._path)
+        except BadInput as error:
+            self._entries = ()
+            logging.getLogger("kbgym").error("nobody is let in: %s", safe_text(str(error)))
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _read(path: Path) -> tuple[_Known, ...]:
+    """The tokens of a file; a message about a bad one never repeats what stands in it."""
+    data = read_file(path)
+    entries: list[_Entry] = []
+    if path.suffix == ".toml":
+        try:
+            entries = msgspec.convert(tomllib.loads(data.decode()), _Tables).token
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError):
+            raise BadInput(f"{path} is no tokens file: [[token]] tables with name, role and sha256.") from None
+    else:
+        for number, line in enumerate(data.splitlines(), 1):
+            try:
+                entries.append(decode(line, _Entry))
+            except msgspec.DecodeError:
+                raise BadInput(f"{path}, line {number}: no token; name, role and sha256 are wanted.") from None
+    names: set[str] = set()
+    checked: list[_Known] = []
+    for entry in entries:
+        known = entry.sha256.lower() if entry.sha256 else _hash(entry.token) if entry.token else ""
+        if len(known) != 64 or set(known) - set("0123456789abcdef"):
+            raise BadInput(f"{path}: the token of {entry.name!r} has neither a sha256 nor a token.")
+        if entry.name in names:
+            raise BadInput(f"{path}: the name {entry.name!r} stands twice; one token a client.")
+        _check_name(entry.name)
+        names.add(entry.name)
+        checked.append(_Known(Client(entry.name, entry.role), known, _until(entry.expires, str(path))))
+    return tuple(checked)
+
+
+def _until(expires: str, where: str) -> datetime | None:
+    """The moment a token ends: that which is named, or the end of the day that is, by the clock of Greenwich."""
+    if not expires:
+        return None
+    try:
+        moment = datetime.fromisoformat(expires)
+        if len(expires) <= len("2026-12-31"):
+            moment += timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise BadInput(f"{where}: {expires[:40]!r} is no date; a token expires on a day such as 2026-12-31.") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def new_token(path: Path, name: str, role: Role, expires: str = "") -> str:
+    """Make a token, add its hash to the file, and give it: it cannot be had again."""
+    _check_name(name)
+    _until(expires, "--expires")
+    if path.suffix == ".toml":
+        raise BadInput(f"{path} is TOML, which is not written here; name a file of JSON lines.")
+    if path.exists() and any(known.client.name == name for known in _read(path)):
+        raise BadInput(f"{path} has a token for {name!r} already; revoke it first, or choose another name.")
+    token = PREFIX + secrets.token_urlsafe(32)
+    entry = {"name": name, "role": role, "sha256": _hash(token)}
+    line = encode({**entry, "expires": expires} if expires else entry) + b"\n"
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "ab") as file:
+            file.write(line)
+    except OSError as error:
+        raise BadInput(f"cannot write the tokens {path}: {error.strerror}.") from error
+    return token
+
+
+def revoke(path: Path, name: str) -> None:
+    """Take a client's token out of the file; a server that uses it hears of it at the next request."""
+    if path.suffix == ".toml":
+        raise BadInput(f"{path} is TOML, which is not written here; remove the table of {name!r} yourself.")
+    known = [entry.client.name for entry in _read(path)]
+    if name not in known:
+        raise BadInput(f"{path} has no token for {name!r}; it has {', '.join(known) or 'none'}.")
+    lines = read_file(path).splitlines(keepends=True)
+    kept = b"".join(line for line, of in zip(lines, known, strict=True) if of != name)
+    try:
+        with write_whole(path) as scratch:
+            handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(kept)
+    except OSError as error:
+        raise BadInput(f"cannot write the tokens {path}: {error.strerror}.") from error
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > 60 or not name.isprintable():
+        raise BadInput(f"a client's name is 1 to 60 printable characters, not {name[:60]!r}.")

@@ -1,0 +1,165 @@
+"""Whether a store's place is a folder or a database, and how it is called where people read it.
+
+It opens nothing, and loads nothing: a server that has to answer at once asks here.
+
+
+Where a store lives: the seam between what uses a store's history and what keeps it, a folder or a database.
+
+A `Place` is initial documents and a trace; an `Appender` adds to the trace. Where `shared`, other processes add to it
+too, and whoever edits takes turns with them:
+
+    with appender.turn() as news:         # the others wait; what they committed since is handed over
+        follow(news)
+        ...                               # act
+        appender.commit(events)
+    # here it is durable, or an error said that it is not
+
+In a folder there is one writer and no news, and the same lines work. It knows no SQL and no file format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from kbgym.errors import Failed
+from kbgym.store import Store
+from kbgym.trace.events import Event, Genesis
+from kbgym.trace.folder import open_folder
+from kbgym.trace.log import Reading
+from kbgym.trace.replay import Watcher
+from kbgym.trace.url import is_url, shown
+from kbgym.worlds.world import Document
+
+
+class Lost(Failed):
+    """The connection broke and the transaction was certainly not committed: what it was built on must be read again."""
+
+
+class Appender(Protocol):
+    """Adds whole transactions to a trace."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may write at the same time."""
+
+    def commit(self, events: Sequence[Event]) -> None:
+        """Add a transaction: durable on return, or at the end of the turn where one is held.
+
+        Without a turn, it is refused where others committed since the last news.
+        """
+
+    def news(self) -> tuple[Event, ...]:
+        """What others committed since the last news, in order."""
+
+    def line_up(self) -> tuple[Event, ...]:
+        """Before a turn: wait until it is nearly this writer's; gives the news, to be followed meanwhile."""
+
+    def step_out(self) -> None:
+        """Whoever lined up takes no turn."""
+
+    def turn(self) -> AbstractContextManager[tuple[Event, ...]]:
+        """Hold up every other writer, for one commit; gives the news. An error inside undoes the commit."""
+
+    def rejoin(self, place: Place) -> None:
+        """After a failure: continue from what a place that was just opened has read, not from the last news."""
+
+    def claim(self, name: str) -> bool:
+        """Take a piece of work nobody else has claimed; freed by `release`, or when this process ends."""
+
+    def holds(self, name: str) -> bool:
+        """Whether it is still claimed here: a connection that broke gives its claims up."""
+
+    def release(self, name: str) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Appender: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Place(Protocol):
+    """A store with its history, read once; any state of it on request."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it; never a password."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder, where it is one: a run's world, exams and snapshots are there."""
+
+    @property
+    def at(self) -> int | None:
+        """The iteration asked for, by `STORE@N`."""
+
+    @property
+    def arm(self) -> str:
+        """Which arm made it; empty where nothing says so."""
+
+    @property
+    def initial(self) -> Store: ...
+
+    @property
+    def reading(self) -> Reading | None:
+        """The trace; none before the first transaction."""
+
+    @property
+    def events(self) -> tuple[Event, ...]: ...
+
+    @property
+    def genesis(self) -> Genesis | None: ...
+
+    @property
+    def iteration(self) -> int: ...
+
+    @property
+    def position(self) -> int:
+        """How many training questions it has been taught."""
+
+    def store(self, at: int | None = None, watch: Watcher | None = None) -> Store: ...
+
+    def start(self, embedder: str, settings: dict[str, Any]) -> Appender: ...
+
+    def resume(self) -> Appender: ...
+
+    def verify(self) -> None:
+        """See that whatever is kept beside the trace says the same as the trace."""
+
+    def rollback(self, to: int, reason: str = "") -> Store: ...
+
+    def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
+        """The user's sentences it stands for, as later imports changed them; all of them, or these."""
+
+    def close(self) -> None:
+        """Close connections; appenders stay open."""
+
+
+def open_place(place: str | Path) -> Place:
+    """A store wherever it is: a folder (`FOLDER`, `FOLDER@57`) or a database (`postgresql://...`)."""
+    if is_url(place):
+        from kbgym.backends.postgres.place import PostgresStore
+
+        return PostgresStore(str(place))
+    return open_folder(place)
+
+
+def store_at(place: str | Path, iteration: int) -> Store:
+    """The store after an iteration, looked up anew."""
+    opened = open_place(place)
+    try:
+        return opened.store(iteration)
+    finally:
+        opened.close()
+
+
+__all__ = ["Appender", "Lost", "Place", "is_url", "open_place", "shown", "store_at"]
+
+
+def leave(held: AbstractContextManager[Any], error: BaseException) -> None:
+    """End a turn with nothing written."""
+    with suppress(BaseException):
+        held.__exit__(type(error), error, error.__traceback__)

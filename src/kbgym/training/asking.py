@@ -1,0 +1,31 @@
+"""One question whose gold is known, asked of a reader on one state of a store: played, then graded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kbgym.gym.episode import Acting, Transcript, play
+from kbgym.gym.grading import Grade, score
+from kbgym.gym.policy import Agent, Forward
+from kbgym.worlds.world import Question
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """A question whose gold is known."""
+
+    id: str
+    text: str
+    golds: tuple[str, ...]
+    unanswerable: bool = False
+
+
+def askings(questions: Iterable[Question]) -> list[Asking]:
+    return [Asking(question.id, question.text, question.golds, question.unanswerable) for question in questions]
+
+
+async def ask(asking: Asking, environment: Acting, reader: Agent, budget: int, memory: int) -> tuple[Transcript, Grade]:
+    """A reader's pass and what it scores; one that ends without an answer scores 0."""
+    passed = await play(reader(), environment, "reader", Forward(asking.text), budget, memory)
+    return passed, score(passed.answer, asking.golds, asking.unanswerable)

@@ -1,0 +1,94 @@
+"""Evidence: whether a pass was shown what its question's answer depends on, and when; from its transcript alone.
+
+It tells retrieval from reasoning: "had the evidence and answered wrongly" is another failure than "never saw it". Where
+a question has no supports, or a gold that stands everywhere (a small number, yes or no), the measure is unknown and
+not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kbgym.gym.actions import shown_by
+from kbgym.gym.episode import Transcript
+from kbgym.gym.grading import normalise
+from kbgym.worlds.world import Question
+
+_TOO_SHORT = 3  # letters and digits of a gold that may stand anywhere by chance
+
+
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`seen`: for each support that was shown, the number of the action that first did, in order. `supports`: how many
+    there are. `gold`: the action that first showed an accepted answer, 0 for none, None where it cannot be told.
+    `characters`: how much had been read when the last support was seen, where all were.
+    """
+
+    supports: int = 0
+    seen: tuple[int, ...] = ()
+    gold: int | None = None
+    characters: int | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The share of the supports that was shown; None where there are none."""
+        return len(self.seen) / self.supports if self.supports else None
+
+    def all_within(self, actions: int) -> bool:
+        """Whether every support was shown within so many actions."""
+        return len(self.seen) == self.supports and (not self.seen or self.seen[-1] <= actions)
+
+    @property
+    def actions(self) -> int | None:
+        """The action that completed the evidence."""
+        return self.seen[-1] if self.supports and len(self.seen) == self.supports else None
+
+
+def evidence_of(transcript: Transcript, question: Question) -> Evidence:
+    """What a pass was shown of what its question depends on."""
+    wanted, seen, golds = set(question.support), [], _golds(question)
+    read, characters, gold = 0, None, 0 if golds else None
+    for number, step in enumerate(transcript.steps, 1):
+        read += len(step.observation)
+        found = wanted.intersection(shown_by(step.result))
+        if found:
+            wanted -= found
+            seen += [number] * len(found)
+            characters = read if not wanted else None
+        if gold == 0 and shown_by(step.result):
+            said = f" {normalise(step.observation)} "
+            if any(f" {one} " in said for one in golds):
+                gold = number
+    return Evidence(len(set(question.support)), tuple(seen), gold, characters)
+
+
+def _golds(question: Question) -> list[str]:
+    plain = [] if question.unanswerable else [normalise(gold) for gold in question.golds]
+    return [gold for gold in plain if len(gold.replace(" ", "")) >= _TOO_SHORT and gold not in ("yes", "no")]
+
+
+class EvidenceSummary(msgspec.Struct, frozen=True):
+    """Means over the questions that can tell; entry k of the last: all supports seen within k + 1 actions."""
+
+    evidence: float | None
+    evidence_all: float | None
+    gold_seen: float | None
+    evidence_all_by_action: tuple[float, ...]
+
+
+def summarise_evidence(found: Iterable[Evidence | None], budget: int) -> EvidenceSummary:
+    told = [one for one in found if one is not None]
+    supported = [one for one in told if one.supports]
+    golds = [float(one.gold > 0) for one in told if one.gold is not None]
+    by_action = tuple(_mean([float(one.all_within(k)) for one in supported]) or 0.0 for k in range(1, budget + 1))
+    return EvidenceSummary(
+        _mean([one.share or 0.0 for one in supported]),
+        _mean([float(len(one.seen) == one.supports) for one in supported]),
+        _mean(golds),
+        by_action if supported else (),
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(sum(values) / len(values), 6) if values else None

@@ -1,0 +1,276 @@
+"""The exam: a frozen store, an independent reader, many questions at once, one row a question.
+
+Rows are written as they come and kept: run again, an exam asks only what has no row yet. The finished file is in the
+questions' order whatever order they finished in. A pass in which the agent itself failed has no score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.canonical import Decoder, encode, read_file, write_lines, write_whole
+from kbgym.errors import BadInput, Damaged
+from kbgym.gym.actions import Action, Result
+from kbgym.gym.environment import Environment, Ranking, SearchEngine
+from kbgym.gym.episode import Outcome, Transcript, play
+from kbgym.gym.grading import grade, set_f1
+from kbgym.gym.observations import Observations
+from kbgym.gym.policy import Agent, Forward
+from kbgym.store import Store
+from kbgym.training.evidence import Evidence, evidence_of, summarise_evidence
+from kbgym.training.run import Settings
+from kbgym.worlds.world import Question
+
+Tick = Callable[[int, int, str], None]
+# A default is left out of a row's bytes only if it is this very object; one that was pickled is another.
+_DEFAULT: Ranking = "paper"
+_PLAIN: Observations = "paper"
+
+
+class Shot(msgspec.Struct, frozen=True):
+    """One action of a pass and its result, by id: the store gives the texts."""
+
+    action: Action
+    result: Result
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One question of an exam. The scores are None when the agent failed: that is no wrong answer.
+
+    `set_f1` compares what stands between commas, as PhantomWiki does; `f1` compares words. Rows of one `conversation`
+    were answered by somebody who remembers the questions before.
+    """
+
+    id: str
+    class_: str = msgspec.field(name="class")
+    template: str
+    question: str
+    golds: tuple[str, ...]
+    answer: str | None
+    f1: float | None
+    em: float | None
+    actions: int
+    characters: int
+    outcome: Outcome
+    shots: tuple[Shot, ...]
+    failure: str | None = None
+    set_f1: float | None = None
+    usage: dict[str, Any] | None = None
+    ranking: Ranking = _DEFAULT
+    evidence: Evidence | None = None
+    observations: Observations = _PLAIN
+    conversation: str = ""
+
+
+def row_of(
+    question: Question,
+    transcript: Transcript,
+    ranking: Ranking = "paper",
+    observations: Observations = "paper",
+    conversation: str = "",
+) -> Row:
+    """Grade a pass: out of budget scores 0, an agent's own failure scores nothing."""
+    f1: float | None
+    em: float | None
+    sets: float | None
+    f1, em, sets = 0.0, 0.0, 0.0
+    if transcript.outcome == "answered":
+        answer = transcript.answer or ""
+        f1, em = grade(answer, question.golds, question.unanswerable)
+        sets = f1 if question.unanswerable else max(set_f1(answer, gold) for gold in question.golds)
+    elif transcript.outcome == "agent_failed":
+        f1, em, sets = None, None, None
+    return Row(
+        id=question.id,
+        class_=question.class_,
+        template=question.template,
+        question=question.text,
+        golds=question.golds,
+        answer=transcript.answer,
+        f1=f1,
+        em=em,
+        actions=len(transcript.steps),
+        characters=transcript.characters,
+        outcome=transcript.outcome,
+        shots=tuple(Shot(step.action, step.result) for step in transcript.steps),
+        failure=transcript.failure,
+        set_f1=sets,
+        usage=transcript.usage,
+        ranking=_DEFAULT if ranking == _DEFAULT else ranking,
+        evidence=evidence_of(transcript, question),
+        observations=_PLAIN if observations == _PLAIN else observations,
+        conversation=conversation,
+    )
+
+
+async def examine(
+    store: Store,
+    engine: SearchEngine,
+    questions: Sequence[Question],
+    reader: Agent,
+    out: Path | None = None,
+    settings: Settings = Settings(),  # noqa: B008 - it cannot be changed
+    concurrency: int = 16,
+    tick: Tick | None = None,
+    conversation: str = "",
+) -> list[Row]:
+    """Ask every question of the store as it is now, under the settings' budget, memory and ranking.
+
+    With `out`, rows already there are kept and not asked again.
+    """
+    shown = settings.observations
+    environment = Environment(store.as_frozen(), engine, ranking=settings.ranking, observations=shown)
+    # Who starts a program for every pass says how many may run.
+    waiting = asyncio.Semaphore(min(concurrency, getattr(reader, "at_once", concurrency)))
+    budget, memory = settings.forward_budget, settings.memory
+
+    async def ask(question: Question, sheet: Sheet) -> None:
+        async with waiting:
+            transcript = await play(reader(), environment, "reader", Forward(question.text), budget, memory)
+        sheet.add(row_of(question, transcript, settings.ranking, shown, conversation))
+
+    with Sheet(questions, out, tick, settings.ranking) as sheet:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for question in sheet.missing:
+                    group.create_task(ask(question, sheet))
+        except* Exception as failures:
+            raise failures.exceptions[0] from None
+    return sheet.rows
+
+
+class Sheet:
+    """The rows of an exam, wherever its questions are asked: on file as they come, in order when all are there."""
+
+    def __init__(
+        self, questions: Sequence[Question], out: Path | None, tick: Tick | None = None, ranking: Ranking = "paper"
+    ) -> None:
+        self._questions, self._out, self._tick = questions, out, tick
+        self._rows = {row.id: row for row in read_rows(out)} if out else {}
+        rows, wanted = self._rows, {question.id for question in questions}
+        if strangers := [id for id in rows if id not in wanted]:
+            raise BadInput(f"{out} holds rows of another exam (question {strangers[0]}); choose another file.")
+        if other := [row.ranking for row in rows.values() if row.ranking != ranking]:
+            raise BadInput(f"{out} holds rows of an exam with ranking {other[0]}, not {ranking}; choose another file.")
+        self.missing = [question for question in questions if question.id not in rows]
+        self._total = len(wanted)
+        self._means = _Means(rows.values())
+        self._file = out.open("ab") if out else None
+        if self._file and out:
+            self._file.truncate(len(_whole_lines(out)))  # a line that was torn is asked again
+
+    @property
+    def rows(self) -> list[Row]:
+        return [self._rows[question.id] for question in self._questions]
+
+    def add(self, row: Row) -> None:
+        self._rows[row.id] = row
+        self._means.add(row)
+        if self._file:
+            self._file.write(encode(row) + b"\n")
+            self._file.flush()
+        if self._tick:
+            self._tick(len(self._rows), self._total, str(self._means))
+
+    def __enter__(self) -> Sheet:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._file:
+            self._file.close()
+        if self._out and kind is None:
+            with write_whole(self._out) as scratch:
+                write_lines(scratch, self.rows)
+
+
+class _Means:
+    """F1 and actions so far, at the same cost however many rows there are."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = self._scored = self._actions = 0
+        self._f1 = 0.0
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Row) -> None:
+        self._rows += 1
+        self._actions += row.actions
+        if row.f1 is not None:
+            self._scored += 1
+            self._f1 += row.f1
+
+    def __str__(self) -> str:
+        if not self._scored:
+            return ""
+        return f"F1 {self._f1 / self._scored:.3f}  actions {self._actions / self._rows:.2f}"
+
+
+_decoder: Decoder[Row] = Decoder(Row)
+_BEGINNING = b'{"actions":'
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of an exam, perhaps one in progress: a torn last line is left out, and left where it is."""
+    rows: dict[str, Row] = {}
+    for number, line in enumerate(_whole_lines(path).splitlines(), 1):
+        try:
+            row = _decoder.decode(line)
+        except msgspec.DecodeError as error:
+            raise Damaged(f"{path}, line {number}: {error}") from error
+        if row.id in rows:
+            raise Damaged(f"{path}, line {number}: question {row.id} has two rows.")
+        rows[row.id] = row
+    return list(rows.values())
+
+
+def _whole_lines(path: Path) -> bytes:
+    data = read_file(path) if path.exists() else b""
+    whole = data[: data.rfind(b"\n") + 1]
+    if not whole and not _BEGINNING.startswith(data[: len(_BEGINNING)]):
+        raise Damaged(f"{path} is no exam's file; choose another --out.")
+    return whole
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What an exam comes to. Means are over questions with a score; failures are counted apart in `outcomes`.
+
+    `set_f1` compares comma-separated sets, as PhantomWiki does. `evidence` is the share of a question's supports that
+    was shown, `evidence_all` how often all were, `gold_seen` how often an accepted answer stood in what was shown; None
+    where nothing can tell. Entry k of `evidence_all_by_action`: the share with all supports seen within k + 1 actions.
+    """
+
+    n: int
+    f1: float
+    em: float
+    set_f1: float
+    actions: float
+    characters: float
+    outcomes: dict[str, int]
+    evidence: float | None = None
+    evidence_all: float | None = None
+    gold_seen: float | None = None
+    evidence_all_by_action: tuple[float, ...] = ()
+
+
+def summarise(rows: Sequence[Row]) -> Summary:
+    scored = [row for row in rows if row.f1 is not None]
+    count = max(1, len(scored))
+    outcomes: dict[str, int] = {}
+    most = max((row.actions for row in rows), default=0)
+    for row in rows:
+        outcomes[row.outcome] = outcomes.get(row.outcome, 0) + 1
+    return Summary(
+        n=len(rows),
+        f1=sum(row.f1 or 0.0 for row in scored) / count,
+        em=sum(row.em or 0.0 for row in scored) / count,
+        set_f1=sum(row.set_f1 or 0.0 for row in scored) / count,
+        actions=sum(row.actions for row in scored) / count,
+        characters=sum(row.characters for row in scored) / count,
+        outcomes=dict(sorted(outcomes.items())),
+        **msgspec.structs.asdict(summarise_evidence((row.evidence for row in rows), most)),
+    )

@@ -1,0 +1,155 @@
+"""What an exam says of itself: a small file beside its rows, written before the first of them.
+
+    exams/flat-test_in.jsonl         the rows
+    exams/flat-test_in.exam.json     store, world, agent, set, budget, search, observations
+
+Exams are found by it, whatever their files are called. Rows of earlier versions have none and stay readable; they are
+known by their names alone.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kbgym.agents.trust import PLAYED_LIVE
+from kbgym.canonical import digest_of, pretty, read_value, write_whole
+from kbgym.errors import BadInput
+from kbgym.gym.environment import Ranking
+from kbgym.gym.observations import Observations
+from kbgym.search.base import SearchKind
+from kbgym.store import Store
+from kbgym.training.run import Settings
+from kbgym.worlds.world import Question
+
+_ENDING = ".exam.json"
+# The settings that an exam is sat under.
+HOW = ("forward_budget", "memory", "embedder", "search", "per_source", "ranking", "observations")
+_NO_ROWS = (".cassette.jsonl",)
+
+
+class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked of whom. `store`, `world` and `questions` are hashes; `iteration` is the store's own.
+
+    `arm` is who made the store, `flat` for one that was trained or never touched. `conversation` names the sitting in
+    which somebody who remembers earlier questions answered all of them; independent passes have none.
+    """
+
+    kbgym: int = 1
+    store: str
+    iteration: int
+    arm: str
+    world: str
+    agent: str
+    set: str
+    questions: str
+    forward_budget: int
+    memory: int
+    embedder: str
+    search: SearchKind
+    per_source: int
+    ranking: Ranking
+    observations: Observations
+    conversation: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def conditions(self) -> dict[str, object]:
+        """What two exams must share before their rows may stand side by side, beside the questions.
+
+        Every conversation is a condition of its own: it is pooled with nothing.
+        """
+        own = ("store", "iteration", "arm", "set", "questions", "kbgym")
+        all = msgspec.structs.asdict(self).items()
+        return {name: value for name, value in all if name not in own and value is not msgspec.UNSET}
+
+    @property
+    def plan(self) -> ExamHeader:
+        """The same for every conversation that plays it."""
+        return self if self.conversation is msgspec.UNSET else msgspec.structs.replace(self, conversation="any")
+
+    @property
+    def name(self) -> str:
+        """What its file is called in a run, where no other exam is called so."""
+        store = self.arm if self.arm != "flat" else "trained" if self.iteration else "flat"
+        return f"{store}-{re.sub(r'[^A-Za-z0-9_.@]+', '_', self.set)[:100]}"
+
+
+class KeptExam(msgspec.Struct, frozen=True):
+    """A file of rows and what it says of itself."""
+
+    file: Path
+    header: ExamHeader
+
+
+def header_of(
+    store: Store, iteration: int, arm: str, world: str, agent: str, set: str, asked: Sequence[Question], how: Settings
+) -> ExamHeader:
+    one = agent == PLAYED_LIVE or agent.partition(":")[0] == "hand"
+    return ExamHeader(
+        store=store.fingerprint,
+        iteration=iteration,
+        arm=arm,
+        world=world,
+        agent=agent,
+        set=set,
+        questions=digest_of([(question.id, question.text, question.golds) for question in asked]),
+        conversation=secrets.token_hex(6) if one else msgspec.UNSET,
+        **{name: getattr(how, name) for name in HOW},
+    )
+
+
+def header_file(rows: Path) -> Path:
+    return rows.with_name(f"{rows.stem}{_ENDING}")
+
+
+def read_header(rows: Path) -> ExamHeader | None:
+    """What these rows say of themselves; None for those of an earlier version."""
+    file = header_file(rows)
+    return read_value(file, ExamHeader) if file.is_file() else None
+
+
+def check_header(rows: Path, header: ExamHeader) -> bool:
+    """Whether the file is still to be begun; refused where its rows are said to be another exam's."""
+    if not rows.exists() or not rows.stat().st_size:
+        return True
+    found = read_header(rows)
+    for name, old in msgspec.structs.asdict(found.plan).items() if found is not None else ():
+        if (new := getattr(header.plan, name)) != old:
+            raise BadInput(f"{rows} holds an exam with {name} {_short(old)}, not {_short(new)}; choose another file.")
+    return False
+
+
+def claim(rows: Path, header: ExamHeader) -> None:
+    """Say what the rows in this file will be, before the first; rows that were there without a header stay so."""
+    if check_header(rows, header):
+        with write_whole(header_file(rows)) as scratch:
+            scratch.write_text(pretty(header), encoding="utf-8")
+
+
+def place_for(folder: Path, header: ExamHeader) -> Path:
+    """Where an exam is kept in a folder: where one with this header lies, else under its name, made unique if taken."""
+    for kept in kept_exams(folder):
+        if kept.header.plan == header.plan:
+            return kept.file
+    plain = folder / f"{header.name}.jsonl"
+    return folder / f"{header.name}.{digest_of(header)[:8]}.jsonl" if plain.exists() else plain
+
+
+def kept_exams(folder: Path) -> list[KeptExam]:
+    """Every exam of a folder that says what it is, in the order of the names."""
+    found = [(file, read_header(file)) for file in exam_files(folder)]
+    return [KeptExam(file, header) for file, header in found if header is not None]
+
+
+def exam_files(folder: Path) -> list[Path]:
+    """The files of rows in a folder; what models said lies beside them and is none."""
+    return [file for file in sorted(folder.glob("[!.]*.jsonl")) if not file.name.endswith(_NO_ROWS)]
+
+
+def _short(value: object) -> str:
+    """Enough of a hash to tell it from another."""
+    return f"{value:.12}" if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) else str(value)

@@ -1,0 +1,148 @@
+"""A run folder: what was asked for, the world, the store's trace, snapshots, exams.
+
+run.json        resolved settings, versions and hashes, written first
+world/          documents.jsonl, questions.jsonl, world.json
+records.jsonl   the store it was begun with, where that was another than the world's documents
+trace.jsonl     every action and result; deterministic, hash-chained
+timing.jsonl    clocks, which replay ignores
+snapshots/      the store at each epoch's end; derived, may be thrown away
+exams/          one file of rows per exam
+report/
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbgym.canonical import check_name, fitting, pretty, read_value, whole_folder, write_lines, write_whole
+from kbgym.errors import BadInput
+from kbgym.gym.environment import Ranking
+from kbgym.gym.observations import Observations
+from kbgym.search.base import SearchKind
+from kbgym.store import Store
+from kbgym.trace.folder import RECORDS
+from kbgym.worlds.world import World
+
+STRATEGIES = ("paper", "class")
+# Settings of earlier versions: `levels` split an index of more documents than that, 0 for never.
+_GONE = ("levels",)
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
+
+    The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
+    exams. `admission`: how many questions are asked again before the edits of a lesson stay, 0 for none.
+    `observations`: how results read. `search`: what a search goes by. `per_source`: how many documents of one page of
+    the source a page of results may have, 0 for any number. `begins`: the store it was begun with, by what it is and
+    its fingerprint; empty for the world's own documents.
+    """
+
+    questions: int = 100
+    epochs: int = 2
+    seed: int = 0
+    reader: str = "reference"
+    curator: str = "reference"
+    judge: str = "rule"
+    strategy: str = "paper"
+    embedder: str = "all-MiniLM-L6-v2"
+    forward_budget: int = 15
+    backward_budget: int = 30
+    memory: int = 30
+    batch_size: int = 1
+    eval: bool = True
+    ranking: Ranking = "paper"
+    admission: int = 0
+    observations: Observations = "paper"
+    search: SearchKind = "vectors"
+    per_source: int = 0
+    begins: str = ""
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """What run.json is read for."""
+
+    settings: Settings
+    world: str
+
+
+def still_settings(found: Any) -> Any:
+    """Settings as this version or an earlier one wrote them, without what is no longer a setting."""
+    return {name: found[name] for name in found if name not in _GONE} if isinstance(found, dict) else found
+
+
+class Run:
+    """A run folder that exists."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        file = folder / "run.json"
+        if not file.exists():
+            raise BadInput(f"{folder} is no run: it has no run.json.")
+        found = read_value(file, dict[str, Any])
+        header = fitting(file, {**found, "settings": still_settings(found.get("settings"))}, _Header)
+        check_name(file, header.settings.strategy)  # it names the run's tables and figures
+        self.settings, self.world_hash = header.settings, header.world
+        self._gone = {name: value for name in _GONE if (value := found["settings"].get(name))}
+        self._world: World | None = None
+
+    @classmethod
+    def open_or_create(cls, folder: Path, world: World, settings: Settings, begins: Store | None = None) -> Run:
+        """The run at this place, started if there is none. One with other settings or another world is refused.
+
+        `begins` is the store it begins with, where that is not the world's documents as they stand.
+        """
+        if (folder / "run.json").exists():
+            run = cls(folder)
+            for name, value in run._gone.items():
+                raise BadInput(
+                    f"{folder} was started with {name} {value!r}, which this version does not have: it can be "
+                    "replayed and examined, not resumed."
+                )
+            if run.settings != settings:
+                changed = [
+                    f"{name} {old!r}, not {new!r}"
+                    for name, old in msgspec.structs.asdict(run.settings).items()
+                    if (new := getattr(settings, name)) != old
+                ]
+                raise BadInput(f"{folder} was started with {'; '.join(changed)}. Use those, or another --out.")
+            if run.world_hash != world.hash:
+                raise BadInput(f"{folder} was started on another world; use another --out.")
+            return run
+        with whole_folder(folder) as scratch:
+            header = {"settings": settings, "world": world.hash, "kbgym": 1}
+            (scratch / "run.json").write_text(pretty(header), encoding="utf-8")
+            world.save(scratch / "world")
+            if begins is not None:
+                write_lines(scratch / RECORDS, begins)
+        return cls(folder)
+
+    @property
+    def world(self) -> World:
+        if self._world is None:
+            self._world = World.load(self.folder / "world")
+        return self._world
+
+    def has_snapshot(self, iteration: int) -> bool:
+        return (self.folder / "snapshots" / f"{iteration}.jsonl").is_file()
+
+    def snapshot(self, store: Store, iteration: int) -> None:
+        """Write the store as it is after an iteration, whole or not at all."""
+        with write_whole(self.folder / "snapshots" / f"{iteration}.jsonl") as scratch:
+            write_lines(scratch, store)
+
+    def exam_path(self, name: str) -> Path:
+        folder = self.folder / "exams"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{name}.jsonl"
+
+    def timed(self, what: str, seconds: float, **more: Any) -> None:
+        """Note how long something took, in the file that replay ignores."""
+        line = {"at": round(time.time(), 3), "what": what, "seconds": round(seconds, 6), **more}
+        with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")

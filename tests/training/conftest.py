@@ -1,0 +1,35 @@
+"""A small world and everything to run the protocol on it; the hash embedder keeps it quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kbgym.api.factory import agents_named, embedder_named
+from kbgym.search.factory import engine_for
+from kbgym.trace.folder import StoreFolder
+from kbgym.training.run import Run, Settings
+from kbgym.training.train import Trainer
+from kbgym.worlds.people import generate
+from kbgym.worlds.world import World
+
+SMALL = Settings(questions=20, epochs=2, embedder="hash")
+
+
+@pytest.fixture(scope="session")
+def small_world() -> World:
+    return generate(people=80, seed=3)
+
+
+@pytest.fixture
+def start(small_world: World) -> Callable[..., Trainer]:
+    """A trainer over a run folder, new or resumed."""
+
+    def starting(folder: Path, settings: Settings = SMALL, world: World = small_world) -> Trainer:
+        run = Run.open_or_create(folder, world, settings)
+        engine = engine_for(StoreFolder(folder).store(), embedder_named(settings.embedder))
+        return Trainer(run, agents_named(settings), engine)
+
+    return starting

@@ -1,0 +1,92 @@
+"""A run's folder: begun once, opened again with the same settings and world, and what it keeps beside the trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kbgym.canonical import read_lines
+from kbgym.errors import BadInput, Damaged
+from kbgym.store import Record, Store, source
+from kbgym.training.run import Run, Settings
+from kbgym.worlds.world import Document, World
+
+WORLD = World((Document("a", "A."), Document("b", "B.")))
+SETTINGS = Settings(questions=3, embedder="hash", seed=5)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run.open_or_create(tmp_path / "run", WORLD, SETTINGS)
+
+
+def test_what_is_begun_is_opened_again(run: Run, tmp_path: Path) -> None:
+    assert sorted(path.name for path in run.folder.iterdir()) == ["run.json", "world"]
+    header = json.loads((run.folder / "run.json").read_text())
+    assert header == {"kbgym": 1, "settings": msgspec.to_builtins(SETTINGS), "world": WORLD.hash}
+    before = (run.folder / "run.json").read_bytes()
+    again = Run.open_or_create(run.folder, WORLD, SETTINGS)
+    assert (again.settings, again.world, again.world_hash) == (SETTINGS, WORLD, WORLD.hash)
+    assert again.world is again.world, "it is read once"
+    assert (run.folder / "run.json").read_bytes() == before
+
+
+def test_other_settings_or_another_world_are_refused(run: Run) -> None:
+    other = msgspec.structs.replace(SETTINGS, seed=6, epochs=7)
+    with pytest.raises(BadInput, match=r"was started with epochs 2, not 7; seed 5, not 6\. Use those"):
+        Run.open_or_create(run.folder, WORLD, other)
+    with pytest.raises(BadInput, match="on another world"):
+        Run.open_or_create(run.folder, World(WORLD.documents[:1]), SETTINGS)
+
+
+def test_what_is_no_run_or_a_damaged_one_is_said(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"is no run: it has no run\.json"):
+        Run(tmp_path)
+    for broken in (b"{", b"\xff", b"{}", b'{"settings": {}}', b'{"settings": {"colour": 1}, "world": "x"}'):
+        (tmp_path / "run.json").write_bytes(broken)
+        with pytest.raises(Damaged, match=r"run\.json"):
+            Run(tmp_path)
+
+
+def test_snapshots_exams_and_clocks(run: Run) -> None:
+    store = Store([source("a", "A."), Record("n1", "Both.", ("a",), flag="authored")])
+    assert not run.has_snapshot(7)
+    run.snapshot(store, 7)
+    assert run.has_snapshot(7) and not run.has_snapshot(77)
+    assert list(read_lines(run.folder / "snapshots" / "7.jsonl", Record)) == list(store)
+    store.add("More.")
+    run.snapshot(store, 7)
+    assert [path.name for path in (run.folder / "snapshots").iterdir()] == ["7.jsonl"]
+    assert len(list(read_lines(run.folder / "snapshots" / "7.jsonl", Record))) == 3
+    for _ in range(2):
+        assert run.exam_path("flat-both") == run.folder / "exams" / "flat-both.jsonl"
+    assert (run.folder / "exams").is_dir()
+    run.timed("iteration", 0.12345678, iteration=3)
+    run.timed("exam", 2)
+    lines = [json.loads(line) for line in (run.folder / "timing.jsonl").read_text().splitlines()]
+    assert [(line["what"], line["seconds"], line.get("iteration")) for line in lines] == [
+        ("iteration", 0.123457, 3),
+        ("exam", 2, None),
+    ]
+    assert all(line["at"] > 1.7e9 for line in lines)
+
+
+def test_a_run_of_an_earlier_version_is_opened_with_what_was_usual_then(run: Run) -> None:
+    """What it does not name was not there: all of it is off in the paper's protocol."""
+
+    def written(**settings: object) -> Run:
+        (run.folder / "run.json").write_text(json.dumps({"settings": settings, "world": WORLD.hash}))
+        return Run(run.folder)
+
+    old = written(questions=3, embedder="hash", levels=0).settings
+    assert (old.ranking, old.admission, old.observations) == ("paper", 0, "paper")
+    assert (old.search, old.per_source, old.begins) == ("vectors", 0, "")
+    assert Run.open_or_create(run.folder, WORLD, old).settings == old
+    assert written(questions=3, embedder="hash", levels=500).settings == old
+    with pytest.raises(BadInput, match="was started with levels 500, which this version does not have"):
+        Run.open_or_create(run.folder, WORLD, old)
+    with pytest.raises(BadInput, match=r"run\.json"):
+        written(strategy="../../elsewhere")

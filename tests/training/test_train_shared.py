@@ -1,0 +1,260 @@
+"""Several trainers on one store in PostgreSQL: every lesson taught once, in one order, whoever dies on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from postgres import MISSING, Cluster, installed
+from travelling import FOLDER
+
+from kbgym.api.factory import agents_named, embedder_named
+from kbgym.backends.postgres.place import PostgresStore
+from kbgym.backends.postgres.tables import read_head
+from kbgym.cli.main import run as verb
+from kbgym.engines.fleet import Fleet, train_fleet
+from kbgym.errors import BadInput
+from kbgym.experiments.engines import Here
+from kbgym.search.factory import engine_for
+from kbgym.trace.backend import Place, open_place
+from kbgym.trace.copying import copy_store
+from kbgym.trace.events import Acted, Began, Ended, Graded
+from kbgym.trace.folder import StoreFolder
+from kbgym.training import train as train_module
+from kbgym.training.lessons import schedule
+from kbgym.training.run import Run, Settings
+from kbgym.training.train import Trainer, join, remembered
+from kbgym.worlds.people import generate
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason=MISSING)]
+
+SETTINGS = Settings(questions=20, epochs=2, embedder="hash", eval=False, strategy="class", batch_size=2)
+
+_TRAIN = """
+import sys; sys.path.insert(0, {tests!r} + "/protocol")
+from test_train_shared import train
+print("ready", flush=True)
+train(sys.argv[1], sys.argv[2])
+print("finished", flush=True)
+"""
+
+
+def run_in(folder: str) -> Run:
+    return Run.open_or_create(Path(folder), generate(people=80, seed=3), SETTINGS)
+
+
+def train(folder: str, url: str, settings: Settings = SETTINGS) -> Trainer:
+    run, agents = run_in(folder), agents_named(settings)
+    initial = StoreFolder(Path(folder)).initial
+    join(url, initial.fingerprint, "hash", remembered(settings, agents))
+    trainer = Trainer(run, agents, engine_for(initial, embedder_named("hash")), url)
+    asyncio.run(trainer.train())
+    return trainer
+
+
+def whole(url: str) -> None:
+    """Everything the trace must say once all lessons are over."""
+    place = open_place(url)
+    place.verify()
+    events = place.events
+    assert sorted(e.iteration for e in events if isinstance(e, Graded)) == sorted(
+        e.iteration for e in events if isinstance(e, Began) and e.phase == "forward"
+    )
+    lessons = [(e.epoch, e.question) for e in events if isinstance(e, Began) and e.phase == "forward"]
+    assert len(lessons) == len(set(lessons)) == 40
+    assert sum(isinstance(e, Ended) for e in events) == 80
+    epochs = [e.epoch for e in events if isinstance(e, Began)]
+    assert epochs == sorted(epochs), "a lesson of the second epoch began before the first was over"
+    for passed in {(e.iteration, e.phase) for e in events if isinstance(e, Acted)}:
+        steps = [e.step for e in events if isinstance(e, Acted) and (e.iteration, e.phase) == passed]
+        assert steps == list(range(1, len(steps) + 1)), passed
+    assert place.position == 40
+    place.close()
+
+
+def test_one_trainer_learns_there_what_it_learns_in_a_folder(cluster: Cluster, tmp_path: Path) -> None:
+    url = cluster.url("alone")
+    run = run_in(str(tmp_path / "there"))
+    copy_store(str(run.folder / "world"), url)
+    alone = Settings(questions=20, epochs=2, embedder="hash", eval=False, strategy="class")
+    here = Run.open_or_create(tmp_path / "here", run.world, alone)
+    engine = engine_for(StoreFolder(here.folder).store(), embedder_named("hash"))
+    asyncio.run(Trainer(here, agents_named(alone), engine).train())
+    there = Run.open_or_create(tmp_path / "one", run.world, alone)
+    agents = agents_named(alone)
+    initial = StoreFolder(there.folder).initial
+    join(url, initial.fingerprint, "hash", remembered(alone, agents))
+    trainer = Trainer(there, agents, engine_for(initial, embedder_named("hash")), url)
+    asyncio.run(trainer.train())
+    assert trainer.store.fingerprint == StoreFolder(here.folder).store().fingerprint
+    whole(url)
+
+
+def test_who_finds_lessons_taken_goes_on_with_others_and_waits_only_for_the_last(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = cluster.url("taken")
+    run = run_in(str(tmp_path / "world"))
+    copy_store(str(run.folder / "world"), url)
+    join(url, StoreFolder(run.folder).initial.fingerprint, "hash", remembered(SETTINGS, agents_named(SETTINGS)))
+    taken = [f"lesson 1 {lesson.question.id}" for lesson in schedule(run.world, SETTINGS)[:3]]
+    other, sleep, over = open_place(url).resume(), asyncio.sleep, list[int]()
+    assert all(other.claim(name) for name in taken)
+
+    async def watched(seconds: float, *rest: object) -> None:
+        if seconds == train_module._LOOK_AGAIN:
+            over.append(open_place(url).position)
+            for name in taken:
+                other.release(name)
+        await sleep(seconds, *rest)
+
+    monkeypatch.setattr(asyncio, "sleep", watched)
+    train(str(tmp_path / "one"), url)
+    assert over[0] >= 20 - 3 - SETTINGS.batch_size + 1, "it waited while there were lessons that nobody had"
+    other.close()
+    whole(url)
+
+
+def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Path) -> None:
+    url = cluster.url("refused")
+    run = run_in(str(tmp_path / "a"))
+    copy_store(str(run.folder / "world"), url)
+    initial, agents = StoreFolder(run.folder).initial, agents_named(SETTINGS)
+    join(url, initial.fingerprint, "hash", remembered(SETTINGS, agents))
+    with pytest.raises(BadInput, match="strategy 'class', not 'paper'"):
+        join(url, initial.fingerprint, "hash", remembered(Settings(questions=20, embedder="hash", eval=False), agents))
+    other = generate(people=40, seed=1)
+    other.save(tmp_path / "other")
+    with pytest.raises(BadInput, match="other documents"):
+        join(url, StoreFolder(tmp_path / "other").initial.fingerprint, "hash", remembered(SETTINGS, agents))
+
+
+def test_documents_that_are_only_there_need_not_be_held(
+    cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url, world = cluster.url("only"), generate(people=80, seed=3)
+    world.save(tmp_path / "world")
+    copy_store(str(tmp_path / "world"), url)
+    words = ["train", "--world", str(tmp_path / "world"), "--questions", "8", "--epochs", "1", "--no-eval"]
+    words += ["--search", "words", "--strategy", "class", "--quiet", "--out"]
+
+    def code(*more: str) -> object:
+        with pytest.raises(SystemExit) as stopped:
+            verb([*words, *more])
+        return stopped.value.code
+
+    assert code(str(tmp_path / "here")) == 0
+    (tmp_path / "world" / "documents.jsonl").unlink()
+    assert code(str(tmp_path / "nowhere")) == 2
+    assert "it has no documents.jsonl" in capfd.readouterr().err
+    assert code(str(tmp_path / "there"), "--store", f"{url}&documents=read") == 0
+    here, there = StoreFolder(tmp_path / "here"), open_place(f"{url}&documents=read")
+    assert there.store().fingerprint == here.store().fingerprint and there.position == 8
+    assert (tmp_path / "there" / "world" / "documents.jsonl").read_bytes() == b""
+    for store, more in ((str(tmp_path / "here"), ()), (f"{url}&documents=read", ("--world", str(tmp_path / "world")))):
+        words = ["exam", store, *more, "--set", "eval", "--agent", "reference", "--quiet", "--out"]
+        assert code(str(tmp_path / f"{len(more)}.jsonl")) == 0
+    assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+
+
+def environment() -> dict[str, str]:
+    paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def start(folder: Path, url: str) -> subprocess.Popen[str]:
+    code = _TRAIN.format(tests=str(Path(__file__).parent.parent))
+    command = [sys.executable, "-c", code, str(folder), url]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+
+
+def test_three_trainers_of_which_two_are_killed_again_and_again(cluster: Cluster, tmp_path: Path) -> None:
+    url = cluster.url("three")
+    copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
+    running = {name: start(tmp_path / name, url) for name in ("a", "b", "c")}
+    kills = 0
+    try:
+        for number in range(4):
+            victim = ("b", "c")[number % 2]
+            assert running[victim].stdout is not None
+            running[victim].stdout.readline()
+            time.sleep(0.7)
+            if running[victim].poll() is None:
+                os.kill(running[victim].pid, signal.SIGKILL)
+                kills += 1
+            running[victim].wait()
+            running[victim] = start(tmp_path / victim, url)
+        said = {name: process.communicate(timeout=200)[0] for name, process in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+    assert kills >= 2 and all("finished" in text for text in said.values())
+    whole(url)
+
+
+@pytest.mark.timeout(600)
+def test_a_fleet_of_eight_of_which_three_are_killed(cluster: Cluster, tmp_path: Path) -> None:
+    """In the middle of lessons, for good; and the server crashes once. Every lesson is taught once."""
+    url = cluster.url("eight")
+    copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
+    running = [start(tmp_path / str(number), url) for number in range(8)]
+    place = open_place(url)
+    try:
+        for process in running:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        for victim, moment in zip(running[:3], (60, 180, 300), strict=True):
+            while _iteration(place) < moment:
+                assert any(process.poll() is None for process in running), "they ended before anybody was killed"
+                time.sleep(0.02)
+            assert victim.poll() is None
+            victim.kill()
+        place.close()
+        cluster.stop("immediate")
+        cluster.start()
+        said = [process.communicate(timeout=400)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert ["finished" in text for text in said] == [False] * 3 + [True] * 5
+    whole(url)
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'kbgym[ray]')")
+@pytest.mark.xdist_group("ray")
+@pytest.mark.timeout(600)
+def test_a_fleet_on_ray_of_which_one_dies(cluster: Cluster, tmp_path: Path) -> None:
+    """Ray starts another trainer in its place; what was begun is gone on with."""
+    url, world = cluster.url("ray"), generate(people=80, seed=3)
+    world.save(tmp_path / "world")
+    copy_store(str(tmp_path / "world"), url)
+    (tmp_path / "fatal").write_text(schedule(world, SETTINGS)[5].question.text)
+    words = ["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / "run"), "--store", url, "--json"]
+    words += ["--questions", "20", "--epochs", "2", "--embedder", "hash", "--no-eval", "--strategy", "class"]
+    words += ["--batch-size", "2", "--reader", "travelling:Mortal", "--engine", "ray", "--workers", "2", "--quiet"]
+    program = [sys.executable, "-c", "from kbgym.cli.main import run; run()", *words]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment() | {FOLDER: str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "dead").exists(), "nobody was killed"
+    assert json.loads(done.stdout)["authored"] > 0
+    whole(url)
+
+
+def test_what_a_fleet_needs_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        verb(["train", "--world", "w", "--out", "r", "--engine", "ray"])
+    assert stopped.value.code == 2 and "name it with --store" in capfd.readouterr().err
+    with pytest.raises(BadInput, match="no common budget"):
+        train_fleet(Here(), Fleet(generate(people=40, seed=1), Settings(reader="llm:local/m"), "postgresql://x/y"))
+
+
+def _iteration(place: Place) -> int:
+    assert isinstance(place, PostgresStore)
+    return read_head(place.server.connection).iteration
