@@ -39,7 +39,7 @@ from kbgym.experiments.engines import WorkEngine, opened
 from kbgym.gym.actions import Action
 from kbgym.gym.policy import View
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import Began, Committed
 from kbgym.trace.live import LiveStore
@@ -160,7 +160,7 @@ def trained(engine: WorkEngine, cluster: Cluster, name: str, settings: Settings,
     spent, started = server_processor(cluster), time.perf_counter()
     seen = list(engine.run(watch_one, Fleet(world, settings, url), range(trainers)))
     done = Trained(time.perf_counter() - started, seen, server_processor(cluster) - spent)
-    place = open_place(url)
+    place = open_backend(url)
     place.verify()
     taught = [event.question for event in place.events if isinstance(event, Began) and event.phase == "forward"]
     ended = sum(one.ended for one in seen)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from kbgym.agents.external.agent import CommandAgent
 from kbgym.agents.llm.prompting import skill_of
-from kbgym.api import open as open_place
+from kbgym.api import open as open_backend
 from kbgym.api import train
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import play
@@ -69,7 +69,7 @@ def bare() -> float:
 
 async def passes(place: str, times: int) -> list[float]:
     """Seconds of each pass besides the program's own."""
-    with open_place(place) as opened, tempfile.TemporaryDirectory() as folder:
+    with open_backend(place) as opened, tempfile.TemporaryDirectory() as folder:
         program, kept = Path(folder, "program.py"), Path(folder, "kept.jsonl")
         program.write_text(PROGRAM, encoding="utf-8")
         agent = CommandAgent(f"command:{sys.executable} -I -S {program}", "reader", skill_of("reader"), kept)

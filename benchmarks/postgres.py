@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import copy_store, save_store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -30,7 +30,7 @@ def copying(cluster: Cluster, count: int) -> None:
         times = []
         for work in (
             lambda: copy_store(str(folder), place),
-            lambda: open_place(place).store(),
+            lambda: open_backend(place).store(),
             lambda: copy_store(place, str(Path(name) / "again")),
         ):
             started = time.perf_counter()

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from postgres import MISSING, Cluster, installed
@@ -30,10 +30,10 @@ _BEGIN = """
 import sys
 from kbgym.store import Store, source
 from kbgym.trace.copying import save_store
-from kbgym.trace.place import open_place
+from kbgym.trace.place import open_backend
 
 save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), sys.argv[1])
-open_place(sys.argv[1]).start("none", {}).close()
+open_backend(sys.argv[1]).start("none", {}).close()
 """
 _CLIENT = """
 import asyncio, os, sys, time
@@ -88,7 +88,7 @@ def actions(
         process.stdin.flush()
     spent = sum(float(process.communicate()[0]) for process in running)
     seconds = time.perf_counter() - started
-    opened = open_place(place)
+    opened = open_backend(place)
     opened.verify()
     made = processes * clients * each
     assert opened.iteration == made, "an acknowledged addition is missing"

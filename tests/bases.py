@@ -7,9 +7,9 @@ import itertools
 from postgres import Cluster
 
 from kbgym.backends.postgres.base import DatabaseBase
-from kbgym.backends.postgres.place import PostgresStore
+from kbgym.backends.postgres.place import PostgresBackend
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store
 
 _made = itertools.count(1)
@@ -23,6 +23,6 @@ def base_of(cluster: Cluster, texts: dict[str, str], **where: str) -> DatabaseBa
 
 
 def base_at(url: str) -> DatabaseBase:
-    place = open_place(url)
-    assert isinstance(place, PostgresStore)
+    place = open_backend(url)
+    assert isinstance(place, PostgresBackend)
     return place.base

@@ -27,7 +27,7 @@ from kbgym.cli import prove as _loaded  # noqa: F401 - before the first fork
 from kbgym.cli.main import run as verb
 from kbgym.search.factory import engine_for
 from kbgym.trace.folder import StoreFolder
-from kbgym.training.exam import Sheet
+from kbgym.training.exam import ResultWriter
 from kbgym.training.run import Run, Settings
 from kbgym.training.train import Trainer
 from kbgym.worlds.people import generate
@@ -68,10 +68,10 @@ def watch(moment: int) -> list[int]:
         if writes or event in ("os.rename", "os.remove", "os.mkdir", "os.truncate"):
             reached()
 
-    write, fsync, add = os.write, os.fsync, Sheet.add
+    write, fsync, add = os.write, os.fsync, ResultWriter.add
     os.write = lambda file, data: (reached(lambda: write(file, data[: len(data) // 2])), write(file, data))[1]
     os.fsync = lambda file: (reached(), fsync(file))[1]
-    Sheet.add = lambda self, row: (reached(), add(self, row))[1]
+    ResultWriter.add = lambda self, row: (reached(), add(self, row))[1]
     sys.addaudithook(heard)
     return seen
 

@@ -92,10 +92,10 @@ class SharedWriter:
         found, self.known = self.place.events[self.known :], len(self.place.events)
         return found
 
-    def line_up(self) -> tuple[Event, ...]:
+    def enqueue(self) -> tuple[Event, ...]:
         return self.news()
 
-    def step_out(self) -> None: ...
+    def dequeue(self) -> None: ...
 
     @contextmanager
     def turn(self) -> Iterator[tuple[Event, ...]]:
@@ -107,7 +107,7 @@ class SharedWriter:
             self.place.events = (*self.place.events, *self.waiting)
             self.known = len(self.place.events)
 
-    def rejoin(self, place: OpenedPlace) -> None:
+    def resync(self, place: OpenedPlace) -> None:
         self.known = len(place.events)
 
     def claim(self, name: str) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kbgym.canonical import encode
 from kbgym.gym.actions import Add, Invalid, Read, Search
 from kbgym.gym.tools import check
-from kbgym.sanitize import is_plain, made_plain, safe_cell, safe_json, safe_text
+from kbgym.sanitize import is_plain, safe_cell, safe_json, safe_text, sanitize
 
 HIDDEN = {
     "escape": "\x1b[2J",
@@ -52,13 +52,13 @@ def test_what_hides_is_refused_taken_out_and_written_out(text: str) -> None:
         assert isinstance(refused, Invalid) and "plain text" in refused.reason
     shown = safe_text(text)
     assert is_plain(shown) and shown.isprintable() and "\\" in shown
-    plain, count = made_plain(text)
+    plain, count = sanitize(text)
     assert is_plain(plain) and count >= 1
 
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_what_people_write_is_taken(text: str) -> None:
-    assert is_plain(text) and safe_text(text) == text and made_plain(text) == (text, 0)
+    assert is_plain(text) and safe_text(text) == text and sanitize(text) == (text, 0)
     assert check(Add(text), "curator") == Add(text)
 
 
@@ -67,7 +67,7 @@ def test_an_id_that_hides_is_none() -> None:
 
 
 def test_line_ends_and_tabs_stay_in_an_import_but_not_on_a_line() -> None:
-    assert made_plain("one\n\ttwo\x0bthree\u200b") == ("one\n\ttwo three", 2)
+    assert sanitize("one\n\ttwo\x0bthree\u200b") == ("one\n\ttwo three", 2)
     assert safe_text("one\ntwo\r\x1b]0;title\x07") == "one\\ntwo\\r\\x1b]0;title\\x07"
 
 
@@ -78,7 +78,7 @@ ALPHABET = st.characters() | st.sampled_from("\u200c\u200d\ufe0f\ufe0e\u200ba❤
 def test_whatever_is_shown_is_one_printable_line(text: str) -> None:
     assert is_plain(safe_text(text))
     assert len(safe_text(text).splitlines()) <= 1
-    assert is_plain(made_plain(text)[0].replace("\n", "").replace("\t", ""))
+    assert is_plain(sanitize(text)[0].replace("\n", "").replace("\t", ""))
 
 
 @given(st.text(ALPHABET.filter(lambda c: not "\ud800" <= c <= "\udfff")))

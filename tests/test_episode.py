@@ -13,7 +13,7 @@ from kbgym.gym.actions import Action, Add, Answer, Done, Error, Finished, Invali
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import AgentFailed, Backward, Errand, Forward, Turn, View
+from kbgym.gym.policy import AgentFailed, Backward, Forward, IndexTask, Turn, View
 from kbgym.gym.tools import Role
 from kbgym.store import Record, Store
 
@@ -125,8 +125,8 @@ def test_a_document_that_was_not_shown_cannot_be_named() -> None:
 
 def test_a_curator_may_name_what_its_task_shows() -> None:
     forward = (Turn(Search("Anna"), f"Results for 'Anna'\n[{code(1)}] Anna Berg lives in Lund."),)
-    errand = Errand("city", "Lund", "named", known=((code(2), "Bo lives in Lund."),))
-    task = Backward("Who?", forward, ("Anna",), 0.0, "wrong", (errand,))
+    index_task = IndexTask("city", "Lund", "named", known=((code(2), "Bo lives in Lund."),))
+    task = Backward("Who?", forward, ("Anna",), 0.0, "wrong", (index_task,))
     passed = shown_only([Link(code(1), code(2)), Link(code(1), code(3)), Done()], "curator", task)
     assert [type(step.result) for step in passed.steps] == [Linked, Error, Finished]
 

@@ -42,7 +42,7 @@ Read: kbgym.Read("d1").id
 Unlink: kbgym.Unlink("a", "b").source
 documents: kbgym.documents("[d1] One.\\n[d2] Two.") == [("d1", "One."), ("d2", "Two.")]
 open: kbgym.open(folder).kind == "world"
-Artefact: isinstance(kbgym.open(folder), kbgym.Artefact)
+Workspace: isinstance(kbgym.open(folder), kbgym.Workspace)
 import_corpus: len(kbgym.import_corpus(notes).documents) == 1
 train: kbgym.train(world, run, questions=1, epochs=1, embedder="hash", eval=False).iteration == 1
 Exam: kbgym.Exam([]).summary.n == 0

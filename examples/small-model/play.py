@@ -30,7 +30,7 @@ from train import Player, norm, padded, turned
 from kbgym.agents.llm.connect import ModelSettings
 from kbgym.agents.llm.values import Call, Reply, Request
 from kbgym.agents.small import SmallPolicy, rendered
-from kbgym.api.workspace import Artefact
+from kbgym.api.workspace import Workspace
 from kbgym.canonical import write_lines
 from kbgym.experiments.experiment import read_plan, seed_folder
 from kbgym.experiments.sheets import exams_of
@@ -195,7 +195,7 @@ class QueuedModel:
     def count_malformed(self) -> None: ...
 
 
-async def passes(opened: Artefact, questions: Sequence[Question], line: Connection) -> list[Row]:
+async def passes(opened: Workspace, questions: Sequence[Question], line: Connection) -> list[Row]:
     """One pass a question, all at once: what they ask goes out together when all of them are waiting."""
     how = opened.settings
     acting = opened.store.as_frozen(), opened.engine, None, how.ranking, how.observations
@@ -220,7 +220,7 @@ async def passes(opened: Artefact, questions: Sequence[Question], line: Connecti
 
 def work(line: Connection, place: str) -> None:
     """The process of a store: plays the questions it is sent until it is sent none."""
-    with Artefact(place) as opened:
+    with Workspace(place) as opened:
         while questions := line.recv():
             line.send(asyncio.run(passes(opened, questions, line)))
 
@@ -274,7 +274,7 @@ class PlayedStores:
 
 
 def questions_of(place: str, sets: Sequence[str], most: int) -> dict[str, list[Question]]:
-    with Artefact(place) as opened:
+    with Workspace(place) as opened:
         return {Path(set).stem: list(opened.questions(set))[:most] for set in sets}
 
 

@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kbgym.api import Artefact, Exam, import_corpus, open, train
+    from kbgym.api import Exam, Workspace, import_corpus, open, train
     from kbgym.api.workspace import frame
     from kbgym.errors import BadInput, Damaged, Failed, KbgymError, Missing
     from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Edit, Link, LinkMany, Read, Search, Unlink
@@ -41,7 +41,7 @@ __version__ = "0.1.0"  # here, since to look for it among what is installed take
 _HOME = {
     "kbgym.gym.actions": "Action Add Answer Delete Done Edit Link LinkMany Read Search Unlink",
     "kbgym.gym.observations": "documents",
-    "kbgym.api": "Artefact Exam import_corpus open train",
+    "kbgym.api": "Workspace Exam import_corpus open train",
     "kbgym.api.workspace": "frame",
     "kbgym.gym.environment": "Environment",
     "kbgym.gym.episode": "Transcript play",
@@ -65,12 +65,64 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.
 
 # fmt: off
 __all__ = [
-    "Action", "Add", "AgentFailed", "Agents", "Answer", "Artefact", "Backward", "BadInput", "Damaged", "Delete",
-    "Document", "Done", "Edit", "Engine", "Environment", "Exam", "Failed", "Forward", "KbgymError", "Key", "Ledger",
-    "Link", "LinkMany", "Missing", "Policy", "Question", "Read", "ReaderEnv", "Record", "Row", "Run", "Search",
-    "Settings", "Store", "StoreFolder", "Trainer", "Transcript", "Unlink", "View", "World", "__version__",
-    "default_embedder", "documents", "examine", "frame", "generate", "grade", "gradient", "import_corpus", "ledger",
-    "open", "open_folder", "play", "probe_run", "run_sync", "save_store", "summarise", "train",
+    "Action",
+    "Add",
+    "AgentFailed",
+    "Agents",
+    "Answer",
+    "Backward",
+    "BadInput",
+    "Damaged",
+    "Delete",
+    "Document",
+    "Done",
+    "Edit",
+    "Engine",
+    "Environment",
+    "Exam",
+    "Failed",
+    "Forward",
+    "KbgymError",
+    "Key",
+    "Ledger",
+    "Link",
+    "LinkMany",
+    "Missing",
+    "Policy",
+    "Question",
+    "Read",
+    "ReaderEnv",
+    "Record",
+    "Row",
+    "Run",
+    "Search",
+    "Settings",
+    "Store",
+    "StoreFolder",
+    "Trainer",
+    "Transcript",
+    "Unlink",
+    "View",
+    "Workspace",
+    "World",
+    "__version__",
+    "default_embedder",
+    "documents",
+    "examine",
+    "frame",
+    "generate",
+    "grade",
+    "gradient",
+    "import_corpus",
+    "ledger",
+    "open",
+    "open_folder",
+    "play",
+    "probe_run",
+    "run_sync",
+    "save_store",
+    "summarise",
+    "train",
 ]
 # fmt: on
 

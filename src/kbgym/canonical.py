@@ -197,7 +197,7 @@ def _runs(process: int) -> bool:
 
 
 @contextmanager
-def whole_folder(out: Path) -> Iterator[Path]:
+def atomic_dir(out: Path) -> Iterator[Path]:
     """A scratch folder that becomes `out` if the block succeeds and vanishes if it does not.
 
     An `out` that already holds the same files with the same bytes is left alone; any other content is refused.

@@ -1,7 +1,7 @@
 """Characters that do not show what they do: which of them a store never takes, and how a stranger's text is shown.
 
 A terminal obeys control characters; direction marks reorder the text around them; invisible ones say something to a
-model that a person cannot see. `is_plain` is what tools ask of a text, `made_plain` what imports do to one, `safe_text`
+model that a person cannot see. `is_plain` is what tools ask of a text, `sanitize` what imports do to one, `safe_text`
 what stands before everything that is printed. It knows nothing of stores.
 """
 
@@ -35,7 +35,7 @@ def is_plain(text: str) -> bool:
     return (text.isascii() and text.isprintable()) or _pattern(_UNSAFE).search(text) is None
 
 
-def made_plain(text: str) -> tuple[str, int]:
+def sanitize(text: str) -> tuple[str, int]:
     """A text without what does not show, and how many characters that was; line ends and tabs stay."""
     shown, hidden = _pattern(_HIDDEN).subn("", text)
     plain, controls = _pattern(_CONTROLS).subn(" ", shown)

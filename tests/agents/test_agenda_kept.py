@@ -9,7 +9,7 @@ import pytest
 
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.kept_lists import KeyList, Readings
+from kbgym.agents.reference.kept_lists import Dependencies, KeyList
 from kbgym.agents.reference.language import index_text
 from kbgym.api.factory import embedder_named
 from kbgym.gym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
@@ -32,7 +32,7 @@ def told(agenda: ReferenceAgenda, history: History) -> ReferenceAgenda:
 
 def agrees(agenda: ReferenceAgenda, history: History, question: str) -> bool:
     """Whether an agenda that kept its lists gives what one gives that is told everything now."""
-    return agenda.errands(question) == told(ReferenceAgenda(), history).errands(question)
+    return agenda.index_tasks(question) == told(ReferenceAgenda(), history).index_tasks(question)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -55,7 +55,7 @@ def test_what_is_kept_is_what_would_be_worked_out_anew_whatever_happens(seed):
         some = draw.sample(list(texts), 5)
         match draw.choice(["search", "search", "search", "owed", "add", "link", "read", "unlink", "delete", "edit"]):
             case "owed":
-                owed = [one.query for errand in agenda.errands(questions[0]) for one in errand.lookups]
+                owed = [one.query for index_task in agenda.index_tasks(questions[0]) for one in index_task.lookups]
                 query = draw.choice(owed or ["x"])
                 ids = [id for id in texts if set(query.split()[:2]) <= set(texts[id].replace("'s", "").split())]
                 return Search(query), draw.choice([shown(ids[:5]), "Error: there is no page 1."])
@@ -112,11 +112,13 @@ def test_every_single_document_is_taken_into_account_where_everybody_has_an_inde
         history.append(("note_turn", (Search("x"), f"[d{number}] {text}")))
         told(agenda, history[-1:])
         assert agrees(agenda, history, question), text
-        for errand in agenda.errands(question):  # so that nothing is left to do before the next
-            turns = [(Search(lookup.query, lookup.page), "Nothing found.") for lookup in errand.lookups]
-            if errand.index is not None and errand.known:
-                targets = tuple(id for id, _ in errand.known)
-                turns.append((LinkMany(errand.index, targets), f"Linked [{errand.index}] to {len(targets)} documents."))
+        for index_task in agenda.index_tasks(question):  # so that nothing is left to do before the next
+            turns = [(Search(lookup.query, lookup.page), "Nothing found.") for lookup in index_task.lookups]
+            if index_task.index is not None and index_task.known:
+                targets = tuple(id for id, _ in index_task.known)
+                turns.append(
+                    (LinkMany(index_task.index, targets), f"Linked [{index_task.index}] to {len(targets)} documents.")
+                )
             history += [("note_turn", turn) for turn in turns]
             told(agenda, history[-len(turns) :] if turns else [])
         assert agrees(agenda, history, question), text
@@ -135,7 +137,7 @@ def test_what_a_curator_is_given_is_what_would_be_worked_out_anew():
         history.append(("note_question", (question.text,)))
         agenda.note_question(question.text)
         assert agrees(agenda, history, question.text)
-        task = Backward(question.text, (), question.golds, 0.0, "wrong", agenda.errands(question.text))
+        task = Backward(question.text, (), question.golds, 0.0, "wrong", agenda.index_tasks(question.text))
         for step in asyncio.run(play(ReferenceCurator(), environment, "curator", task, 30)).steps:
             history.append(("note_turn", (step.action, step.observation)))
             agenda.note_turn(step.action, step.observation)
@@ -155,13 +157,15 @@ def remade(people: int, monkeypatch: pytest.MonkeyPatch) -> int:
         agenda.note_turn(Search("x"), "\n".join(f"[d{number}-{at}] {text}." for at, text in enumerate(stated)))
         agenda.note_turn(Add(name), f"Added.\n[i{number}] {name}")
         agenda.note_turn(LinkMany(f"i{number}", (f"d{number}-0", f"d{number}-1", f"d{number}-2")), "Linked.")
-    agenda.errands(question)
+    agenda.index_tasks(question)
     agenda.note_turn(Search("y"), "[new] Ann Lee2 is a friend of Ann Lee3.")
     made: list[IndexKey] = []
-    test = Readings.made
+    test = Dependencies.made
     with monkeypatch.context() as patched:
-        patched.setattr(Readings, "made", lambda self, of, key, how: (made.append(key), test(self, of, key, how))[1])
-        assert any(errand.value == "Ann Lee2" for errand in agenda.errands(question))
+        patched.setattr(
+            Dependencies, "made", lambda self, of, key, how: (made.append(key), test(self, of, key, how))[1]
+        )
+        assert any(index_task.value == "Ann Lee2" for index_task in agenda.index_tasks(question))
     return len(made)
 
 
@@ -170,7 +174,7 @@ def test_a_lesson_tests_again_what_it_changed_however_many_people_have_an_index(
 
 
 def test_a_list_is_sorted_and_tests_again_only_what_was_read():
-    readings, sizes, made = Readings(), {"a": 2, "b": 1, "c": 0}, []
+    readings, sizes, made = Dependencies(), {"a": 2, "b": 1, "c": 0}, []
 
     def rank(key: IndexKey) -> int | None:
         made.append(key.value)

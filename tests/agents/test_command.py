@@ -308,7 +308,7 @@ def test_children_that_left_the_group_end_too(home: Path, ending: str) -> None:
 
 def test_a_pass_that_is_dropped_between_two_actions_leaves_no_process(home: Path) -> None:
     class Stuck:
-        only_shown = False
+        require_visible_ids = False
 
         async def step(self, *_: object) -> Step:
             await asyncio.sleep(600)

@@ -22,7 +22,7 @@ from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Invalid, LinkMa
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import play
 from kbgym.gym.grading import grade
-from kbgym.gym.policy import AgentFailed, Backward, Errand, Forward, Lookup, Turn, View
+from kbgym.gym.policy import AgentFailed, Backward, Forward, IndexTask, Lookup, Turn, View
 from kbgym.gym.tools import ROLES, Role
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
@@ -203,8 +203,10 @@ def test_the_backward_task_carries_the_whole_forward_pass() -> None:
 def test_the_agenda_is_told_with_its_documents_as_data() -> None:
     known = (("d7", "Anna lives in Lund."), ("d2", "Sentence 2."))
     lookup = Lookup("lives in the city of Lund", 3, 4)
-    errand = Errand("city", "Lund", "incomplete", known, (lookup,), "i1", text="Residents of Lund", linked=("d1", "d3"))
-    task = msgspec.structs.replace(BACKWARD, agenda=(errand,))
+    index_task = IndexTask(
+        "city", "Lund", "incomplete", known, (lookup,), "i1", text="Residents of Lund", linked=("d1", "d3")
+    )
+    task = msgspec.structs.replace(BACKWARD, agenda=(index_task,))
     (message,) = request_for(View("curator", task, (), 30), SETTINGS).messages
     for part in (
         '- "Residents of Lund" (its index misses documents that were seen); its index is [i1], 2 links; ',

@@ -64,7 +64,7 @@ def test_settings_come_from_the_run_and_can_be_replaced(trained):
 def test_settings_of_a_store_come_from_its_trace_without_reading_the_rest(small_world, tmp_path, monkeypatch):
     small_world.save(tmp_path / "w")
     StoreFolder(tmp_path / "w").start("hash", {"strategy": "class", "eval": False, "forward_budget": 7}).close()
-    monkeypatch.setattr(module, "open_place", lambda where: pytest.fail("the whole store was read"))
+    monkeypatch.setattr(module, "open_backend", lambda where: pytest.fail("the whole store was read"))
     settings = kbgym.open(tmp_path / "w").settings
     assert (settings.embedder, settings.strategy, settings.eval, settings.forward_budget) == ("hash", "class", False, 7)
 

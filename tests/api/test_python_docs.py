@@ -58,7 +58,7 @@ def test_the_page_runs_and_says_what_training_gained(tmp_path, monkeypatch):
 
 def test_the_page_names_everything_public():
     text = PAGE.read_text(encoding="utf-8")
-    least = {"Damaged", "Failed", "BadInput", "KbgymError", "Missing", "Exam", "Artefact", "Agents", "Record", "Row"}
+    least = {"Damaged", "Failed", "BadInput", "KbgymError", "Missing", "Exam", "Workspace", "Agents", "Record", "Row"}
     least |= {"Document", "Key", "Question", "Policy", "Transcript", "gradient", "default_embedder", "open_folder"}
     least |= {"save_store", "Action", "Ledger"}  # values and lower parts, described where they are defined
     assert {name for name in kbgym.__all__ if not re.search(rf"\b{name}\b", text)} <= least

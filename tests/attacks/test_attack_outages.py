@@ -19,7 +19,7 @@ from family import family
 from serving import Server, client, family_store, make_tokens, replayed
 
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store
 from kbgym.trace.folder import StoreFolder
 
@@ -173,7 +173,7 @@ def test_a_database_stopped_and_started(tmp_path: Path) -> None:
             said = server.stop()
         assert "Traceback" not in said, said
         cluster.start()
-        opened = open_place(url)
+        opened = open_backend(url)
         opened.verify()
         store = opened.store()
         assert [id for id, text in ada.added.items() if store[id].text != text] == [] and len(ada.added) >= 2 * STOPPED

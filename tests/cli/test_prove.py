@@ -11,7 +11,7 @@ from fault_server import FaultServer
 
 import kbgym as package
 from kbgym.agents.llm.cassette import Cassette
-from kbgym.training.exam import Sheet
+from kbgym.training.exam import ResultWriter
 from kbgym.training.train import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
@@ -55,11 +55,13 @@ def test_a_verdict_with_everything_it_rests_on(world, tmp_path, kbgym):
     assert "questions training never saw" in " ".join(said.split()) and "\nNext: " in said
 
 
-@pytest.mark.parametrize(("where", "after"), [(Sheet, 3), (Sheet, 15), (Trainer, 0), (Trainer, 7), (Sheet, 25)])
+@pytest.mark.parametrize(
+    ("where", "after"), [(ResultWriter, 3), (ResultWriter, 15), (Trainer, 0), (Trainer, 7), (ResultWriter, 25)]
+)
 def test_interrupted_it_goes_on_and_ends_in_the_same_bytes(world, tmp_path, kbgym, monkeypatch, where, after):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert kbgym("prove", world, "--out", whole, *SMALL, "--quiet")[0] == 0
-    method = "add" if where is Sheet else "_teach"
+    method = "add" if where is ResultWriter else "_teach"
     real, calls = getattr(where, method), []
 
     def stops(self, *given):
@@ -73,9 +75,9 @@ def test_interrupted_it_goes_on_and_ends_in_the_same_bytes(world, tmp_path, kbgy
         code, _, error = kbgym("prove", world, "--out", cut, *SMALL)
     assert code == 130 and "run the same command again" in error and not (cut / "verdict.json").exists()
     calls.clear()
-    monkeypatch.setattr(Sheet, "add", lambda self, row: (calls.append(row.id), real_add(self, row)))
+    monkeypatch.setattr(ResultWriter, "add", lambda self, row: (calls.append(row.id), real_add(self, row)))
     assert kbgym("prove", world, "--out", cut, *SMALL, "--quiet")[0] == 0
-    if where is Sheet:
+    if where is ResultWriter:
         assert len(calls) == 40 - after, "no question is asked twice"
     ours, theirs = contents(cut), contents(whole)
     del ours["verdict.json"], theirs["verdict.json"]
@@ -84,7 +86,7 @@ def test_interrupted_it_goes_on_and_ends_in_the_same_bytes(world, tmp_path, kbgy
     assert [one.pop("run") for one in verdicts] == [str(cut), str(whole)] and verdicts[0] == verdicts[1]
 
 
-real_add = Sheet.add
+real_add = ResultWriter.add
 
 
 def test_a_run_that_was_trained_before_is_proved_without_training_again(world, tmp_path, kbgym, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from kbgym.cli import watch
 from kbgym.cli.main import run
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.log import Reading
+from kbgym.trace.log import TraceReading
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
 
@@ -42,7 +42,7 @@ def watched(monkeypatch, notes: Path, *steps: Callable[[], object], flags: tuple
     return kbgym("watch", notes, "--store", notes.parent / "store", *flags)
 
 
-def reading(notes: Path) -> Reading:
+def reading(notes: Path) -> TraceReading:
     found = StoreFolder(notes.parent / "store").reading
     assert found is not None
     return found
@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_said_once_and_waited_for(monkeypatch, capfd, not
         lambda: bad.write_text("The crane is red.\n"),
     )
     printed = capfd.readouterr()
-    assert code == 130 and printed.err.count("bad.md") == 1 and "Waiting." in printed.err
+    assert code == 130 and printed.err.count("bad.md") == 1 and "FairQueue." in printed.err
     assert "added [" in printed.out and "The crane is red." in printed.out
 
 

@@ -1,4 +1,4 @@
-"""Waiting for many replies at once: as many requests under way as allowed, never more, and not one after another."""
+"""FairQueue for many replies at once: as many requests under way as allowed, never more, and not one after another."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The small model's side of curating: what it is shown of an errand, how it is read, and what it is taught.
+"""The small model's side of curating: what it is shown of an index_task, how it is read, and what it is taught.
 
-`small_curator_record.json` holds what llama.cpp itself made of the work on one errand, as for the reader.
+`small_curator_record.json` holds what llama.cpp itself made of the work on one index_task, as for the reader.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from kbgym.api.distill import Curating, distill_curator
 from kbgym.canonical import digest
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
-from kbgym.gym.policy import Backward, Errand, Lookup, Turn, View
+from kbgym.gym.policy import Backward, IndexTask, Lookup, Turn, View
 
 RECORD: dict[str, Any] = json.loads(Path(__file__).with_name("small_curator_record.json").read_text(encoding="utf-8"))
 TURNS = [Turn(msgspec.convert(action, Action), observation) for action, observation in RECORD["turns"]]
-ERRAND = msgspec.convert(RECORD["errand"], Errand)
-NEXT = Errand("job", "poet", "sibling", lookups=(Lookup("job is poet"),), text="People whose job is poet")
+ERRAND = msgspec.convert(RECORD["index_task"], IndexTask)
+NEXT = IndexTask("job", "poet", "sibling", lookups=(Lookup("job is poet"),), text="People whose job is poet")
 BUDGET: int = RECORD["budget"]
 
 
@@ -38,8 +38,8 @@ def recorded() -> list[str]:
     return errand_sample(ERRAND, TURNS, BUDGET)["parts"]
 
 
-def view(turns: list[Turn], *errands: Errand) -> View:
-    task = Backward("Who is it?", (), ("Jon Lid",), 1.0, "right", errands)
+def view(turns: list[Turn], *index_tasks: IndexTask) -> View:
+    task = Backward("Who is it?", (), ("Jon Lid",), 1.0, "right", index_tasks)
     return View("curator", task, tuple(turns), BUDGET - len(turns))
 
 
@@ -112,7 +112,7 @@ def test_done_takes_up_the_next_errand_and_costs_no_action() -> None:
     history = TURNS[:4]
     assert asyncio.run(playing.act(view(history, ERRAND, NEXT))) == Search("job is poet")
     assert "New index: People whose job is poet" in provider.requests[1].messages[0].text
-    assert len(provider.requests[1].messages) == 1, "what was done for the errand before is not shown"
+    assert len(provider.requests[1].messages) == 1, "what was done for the index_task before is not shown"
     history = [*history, Turn(Search("job is poet"), "Nothing found.")]
     assert asyncio.run(playing.act(view(history, ERRAND, NEXT))) == Done()
 
@@ -137,7 +137,7 @@ def test_it_curates_what_an_agenda_names_and_nothing_else() -> None:
 
 @pytest.mark.slow
 def test_errands_are_taught_whole() -> None:
-    """What the teacher did for an errand ends with done, and every search of it is one the errand names."""
+    """What the teacher did for an index_task ends with done, and every search of it is one the index_task names."""
     samples = list(distill_curator(1000, 30))
     assert len(samples) > 50
     for sample in samples:

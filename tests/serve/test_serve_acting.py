@@ -217,13 +217,13 @@ def test_a_disk_that_refuses_leaves_the_store_as_it_was(place: Path, monkeypatch
                 raise OSError(28, "No space left on device")
 
             monkeypatch.setattr(log.os, "fsync", full)
-            tries = (act(live, Session(f"c{n}"), Add(f"Lost number {n}."), "curator") for n in range(5))
+            tries = (act(live, Session(f"c{n}"), Add(f"ConnectionLost number {n}."), "curator") for n in range(5))
             failures = await asyncio.gather(*tries, return_exceptions=True)
             assert all(isinstance(failure, Failed) for failure in failures)
             assert (live.store.fingerprint, live.iteration) == (before, iteration)
             monkeypatch.setattr(log.os, "fsync", real)
-            found = await act(live, Session("rex"), Search("Lost number 3."), "reader")
-            assert "Lost" not in found.step.observation
+            found = await act(live, Session("rex"), Search("ConnectionLost number 3."), "reader")
+            assert "ConnectionLost" not in found.step.observation
             reply = await act(live, Session("ada"), Add("Written after all."), "curator")
             assert reply.version == iteration + 1
 

@@ -27,7 +27,7 @@ from kbgym.trace.events import Began, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
 from kbgym.trace.replay import replaying
-from kbgym.training.gate import Asking, Gate
+from kbgym.training.gate import Gate, QAPair
 from kbgym.training.reasons import Words, words_of
 from kbgym.worlds.people import generate
 
@@ -131,7 +131,7 @@ class Mixed(PlannedPolicy):
 
 
 def gate() -> Gate:
-    return Gate(4, [Asking("h1", QUESTION, (GOLD,))], ReferenceReader)
+    return Gate(4, [QAPair("h1", QUESTION, (GOLD,))], ReferenceReader)
 
 
 def test_what_nothing_speaks_for_is_withheld_and_the_rest_lands(place: Path) -> None:
@@ -156,11 +156,11 @@ def test_what_nothing_speaks_for_is_withheld_and_the_rest_lands(place: Path) -> 
 def test_what_was_withheld_is_not_tried_again_until_a_question_names_it() -> None:
     store, desk = family_of_documents(), AgendaFollower()
     desk(Began(1, "forward", "reference", "q1", QUESTION), store, "")
-    assert ("job", "baker") in [(errand.kind, errand.value) for errand in desk.errands(store)]
+    assert ("job", "baker") in [(index_task.kind, index_task.value) for index_task in desk.index_tasks(store)]
     data = {"verdict": "admitted", "withheld": ["People whose job is baker"]}
     desk(Noted(2, "admission", data), store, "")
-    assert ("job", "baker") not in [(errand.kind, errand.value) for errand in desk.errands(store)]
-    assert ("job", "baker") in [(errand.kind, errand.value) for errand in desk.errands(store, QUESTION)]
+    assert ("job", "baker") not in [(index_task.kind, index_task.value) for index_task in desk.index_tasks(store)]
+    assert ("job", "baker") in [(index_task.kind, index_task.value) for index_task in desk.index_tasks(store, QUESTION)]
 
 
 def test_an_admitted_index_that_costs_an_answer_is_withdrawn(place: Path) -> None:
@@ -225,9 +225,14 @@ def test_after_a_rollback_the_agenda_believes_the_store(place: Path) -> None:
             replay = AgendaFollower()
             store = StoreFolder(place).store(watch=replaying([replay]))
             for desk in (online.desk, replay):
-                known = [id for errand in desk.errands(store) if errand.index == "n1" for id, _ in errand.known]
+                known = [
+                    id
+                    for index_task in desk.index_tasks(store)
+                    if index_task.index == "n1"
+                    for id, _ in index_task.known
+                ]
                 assert known == [CY]
-                assert not any("miller" in text and id == CY for e in desk.errands(store) for id, text in e.known)
+                assert not any("miller" in text and id == CY for e in desk.index_tasks(store) for id, text in e.known)
 
     asyncio.run(work())
 

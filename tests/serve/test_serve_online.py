@@ -25,7 +25,7 @@ from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
-from kbgym.training.gate import Asking, Gate
+from kbgym.training.gate import Gate, QAPair
 
 IDS = documents(family())
 QUESTION, GOLD = "Who is the baker who lives in the city of Lund?", "Ada Alm"
@@ -51,7 +51,7 @@ class Vandal(PlannedPolicy):
 
 
 def held_out(n: int = 4) -> Gate:
-    return Gate(n, [Asking("h1", QUESTION, (GOLD,))], ReferenceReader)
+    return Gate(n, [QAPair("h1", QUESTION, (GOLD,))], ReferenceReader)
 
 
 def test_a_question_is_answered_then_graded_then_learnt_from(place: Path) -> None:
@@ -307,7 +307,7 @@ def test_the_gate_asks_those_an_edit_can_reach(place: Path) -> None:
     """A new document reaches the question whose search would find it; an edited one the question that saw it."""
 
     async def work() -> None:
-        panel = [Asking("baker", QUESTION, (GOLD,)), Asking("born", "Tell me when Hal Ost was born", ("1982-01-08",))]
+        panel = [QAPair("baker", QUESTION, (GOLD,)), QAPair("born", "Tell me when Hal Ost was born", ("1982-01-08",))]
         async with opened(place, gate=Gate(1, panel, ReferenceReader)) as online:
             gate, owner = online.gate, online.live
             assert gate is not None

@@ -16,7 +16,7 @@ from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged,
 from kbgym.serving.acting import act
 from kbgym.serving.sessions import Session
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store
 from kbgym.trace.events import Event
 from kbgym.trace.live import LiveStore
@@ -52,7 +52,7 @@ def opened_twice(url: str, count: int = 2, write: bool = True) -> list[LiveStore
 
 def settled(url: str, *opened: LiveStore) -> None:
     """All agree with each other, with the tables and with the replay; everybody heard the same."""
-    place = open_place(url)
+    place = open_backend(url)
     place.verify()
     for live in opened:
         assert live.store.fingerprint == place.store().fingerprint and live.iteration == place.iteration
@@ -134,12 +134,12 @@ def test_what_could_not_be_committed_is_undone_here_too(url: str, monkeypatch: p
 
         monkeypatch.setattr(Batch, "send", send)
         with pytest.raises(Failed, match="not committed"):
-            await act(one, Session("ada"), Add("Lost for now."), "curator")
+            await act(one, Session("ada"), Add("ConnectionLost for now."), "curator")
         assert one.iteration == 1
         await act(other, Session("bo"), Add("Written by another."), "curator")
-        found = await act(one, Session("ada"), Search("Lost for now."), "curator")
-        assert "Lost" not in found.step.observation
-        assert (await act(one, Session("ada"), Add("Lost for now."), "curator")).version == 3
+        found = await act(one, Session("ada"), Search("ConnectionLost for now."), "curator")
+        assert "ConnectionLost" not in found.step.observation
+        assert (await act(one, Session("ada"), Add("ConnectionLost for now."), "curator")).version == 3
         await act(other, Session("bo"), Read(BAKER), "reader")
         settled(url, one, other)
         await one.close()

@@ -16,7 +16,7 @@ from family import family
 
 from kbgym.cli.main import app
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(postgres.installed() is None, reason=postgres.MISSING)]
@@ -68,7 +68,7 @@ def test_they_share_one_store_and_one_history(place: str, served: list[str]) -> 
         found = asked(there, "search", query=text)["result"]
         assert isinstance(found, dict)
         assert added["id"] in found["ids"], "what was acknowledged there is not found here"
-    opened = open_place(place)
+    opened = open_backend(place)
     opened.verify()
     assert opened.iteration == 20
     opened.close()
@@ -77,10 +77,10 @@ def test_they_share_one_store_and_one_history(place: str, served: list[str]) -> 
 def test_a_store_in_a_database_learns_from_traffic(place: str, tmp_path: Path) -> None:
     file = tmp_path / "traffic.jsonl"
     file.write_text('{"question": "What is the job of Ada Alm?", "answers": ["baker"]}\n', encoding="utf-8")
-    before = open_place(place).iteration
+    before = open_backend(place).iteration
     found = CliRunner().invoke(app, ["learn", place, "--traffic", str(file), "--embedder", "hash", "--json"])
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["n"] == 1
-    opened = open_place(place)
+    opened = open_backend(place)
     opened.verify()
     assert opened.iteration > before

@@ -20,7 +20,7 @@ from kbgym.canonical import decode, encode
 from kbgym.errors import KbgymError
 from kbgym.gym.actions import Action, Add, Delete, Edit, Error, Link, LinkMany, Unlink
 from kbgym.store import Store, source
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.events import Acted, Began, Event
 
@@ -126,7 +126,7 @@ def main(folder: Path, edits: int, processes: int, restarts: int, seed: int) -> 
     try:
         first = [source(f"ledger{n}", f"Ledger {n}:") for n in range(LEDGERS)]
         save_store(Store([*first, *(source(f"d{n}", f"Document {n} of all.") for n in range(200))]), clients.url)
-        open_place(clients.url).start("none", {}).close()
+        open_backend(clients.url).start("none", {}).close()
         for _ in range(processes):
             clients.start()
         kills = crashes = due = 0
@@ -171,7 +171,7 @@ def refusals(clients: Clients) -> str:
 
 
 def check(clients: Clients, folder: Path) -> dict[str, object]:
-    place = open_place(clients.url)
+    place = open_backend(clients.url)
     place.verify()  # the tables are the replay of the trace, every result in it verified
     store = place.store()
     # Nothing acknowledged is lost, and it happened as it was said, once.
@@ -198,7 +198,7 @@ def check(clients: Clients, folder: Path) -> dict[str, object]:
     # No dangling link: the database would have refused it, and the store is built anew here.
     assert Store(store).fingerprint == store.fingerprint
     copied = copy_store(clients.url, str(folder / "copy"))
-    assert copied.hash == store.fingerprint == open_place(folder / "copy").store().fingerprint
+    assert copied.hash == store.fingerprint == open_backend(folder / "copy").store().fingerprint
     events: tuple[Event, ...] = place.events
     return {"acknowledged": total, "committed": len(happened), "tokens": len(tokens), "events": len(events)}
 

@@ -21,7 +21,7 @@ from travelling import Posted
 import kbgym
 from kbgym.backends.postgres import base as base_module
 from kbgym.backends.postgres.base import DatabaseBase
-from kbgym.backends.postgres.place import PostgresStore
+from kbgym.backends.postgres.place import PostgresBackend
 from kbgym.backends.postgres.server import Server
 from kbgym.backends.postgres.tables import CREATE_TRACE
 from kbgym.canonical import encode
@@ -32,7 +32,7 @@ from kbgym.gym.actions import Action, Add, Added, Delete, Edit, Link, Search
 from kbgym.gym.environment import apply
 from kbgym.gym.tools import check
 from kbgym.store import Record, Store, source
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import copy_store, save_store
 
 
@@ -43,24 +43,24 @@ def url(cluster: postgres.Cluster, numbers: Iterator[int]) -> str:
     return place + "&documents=read"
 
 
-def opened(url: str) -> PostgresStore:
-    place = open_place(url)
-    assert isinstance(place, PostgresStore)
+def opened(url: str) -> PostgresBackend:
+    place = open_backend(url)
+    assert isinstance(place, PostgresBackend)
     return place
 
 
 def test_it_is_read_or_held_as_the_url_says(url: str) -> None:
-    assert isinstance(open_place(url).initial.base, DatabaseBase)
-    assert open_place(url.replace("read", "held")).initial.base is None
-    assert open_place(url.replace("&documents=read", "")).initial.base is None, "a small store is held"
+    assert isinstance(open_backend(url).initial.base, DatabaseBase)
+    assert open_backend(url.replace("read", "held")).initial.base is None
+    assert open_backend(url.replace("&documents=read", "")).initial.base is None, "a small store is held"
     with pytest.raises(BadInput, match="use held or read"):
-        open_place(url.replace("read", "both"))
+        open_backend(url.replace("read", "both"))
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ACTIONS, max_size=12))
 def test_what_is_done_to_it_comes_out_the_same(url: str, actions: list[Action]) -> None:
-    read, held = open_place(url).store(), Store(records())
+    read, held = open_backend(url).store(), Store(records())
     for action in actions:
         checked = check(action, "curator")
         assert apply(read, checked) == apply(held, checked)
@@ -77,7 +77,7 @@ def test_originals_carried_elsewhere_are_found(cluster: postgres.Cluster) -> Non
 
 
 def test_no_id_breaks_it(url: str) -> None:
-    store = open_place(url).store()
+    store = open_backend(url).store()
     for id in ("", "nobody", "x\0y", "\ud800", "'; DROP TABLE initial; --"):
         assert id not in store and store.inbound(id) == ()
     assert len(list(store)) == len(store) == 9
@@ -145,12 +145,12 @@ def test_many_write_where_documents_are_read(url: str) -> None:
     assert ada.act(Search("Umeå")) and ada.store["d1"].text == "Bo Ek lives in Umeå." and "d4" not in ada.store
     ada.close()
     bo.close()
-    held = open_place(url.replace("read", "held")).store()
-    assert all_of(open_place(url).store()) == all_of(held) and held["n3"].links == ("d0",)
+    held = open_backend(url.replace("read", "held")).store()
+    assert all_of(open_backend(url).store()) == all_of(held) and held["n3"].links == ("d0",)
     place = opened(url)
     place.rollback(1, "a test")
     place.verify()
-    assert all_of(open_place(url).store()) == all_of(open_place(url.replace("read", "held")).store())
+    assert all_of(open_backend(url).store()) == all_of(open_backend(url.replace("read", "held")).store())
 
 
 def test_it_is_copied_back_in_every_byte(url: str, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -185,7 +185,7 @@ def test_tables_of_the_first_version_are_upgraded(cluster: postgres.Cluster, url
     for number, line in enumerate(lines, 1):
         connection.execute("INSERT INTO initial VALUES (%s, %s)", [number, line])
     made: list[object] = []
-    threads = [threading.Thread(target=lambda: made.append(all_of(open_place(old).store()))) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: made.append(all_of(open_backend(old).store()))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -194,7 +194,7 @@ def test_tables_of_the_first_version_are_upgraded(cluster: postgres.Cluster, url
     assert LiveClient(old, "bo").act(Add("Ed Ek lives in Malmö.")) == Added("n4")
     connection.execute("UPDATE meta SET version = 99")
     with pytest.raises(BadInput, match="tables of version 99; this version of kbgym reads 2"):
-        open_place(old)
+        open_backend(old)
 
 
 @pytest.mark.parametrize("search", ["vectors", "words", "hybrid"])
@@ -240,7 +240,7 @@ def test_a_trainer_teaches_the_same_held_or_read(cluster: postgres.Cluster, tmp_
         with pytest.raises(SystemExit) as stopped:
             run([*map(str, words), "--strategy", "class"])
         assert stopped.value.code == 0
-        taught.add((open_place(place).store().fingerprint, len(open_place(place).events)))
+        taught.add((open_backend(place).store().fingerprint, len(open_backend(place).events)))
     assert len(taught) == 1
 
 
@@ -248,8 +248,8 @@ def test_processes_that_are_forked_read_on_connections_of_their_own(url: str) ->
     """As a pool of processes has it that is made after the store was opened. On one connection they would hang."""
     code = (
         "import multiprocessing\n"
-        "from kbgym.trace.backend import open_place\n"
-        f"store = open_place({url!r}).store()\n"
+        "from kbgym.trace.backend import open_backend\n"
+        f"store = open_backend({url!r}).store()\n"
         "ids = [record.id for record in store]\n"
         "def read(number):\n"
         "    return [line for _ in range(20) for id in ids for line in store.base.lines([id])]\n"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kbgym.backends.postgres import write_lock as database_turn
-from kbgym.backends.postgres.write_lock import DatabaseTurn
-from kbgym.trace.backend import Lost
+from kbgym.backends.postgres.write_lock import WriteLock
+from kbgym.trace.backend import ConnectionLost
 from kbgym.trace.events import Event, Noted
 
 
@@ -29,10 +29,10 @@ class Writer:
     def news(self) -> tuple[Event, ...]:
         return self._say("news")
 
-    def line_up(self) -> tuple[Event, ...]:
+    def enqueue(self) -> tuple[Event, ...]:
         return self._say("line")
 
-    def step_out(self) -> None:
+    def dequeue(self) -> None:
         self._told.append("out")
 
     @contextmanager
@@ -56,7 +56,7 @@ def test_who_thought_for_long_follows_before_it_lines_up(monkeypatch: pytest.Mon
             await turn.take()
             await turn.end([])
 
-        turn = DatabaseTurn(writer, thread, follow, lambda: None)
+        turn = WriteLock(writer, thread, follow, lambda: None)
         asyncio.run(take())
     before = ["news", "follow 1"] if thought else []
     assert told == [*before, "line", "follow 1", "turn", "follow 1", "over"]
@@ -73,7 +73,7 @@ class Losing(Writer):
         if not self._lost:
             self._lost = True
             self._told.append("lost")
-            raise Lost("the server went down")
+            raise ConnectionLost("the server went down")
         return super()._say(what)
 
 
@@ -93,7 +93,7 @@ def test_what_was_lost_is_read_anew(take: bool, monkeypatch: pytest.MonkeyPatch)
                 assert turn.held is not None
                 await turn.end([])
 
-        turn = DatabaseTurn(writer, thread, follow, lambda: told.append("anew"))
+        turn = WriteLock(writer, thread, follow, lambda: told.append("anew"))
         asyncio.run(work())
     assert [one for one in told if one != "out"] == (
         ["lost", "anew", "line", "turn", "over"] if take else ["lost", "anew"]

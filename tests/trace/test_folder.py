@@ -117,7 +117,7 @@ def test_a_name_is_shown_without_its_password() -> None:
 def test_a_place_opened_for_one_look_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
     monkeypatch.setattr(OpenedPlace, "close", lambda place: closed.append(place))
-    monkeypatch.setattr(module, "open_place", SharedPlace([source("a", "A.")]).open)
+    monkeypatch.setattr(module, "open_backend", SharedPlace([source("a", "A.")]).open)
     assert [record.id for record in store_at(URL, 0)] == ["a"] and len(closed) == 1
     with pytest.raises(BadInput, match="no iteration 7"):
         store_at(URL, 7)

@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> SharedPlace:
     place = SharedPlace(records())
-    monkeypatch.setattr(module, "open_place", place.open)
+    monkeypatch.setattr(module, "open_backend", place.open)
     monkeypatch.setattr(module, "store_at", place.store_at)
     return place
 
@@ -171,7 +171,7 @@ def test_a_failed_write_returns_to_what_is_on_the_disk(folder: Path, monkeypatch
 
             monkeypatch.setattr(TraceWriter, "commit", fail)
             async with live.turn():
-                await live.environment.carry_out(Add("Lost."))
+                await live.environment.carry_out(Add("ConnectionLost."))
                 one = live.commit()
                 two = live.commit()
             for durable in (one, two):
@@ -198,7 +198,7 @@ def test_a_turn_under_way_when_a_write_fails_can_commit_nothing(folder: Path, mo
 
             monkeypatch.setattr(TraceWriter, "commit", fail)
             async with live.turn():
-                await live.environment.carry_out(Add("Lost."))
+                await live.environment.carry_out(Add("ConnectionLost."))
                 first = live.commit()
             async with live.turn():
                 with pytest.raises(Failed):
@@ -225,7 +225,7 @@ def test_a_snapshot_is_shared_until_the_next_iteration(folder: Path) -> None:
         await do(live, Add("New."))
         second = live.snapshot()
         assert second is not first and second.iteration == 1 and "n3" in second.store and "n3" not in first.store
-        live.become(first.store.copy())
+        live.sync_to(first.store.copy())
         assert live.snapshot() is not second and "n3" not in live.snapshot().store
         await live.close()
         async with opened(folder, write=False) as plain:
@@ -370,7 +370,7 @@ def test_an_error_inside_a_turn_undoes_it(shared: SharedPlace) -> None:
             before = live.store.fingerprint
             with pytest.raises(ZeroDivisionError):
                 async with live.turn():
-                    step = await live.environment.carry_out(Add("Lost."))
+                    step = await live.environment.carry_out(Add("ConnectionLost."))
                     live.record(Acted(1, "serve", 1, step.action, step.result))
                     lost = live.commit()
                     raise ZeroDivisionError
@@ -421,13 +421,13 @@ def test_a_write_that_fails_at_the_end_of_a_turn_is_said_there(shared: SharedPla
             before = live.store.fingerprint
             shared.trouble = [full_disk()]
             with pytest.raises(Failed, match="no space left"):
-                await do(live, Add("Lost."))
+                await do(live, Add("ConnectionLost."))
             assert (live.store.fingerprint, live.iteration, live.last) == (before, 1, None)
             await do(other, Add("Others go on."))
             assert await do(live, Add("And so does this one.")) and live.iteration == 3
             shared.trouble = [full_disk(), Failed("unreachable")]
             with pytest.raises(Failed, match="no space left"):
-                await do(live, Add("Lost again."))
+                await do(live, Add("ConnectionLost again."))
             assert "n6" in live.store, "what was written could not be read again yet"
             await do(live, Add("Read again in the next turn."))
             assert live.store.fingerprint == shared.open().store().fingerprint
@@ -444,7 +444,7 @@ def test_a_rollback_by_another_is_followed(shared: SharedPlace) -> None:
             async with other.turn():
                 now = other.store
                 then = rolled_back(now, shared.store_at(URL, 1))
-                other.become(then)
+                other.sync_to(then)
                 other.record(RolledBack(4, 1))
                 other.commit()
             async with live.looking():

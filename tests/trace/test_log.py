@@ -16,7 +16,7 @@ from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.gym.actions import Add, Delete, Link, Search
 from kbgym.trace.events import SCHEMA, Began, Committed, Event, Genesis, Noted
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.log import Reading, TraceWriter, chained, has_begun, read_trace
+from kbgym.trace.log import TraceReading, TraceWriter, chained, has_begun, read_trace
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def write(path: Path) -> bytes:
     return (path / "trace.jsonl").read_bytes()
 
 
-def read(data: bytes, tmp_path: Path) -> Reading:
+def read(data: bytes, tmp_path: Path) -> TraceReading:
     (tmp_path / "trace.jsonl").write_bytes(data)
     return read_trace(tmp_path / "trace.jsonl")
 

@@ -21,7 +21,7 @@ from kbgym.gym.actions import Action, Add, Added, Delete, Edit, Link, LinkMany, 
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import Role
 from kbgym.store import Record, Store
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import copy_store
 from kbgym.trace.events import Acted, Began, Committed, Event, Imported, Noted
 from kbgym.trace.history import blame, diff, log
@@ -34,7 +34,7 @@ class Live:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        place = open_place(name)
+        place = open_backend(name)
         self.writer = place.start(HASH, {"seed": 0}) if place.genesis is None else place.resume()
         self.states: dict[int, list[Record]] = {0: list(place.initial)}
         self.iteration = place.iteration
@@ -65,7 +65,7 @@ class Live:
 
     def rollback(self, to: int, reason: str = "") -> None:
         self.close()
-        place = open_place(self.name)
+        place = open_backend(self.name)
         self.settle(place.rollback(to, reason))
         self.iteration += 1
         self.states[self.iteration] = list(self.store)
@@ -115,11 +115,11 @@ def same(one: Store, other: Store) -> None:
 
 
 def test_every_iteration_comes_back_in_every_byte(live: Live) -> None:
-    place = open_place(live.name)
+    place = open_backend(live.name)
     assert place.iteration == 5 and place.position == 5
     for iteration, state in live.states.items():
         assert lines(list(place.store(iteration))) == lines(state)
-        assert lines(list(open_place(f"{live.name}@{iteration}").store())) == lines(state)
+        assert lines(list(open_backend(f"{live.name}@{iteration}").store())) == lines(state)
     same(place.store(), replay(place.initial.copy, place.events))
     place.verify()
     check_invariants(place.store())
@@ -129,7 +129,7 @@ def test_every_iteration_comes_back_in_every_byte(live: Live) -> None:
 
 
 def test_history(live: Live) -> None:
-    place = open_place(live.name)
+    place = open_backend(live.name)
     entries = log(place.events)
     assert [entry.iteration for entry in entries] == [1, 2, 3, 4, 5]
     assert [entry.undone for entry in entries] == [False, True, True, False, False]
@@ -152,13 +152,13 @@ def test_it_goes_on_where_it_stopped(live: Live) -> None:
     again.act(Add("Readers of Lagerlöf."))
     again.commit()
     again.close()
-    place = open_place(live.name)
+    place = open_backend(live.name)
     assert place.iteration == 6 and lines(list(place.store())) == lines(again.states[6])
     place.verify()
 
 
 def test_a_rollback_can_be_rolled_back(live: Live) -> None:
-    place = open_place(live.name)
+    place = open_backend(live.name)
     same(place.rollback(3), place.store())
     assert lines(list(place.store())) == lines(live.states[3])
     assert lines(list(place.rollback(2))) == lines(live.states[2])
@@ -179,7 +179,7 @@ def test_a_quarantined_pass_leaves_the_store_as_it_was(live: Live) -> None:
         [*events, committed(6, scratch), RolledBack(7, 5, "refused"), committed(7, again.store)],
     )
     again.close()
-    place = open_place(live.name)
+    place = open_backend(live.name)
     place.verify()
     same(place.store(), replay(place.initial.copy, place.events))
     assert lines(list(place.store())) == lines(live.states[5])
@@ -187,7 +187,7 @@ def test_a_quarantined_pass_leaves_the_store_as_it_was(live: Live) -> None:
 
 
 def test_a_store_without_history(make: Maker) -> None:
-    place = open_place(make(records()))
+    place = open_backend(make(records()))
     assert place.reading is None and place.events == () and place.iteration == 0 and place.genesis is None
     assert lines(list(place.store())) == lines(records())
     with pytest.raises(BadInput, match="no history"):
@@ -200,14 +200,14 @@ def test_a_transaction_that_fails_leaves_nothing(make: Maker) -> None:
         if live.writer.shared:
             live.writer.commit([committed(1, live.store)])
         raise ZeroDivisionError
-    assert open_place(live.name).iteration == 0
+    assert open_backend(live.name).iteration == 0
     for events in ([], [Began(1, "serve", "x")], [Noted(1, "exam", {})]):
         with pytest.raises(ValueError, match="ends with its commit"):
             live.writer.commit(events)
     live.act(Add("Readers of Ibsen."))
     live.commit()
     live.close()
-    assert open_place(live.name).iteration == 1
+    assert open_backend(live.name).iteration == 1
 
 
 def test_imports_and_the_order_of_equal_sentences(make: Maker) -> None:
@@ -224,22 +224,22 @@ def test_imports_and_the_order_of_equal_sentences(make: Maker) -> None:
         live.iteration = number
         live.writer.commit([Began(number, "idle", "import"), event, committed(number, live.store)])
     live.close()
-    again = open_place(live.name).store()
+    again = open_backend(live.name).store()
     assert again.same_text("same") == live.store.same_text("same") == "c"
-    open_place(live.name).verify()
+    open_backend(live.name).verify()
 
 
 def test_the_embedder_and_settings_are_kept(live: Live) -> None:
-    genesis = open_place(live.name).genesis
+    genesis = open_backend(live.name).genesis
     assert genesis is not None and (genesis.embedder, genesis.settings) == (HASH, {"seed": 0})
 
 
 def test_claims(live: Live) -> None:
-    place = open_place(live.name)
+    place = open_backend(live.name)
     with place.resume() as one:
         assert one.claim("lesson 1") and one.claim("lesson 1")
         if one.shared:
-            with open_place(live.name).resume() as other:
+            with open_backend(live.name).resume() as other:
                 assert not other.claim("lesson 1") and other.claim("lesson 2")
                 one.release("lesson 1")
                 assert other.claim("lesson 1")
@@ -249,10 +249,10 @@ def test_claims(live: Live) -> None:
 
 def test_two_writers(live: Live) -> None:
     """A folder has one writer; a database any number, in turns, each told of the others."""
-    place = open_place(live.name)
+    place = open_backend(live.name)
     if place.folder is not None:
         with place.resume(), pytest.raises(BadInput, match="another process"):
-            open_place(live.name).resume()
+            open_backend(live.name).resume()
         return
     one, other = LiveClient(live.name, "one"), LiveClient(live.name, "other")
     assert one.act(Add("Said by one.")) == Added("n5")
@@ -263,7 +263,7 @@ def test_two_writers(live: Live) -> None:
     assert one.iteration == other.iteration == 8
     one.close()
     other.close()
-    open_place(live.name).verify()
+    open_backend(live.name).verify()
 
 
 def test_a_copy_there_and_back_is_the_same_bytes(live: Live, make: Maker, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_copy_of_an_iteration(live: Live, tmp_path: Path) -> None:
     for iteration, state in live.states.items():
         copied = copy_store(f"{live.name}@{iteration}", str(tmp_path / str(iteration)))
         assert copied.iteration == iteration
-        assert lines(list(open_place(tmp_path / str(iteration)).store())) == lines(state)
+        assert lines(list(open_backend(tmp_path / str(iteration)).store())) == lines(state)
     with pytest.raises(BadInput, match="no iteration 9"):
         copy_store(f"{live.name}@9", str(tmp_path / "nine"))
 
@@ -325,9 +325,9 @@ def test_any_history(make: Maker, iterations: Sequence[Sequence[Action]], data: 
         live.commit()
         if data.draw(st.booleans()):
             live.rollback(data.draw(st.integers(0, live.iteration)))
-        same(open_place(live.name).store(), live.store)
+        same(open_backend(live.name).store(), live.store)
     live.close()
-    place = open_place(live.name)
+    place = open_backend(live.name)
     place.verify()
     same(place.store(), replay(place.initial.copy, place.events))
     for iteration, state in live.states.items():
@@ -337,5 +337,5 @@ def test_any_history(make: Maker, iterations: Sequence[Sequence[Action]], data: 
 def test_encoded_events_are_the_same_lines(live: Live, tmp_path: Path) -> None:
     copy_store(live.name, str(tmp_path / "copy"))
     written = (tmp_path / "copy" / "trace.jsonl").read_bytes().splitlines()
-    for event, line in zip(open_place(live.name).events, written, strict=True):
+    for event, line in zip(open_backend(live.name).events, written, strict=True):
         assert line.startswith(encode(event)[:-1])

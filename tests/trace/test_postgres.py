@@ -24,7 +24,7 @@ from kbgym.gym.actions import Add, Added, Link, Search
 from kbgym.store import Record, Store, source
 from kbgym.store.base import Counts
 from kbgym.store.ledger import counts_of
-from kbgym.trace.backend import Lost, open_place, shown
+from kbgym.trace.backend import ConnectionLost, open_backend, shown
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.events import Acted
 
@@ -97,9 +97,9 @@ class TestTroubles:
 
     def test_no_such_database_and_no_such_store(self, cluster: postgres.Cluster) -> None:
         with pytest.raises(BadInput, match='database "nowhere" does not exist'):
-            open_place(cluster.url(database="nowhere"))
+            open_backend(cluster.url(database="nowhere"))
         with pytest.raises(BadInput, match=r"there is no store at .*store=nothing"):
-            open_place(cluster.url("nothing"))
+            open_backend(cluster.url("nothing"))
 
     def test_a_wrong_password(self, cluster: postgres.Cluster) -> None:
         import psycopg
@@ -114,7 +114,7 @@ class TestTroubles:
                 wrong = cluster.url().replace(f"{postgres.USER}@", "guarded:s3cretword@")
                 with pytest.raises(BadInput, match="password authentication failed") as caught:
                     for _ in range(100):  # the server reads its rules a moment later
-                        open_place(wrong)
+                        open_backend(wrong)
                 assert "s3cretword" not in str(caught.value)
             finally:
                 rules.write_text(before)
@@ -131,20 +131,20 @@ class TestTroubles:
         ada = LiveClient(place, "ada")
         assert ada.act(Add("One.")) == Added("n3") and ada.writer.claim("x")
         ada.close()
-        open_place(place).verify()
+        open_backend(place).verify()
 
     def test_the_driver_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "psycopg", None)
         with pytest.raises(Missing, match=r"kbgym\[postgres\]"):
-            open_place("postgresql://db/k")
+            open_backend("postgresql://db/k")
 
     def test_what_postgresql_cannot_hold(self, cluster: postgres.Cluster) -> None:
         with pytest.raises(BadInput, match="NUL"):
             save_store(Store([source("a\0b", "x")]), cluster.url("nul"))
         with pytest.raises(BadInput, match="no store"):
-            open_place(cluster.url("nul"))
+            open_backend(cluster.url("nul"))
         save_store(Store([source("a", "x\0y")]), cluster.url("nul"))
-        assert open_place(cluster.url("nul")).store()["a"].text == "x\0y", "a text stands there as JSON"
+        assert open_backend(cluster.url("nul")).store()["a"].text == "x\0y", "a text stands there as JSON"
 
     def test_a_folder_needs_none_of_this(self, tmp_path: Path) -> None:
         save_store(Store(records()), str(tmp_path / "s"))
@@ -159,8 +159,8 @@ class TestTroubles:
 
 class TestTampering:
     def test_initial_documents_changed_from_outside_are_found(self, url: str) -> None:
-        open_place(url).start("none", {}).close()
-        place = open_place(url)
+        open_backend(url).start("none", {}).close()
+        place = open_backend(url)
         place.server.connection.execute(  # type: ignore[attr-defined]
             "UPDATE initial SET line = replace(line, 'Bo Ek', 'Nobody') WHERE id = 'd1'"
         )
@@ -173,7 +173,7 @@ class TestTampering:
         shared = LiveClient(url, "ada")
         shared.act(Add("One."))
         shared.close()
-        place = open_place(url)
+        place = open_backend(url)
         place.server.connection.execute(  # type: ignore[attr-defined]
             "UPDATE trace SET line = replace(line, 'One.', 'Two.') WHERE seq = 3"
         )
@@ -202,7 +202,7 @@ class TestBrokenConnections:
         assert shared.writer.news() == ()
         assert shared.writer.claim("x")
         assert LiveClient(url, "bo").act(Add("Three.")) == Added("n5"), "nobody stands in line for ever"
-        open_place(url).verify()
+        open_backend(url).verify()
 
     @pytest.mark.parametrize("twice", [False, True], ids=["one crash", "two crashes"])
     def test_what_a_crash_lost_is_undone_in_who_had_seen_it(
@@ -211,7 +211,7 @@ class TestBrokenConnections:
         """The turn is over before the flush: for a moment others see what is not kept yet."""
         ada, bo = LiveClient(url, "ada"), LiveClient(url, "bo")
         ada.act(Add("Kept."))
-        connection = open_place(url).server.connection  # type: ignore[attr-defined]
+        connection = open_backend(url).server.connection  # type: ignore[attr-defined]
         row = connection.execute("SELECT max(seq) FROM trace").fetchone()
         assert ada.act(Add("Seen, and not kept.")) == Added("n4")
         assert bo.act(Search("Seen")) and "n4" in bo.store
@@ -222,17 +222,17 @@ class TestBrokenConnections:
             client.writer._server.close()  # a connection made after the first crash ended before anything was asked
         assert bo.act(Add("Instead.")) == Added("n4") and bo.store["n4"].text == "Instead."
         assert ada.act(Add("After all.")) == Added("n5") and ada.store["n4"].text == "Instead."
-        open_place(url).verify()
+        open_backend(url).verify()
 
     def test_in_a_turn_nothing_is_kept_and_it_is_said(self, url: str, cluster: postgres.Cluster) -> None:
         shared = LiveClient(url, "ada")
         shared.act(Add("One."))
-        events = open_place(url).events[1:]
-        with pytest.raises(Lost, match="not committed"), shared.writer.turn():
+        events = open_backend(url).events[1:]
+        with pytest.raises(ConnectionLost, match="not committed"), shared.writer.turn():
             backends(cluster)
             first = [e for e in events if not isinstance(e, Acted)]
             shared.writer.commit([*(_again(event) for event in first)])
-        assert open_place(url).iteration == 1
+        assert open_backend(url).iteration == 1
         assert shared.act(Add("Two.")) == Added("n4")
 
     @pytest.mark.parametrize("after", [False, True], ids=["before the commit", "after the commit"])
@@ -256,10 +256,10 @@ class TestBrokenConnections:
         monkeypatch.setattr(Batch, "send", send)
         assert shared.act(Add("Two.")) == Added("n4")
         assert broken
-        acted = [event.action for event in open_place(url).events if isinstance(event, Acted)]
+        acted = [event.action for event in open_backend(url).events if isinstance(event, Acted)]
         assert acted == [Add("One."), Add("Two.")], "once, whatever the client was told"
         assert shared.act(Link("n3", "n4")) and shared.iteration == 3
-        open_place(url).verify()
+        open_backend(url).verify()
 
     def test_a_server_that_stays_away_is_said(
         self, url: str, cluster: postgres.Cluster, monkeypatch: pytest.MonkeyPatch
@@ -298,7 +298,7 @@ class TestSearching:
     @pytest.mark.parametrize("documents", ["held", "read"])
     def test_searching_from_the_command_line(self, url: str, capfd: pytest.CaptureFixture[str], documents: str) -> None:
         url += f"&documents={documents}"
-        open_place(url).start("hash", {}).close()
+        open_backend(url).start("hash", {}).close()
 
         def search(query: str) -> list[str]:
             with pytest.raises(SystemExit) as stopped:
@@ -328,7 +328,7 @@ class TestSearching:
             connection.execute("CREATE DATABASE plain OWNER humble")
         place = cluster.url("s", "plain", "humble")
         save_store(Store([Record("a", "Anna Berg lives in Lund.", origin="a")]), place)
-        open_place(place).start("hash", {}).close()
+        open_backend(place).start("hash", {}).close()
 
         def search(place: str) -> tuple[int, str]:
             with pytest.raises(SystemExit) as stopped:
@@ -403,15 +403,15 @@ def test_a_baseline_is_written_to_a_database(
     with pytest.raises(SystemExit) as stopped:
         run(["baseline", "hipporag", "--world", str(tmp_path / "world"), "--out", place, "--quiet"])
     assert stopped.value.code == 0, capfd.readouterr().err
-    assert open_place(place).arm == "hipporag" and open_place(place).store().links > 0
+    assert open_backend(place).arm == "hipporag" and open_backend(place).store().links > 0
     copy_store(place, str(tmp_path / "again"))
-    assert open_place(tmp_path / "again").arm == "hipporag"
+    assert open_backend(tmp_path / "again").arm == "hipporag"
 
 
 def test_a_store_in_a_database_is_opened_searched_and_examined(cluster: postgres.Cluster) -> None:
     place = cluster.url("opened")
     save_store(Store(records()), place)
-    open_place(place).start("hash", {"forward_budget": 2}).close()
+    open_backend(place).start("hash", {"forward_budget": 2}).close()
     with kbgym.open(place) as opened:
         assert (opened.kind, opened.settings.forward_budget, opened.world) == ("store", 2, None)
         first = next(iter(opened.store))
@@ -421,7 +421,7 @@ def test_a_store_in_a_database_is_opened_searched_and_examined(cluster: postgres
         assert first.id not in [hit.id for hit in opened.with_store(mine).search(first.text)]
         question = kbgym.Question("q", "test", "c", "t", "Who?", ("nobody",))
         assert opened.examine(lambda view: kbgym.Search("who"), [question]).rows[0].actions == 2
-    assert open_place(place).store().fingerprint == Store(records()).fingerprint
+    assert open_backend(place).store().fingerprint == Store(records()).fingerprint
 
 
 def test_copying_may_be_silent_for_longer_than_a_turn(
@@ -434,4 +434,4 @@ def test_copying_may_be_silent_for_longer_than_a_turn(
     monkeypatch.setitem(server._SETTINGS, "idle_in_transaction_session_timeout", "100ms")
     monkeypatch.setattr(tables, "counts_of", slowly)
     save_store(Store([source("a", "A.")]), cluster.url("slow"))
-    assert open_place(cluster.url("slow")).store()["a"].text == "A."
+    assert open_backend(cluster.url("slow")).store()["a"].text == "A."

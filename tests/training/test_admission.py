@@ -14,16 +14,16 @@ from kbgym.canonical import encode
 from kbgym.gym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.observations import documents, render
-from kbgym.gym.policy import Backward, Errand
+from kbgym.gym.policy import Backward, IndexTask
 from kbgym.index_keys import IndexKey
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.store import Store, source
 from kbgym.trace.events import Acted, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
-from kbgym.training.asking import askings
+from kbgym.training.asking import qa_pairs
 from kbgym.training.exam import examine
-from kbgym.training.gate import Panel, judged
+from kbgym.training.gate import GateQuestions, judged
 from kbgym.training.trial import land, refuse, trial
 from kbgym.worlds.people import generate
 
@@ -100,8 +100,8 @@ class Lesson:
             self.folder, lambda store: live_engine_for(store, embedder_named("hash")), [self], embedder="hash"
         )
         self.before, searched = live.store.fingerprint, found(live.environment)
-        panel = Panel(8, askings(WORLD.split("eval")), ReferenceReader, 0, 15, 30)
-        panel.answered = askings(answered)
+        panel = GateQuestions(8, qa_pairs(WORLD.split("eval")), ReferenceReader, 0, 15, 30)
+        panel.answered = qa_pairs(answered)
         made, verdict = await judged(panel, await trial(live, curator, self.task, 30, 30), 1)
         refused = verdict is not None and verdict["verdict"] == "quarantined"
         async with live.turn():
@@ -144,7 +144,7 @@ def test_edits_that_make_answers_worse_are_refused_and_leave_nothing_behind(tmp_
 
 def test_good_edits_are_admitted_and_every_step_is_recorded(tmp_path):
     question, key = join()
-    task = Backward(question.text, (), question.golds, 1.0, "right", (Errand("job", key.value, "named"),))
+    task = Backward(question.text, (), question.golds, 1.0, "right", (IndexTask("job", key.value, "named"),))
     taught = Lesson(tmp_path / "w", ReferenceCurator, [question], task)
     (verdict,) = [event.data for event in taught.events if isinstance(event, Noted)]
     assert verdict["verdict"] == "admitted" and verdict["asked"] == 9
@@ -156,7 +156,7 @@ def test_good_edits_are_admitted_and_every_step_is_recorded(tmp_path):
 def test_a_replay_of_what_was_recorded_ends_in_the_same_store(tmp_path, liar):
     question, key = join()
     other = next(d.id for d in WORLD.documents if f"'s job is {key.value}." in d.text and d.id not in question.support)
-    task = Backward(question.text, (), question.golds, 1.0, "right", (Errand("job", key.value, "named"),))
+    task = Backward(question.text, (), question.golds, 1.0, "right", (IndexTask("job", key.value, "named"),))
     taught = Lesson(tmp_path / "w", Liar(key, other) if liar else ReferenceCurator, [question], task)
     replayed = StoreFolder(taught.folder).store()
     assert [encode(record) for record in replayed] == [encode(record) for record in taught.store]
@@ -176,8 +176,8 @@ def test_a_pass_that_changes_nothing_is_not_judged(tmp_path):
 
 
 def test_the_panel_is_drawn_anew_and_holds_this_lessons_question():
-    panel = Panel(8, askings(WORLD.split("eval")), ReferenceReader, 0, 15, 30)
-    train = panel.answered = askings(WORLD.split("train")[:30])
+    panel = GateQuestions(8, qa_pairs(WORLD.split("eval")), ReferenceReader, 0, 15, 30)
+    train = panel.answered = qa_pairs(WORLD.split("train")[:30])
     one, other = panel.panel(1), panel.panel(2)
     assert one == panel.panel(1) != other
     assert train[-1] in one and len(one) == 16 and set(one) & set(train) and set(one) - set(train)

@@ -18,7 +18,7 @@ from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.connect import Models, Options
 from kbgym.agents.llm.retry import CapReached
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.api import Artefact
+from kbgym.api import Workspace
 from kbgym.api.factory import embedder_named
 from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import read_lines
@@ -230,7 +230,7 @@ def test_what_was_opened_is_examined_elsewhere_as_it_is_here(tmp_path, public):
     world = generate(people=60, seed=3)
     world = World(world.documents, world.questions, {**world.facts, "public_text": public})
     world.save(tmp_path / "w")
-    opened = Artefact(tmp_path / "w", embedder="hash", forward_budget=3, memory=2, ranking="apart")
+    opened = Workspace(tmp_path / "w", embedder="hash", forward_budget=3, memory=2, ranking="apart")
     questions = opened.questions("test_in")[:8]
     here = opened.examine("reference", questions, out=tmp_path / "here.jsonl")
     there = examine_on(Posted(), opened, "reference", questions, tmp_path / "there.jsonl")

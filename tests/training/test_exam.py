@@ -16,7 +16,7 @@ from kbgym.gym.episode import Transcript
 from kbgym.gym.policy import AgentFailed
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.training.exam import Row, Sheet, Shot, Summary, examine, read_rows, row_of, summarise
+from kbgym.training.exam import ResultWriter, Row, Shot, Summary, examine, read_rows, row_of, summarise
 from kbgym.training.no_store import examine_without, is_public, no_store_file
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Question, World
@@ -232,7 +232,7 @@ def test_whoever_watches_is_told_the_means_so_far(tmp_path):
     questions = [Question(row.id, "s", "c", "t", "?", ("Cy Elm",)) for row in made]
     said = []
     (tmp_path / "rows").write_bytes(b"".join(encode(row) + b"\n" for row in made[:1]))
-    with Sheet(questions, tmp_path / "rows", lambda *words: said.append(words)) as sheet:
+    with ResultWriter(questions, tmp_path / "rows", lambda *words: said.append(words)) as sheet:
         assert [question.id for question in sheet.missing] == ["b", "c", "d"]
         for row in made[1:]:
             sheet.add(row)
@@ -244,7 +244,7 @@ def test_whoever_watches_is_told_the_means_so_far(tmp_path):
     ]
     assert sheet.rows == made == read_rows(tmp_path / "rows")
     alone = []
-    with Sheet(questions[:1], None, lambda *words: alone.append(words)) as sheet:
+    with ResultWriter(questions[:1], None, lambda *words: alone.append(words)) as sheet:
         sheet.add(made[0])
     assert alone == [(1, 1, "")], "no score, no mean"
 
@@ -252,7 +252,7 @@ def test_whoever_watches_is_told_the_means_so_far(tmp_path):
 def test_a_sheet_that_was_broken_off_keeps_the_order_in_which_rows_came(tmp_path):
     made = rows(1.0, 0.5, 0.0)
     questions = [Question(row.id, "s", "c", "t", "?", ("Cy Elm",)) for row in made]
-    with pytest.raises(KeyboardInterrupt), Sheet(questions, tmp_path / "rows") as sheet:
+    with pytest.raises(KeyboardInterrupt), ResultWriter(questions, tmp_path / "rows") as sheet:
         sheet.add(made[2])
         sheet.add(made[0])
         raise KeyboardInterrupt
@@ -265,7 +265,7 @@ def test_rows_ranked_in_another_way_are_of_another_exam(tmp_path):
     question = Question(row.id, "s", "c", "t", "?", ("Cy Elm",))
     (tmp_path / "rows").write_bytes(encode(row) + b"\n")
     with pytest.raises(BadInput, match="ranking paper, not apart"):
-        Sheet([question], tmp_path / "rows", ranking="apart")
+        ResultWriter([question], tmp_path / "rows", ranking="apart")
 
 
 def test_broken_rows_are_named_and_what_cannot_be_read_is_said(tmp_path):

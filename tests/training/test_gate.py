@@ -18,8 +18,8 @@ from kbgym.gym.policy import View
 from kbgym.search.choice import index_of
 from kbgym.search.live import Embedding, LiveEngine
 from kbgym.store import Record, Store, source
-from kbgym.training.asking import Asking
-from kbgym.training.gate import Admission, Gate, Judging, Panel
+from kbgym.training.asking import QAPair
+from kbgym.training.gate import Admission, Gate, GateQuestions, Judging
 
 TEXTS = (
     "Ada Alm's job is baker.",
@@ -87,8 +87,8 @@ def judge(gate: Judging, before: Environment, after: Environment, touched: Itera
     return asyncio.run(gate.judge(before, after, set(touched), number))
 
 
-def panel(*ids: str) -> list[Asking]:
-    return [Asking(id, id, (GOLD,)) for id in ids]
+def panel(*ids: str) -> list[QAPair]:
+    return [QAPair(id, id, (GOLD,)) for id in ids]
 
 
 def test_small_losses_do_not_add_up() -> None:
@@ -154,7 +154,7 @@ def test_a_better_answer_raises_what_is_expected() -> None:
 
 def test_a_refused_pass_leaves_no_trace_in_what_questions_are_known_to_see() -> None:
     """The refused link showed a question another document; on the store as it stayed it does not see that one."""
-    gate = Gate(4, [Asking("q", "d0", ("zebra",))], ReadsOne())
+    gate = Gate(4, [QAPair("q", "d0", ("zebra",))], ReadsOne())
     refused = judge(gate, environment(), environment(d0=("d4",)), ["d0"], 1)
     assert not refused.admitted and refused.reached == 1
     assert refused.reason == f"nothing speaks for what was done to [d0] {TEXTS[0]!r}" and not refused.withheld
@@ -200,7 +200,7 @@ def test_a_question_helped_speaks_for_a_change_unless_another_is_hurt(better: st
 
 def test_only_a_question_that_sees_the_document_speaks_for_it() -> None:
     """Two changes in one pass; the question that is helped reads one of them."""
-    asking = Asking("q", "d4", ("Apart. Ada Alm's job is baker.",))
+    asking = QAPair("q", "d4", ("Apart. Ada Alm's job is baker.",))
     gate = Gate(4, [asking], ReadsOne())
     after = environment(ODD, d4=("d0",))
     found = judge(gate, environment(), after, ["d4", "n1"])
@@ -235,8 +235,8 @@ def test_the_question_that_loses_most_is_named() -> None:
 
 def test_the_questions_an_edit_can_reach_are_asked_first() -> None:
     """Ten questions read a document of their own; the edit touches one of them, and one question may be asked."""
-    askings = [Asking(f"q{n}", f"d{n % 5}", (TEXTS[n % 5],)) for n in range(10)]
-    gate = Gate(2, askings, ReadsOne())
+    qa_pairs = [QAPair(f"q{n}", f"d{n % 5}", (TEXTS[n % 5],)) for n in range(10)]
+    gate = Gate(2, qa_pairs, ReadsOne())
     judge(gate, environment(), environment(BAKERS), ["n1"], 0)
     samples = []
     for number in range(6):
@@ -257,7 +257,7 @@ def test_a_new_document_reaches_whoever_would_find_it() -> None:
             return Answer("x") if view.history else Search(view.task.question)
 
     questions = ["Ada Alm's job is baker", "Bo Alm lives in Lund"]
-    gate = Gate(4, [Asking(text, text, ("x",)) for text in questions], Searcher())
+    gate = Gate(4, [QAPair(text, text, ("x",)) for text in questions], Searcher())
     judge(gate, environment(), environment(ODD), ["n1"], 0)
     after = environment()
     near = "Ada Alm's job is baker."
@@ -280,8 +280,8 @@ def test_any_new_document_reaches_whoever_saw_the_end_of_the_results() -> None:
 
 
 def test_the_order_of_the_others_is_the_seeds() -> None:
-    askings = panel(*(f"q{n}" for n in range(9)))
-    samples = [Gate(9, askings, ReadsOne(), **seed).sample(set(), [], environment(), 1)[0] for seed in SEEDS]
+    qa_pairs = panel(*(f"q{n}" for n in range(9)))
+    samples = [Gate(9, qa_pairs, ReadsOne(), **seed).sample(set(), [], environment(), 1)[0] for seed in SEEDS]
     assert samples[0] == samples[1] != samples[2]
 
 
@@ -298,7 +298,7 @@ def test_without_enough_questions_to_tell_nothing_is_asked() -> None:
     found = judge(gate, environment(), environment(BAKERS), ["n1"])
     assert found == Admission(False, 0, 2, 0.0, 0.0, 0.0, "only 2 questions could tell what it does")
     assert reader.plays == 2
-    gate.answered(Asking("c", "c", (GOLD,)))
+    gate.answered(QAPair("c", "c", (GOLD,)))
     assert judge(gate, environment(), environment(BAKERS), ["n1"]).admitted
 
 
@@ -313,7 +313,7 @@ def test_at_most_two_hundred_lately_answered_are_kept_and_who_left_is_forgotten(
     reader = Reader(lambda question, seen: GOLD)
     gate = Gate(1, panel("r0", "held"), reader)
 
-    def asked_anew(*answered: Asking) -> int:
+    def asked_anew(*answered: QAPair) -> int:
         """How many have to be asked on a store on which everybody who is known was asked before."""
         for asking in answered:
             gate.answered(asking)
@@ -324,7 +324,7 @@ def test_at_most_two_hundred_lately_answered_are_kept_and_who_left_is_forgotten(
     first, *others = panel(*(f"r{n}" for n in range(402)))
     assert asked_anew(first, *others[:199]) == 201
     assert asked_anew(first, others[199], others[200]) == 2, "r1 and r2 leave: r0 came again and is the latest"
-    assert asked_anew(Asking("r1", "r1 again", (GOLD,))) == 1, "r3 leaves, and r1 was forgotten"
+    assert asked_anew(QAPair("r1", "r1 again", (GOLD,))) == 1, "r3 leaves, and r1 was forgotten"
     gate.n = 1000
     kept = {asking.id: asking.text for asking in gate.sample(set(), [], environment(), 1)[0]}
     assert kept.keys() == {"held", "r0", "r1", *(f"r{n}" for n in range(4, 202))} and kept["r1"] == "r1 again"
@@ -338,7 +338,7 @@ def test_no_answer_scores_nothing() -> None:
         async def act(self, view: View) -> Action:
             return Read("d0")
 
-    asking = Asking("q", "q", ("unknown",), unanswerable=True)
+    asking = QAPair("q", "q", ("unknown",), unanswerable=True)
     assert judge(Gate(4, [asking], Silent()), environment(), environment(BAKERS), ["n1"]).before == 0.0
     unknown = Reader(lambda question, seen: "unknown")
     assert judge(Gate(4, [asking], unknown), environment(), environment(BAKERS), ["n1"]).before == 1.0
@@ -347,7 +347,7 @@ def test_no_answer_scores_nothing() -> None:
 def test_a_panels_score_is_the_mean_of_its_questions() -> None:
     known = {"a": 0, "b": 100, "c": 200}
     reader = Reader(lambda question, seen: missing(100 if BAKERS[0] in seen else known[question]))
-    found = judge(Panel(3, panel(*known), reader, 0, 15, 30), environment(), environment(BAKERS), ["n1"])
+    found = judge(GateQuestions(3, panel(*known), reader, 0, 15, 30), environment(), environment(BAKERS), ["n1"])
     half = f1(missing(100), GOLD)
     assert (found.before, found.after) == (round((1 + half) / 3, 6), round(half, 6))
     assert (found.asked, found.admitted) == (3, True)

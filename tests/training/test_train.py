@@ -273,9 +273,12 @@ def test_the_backward_pass_is_given_the_agendas_errands_where_there_is_an_agenda
     else:
         assert all(agenda for _, agenda in given)
         assert all(
-            errand.value in question for question, agenda in given for errand in agenda if errand.reason == "named"
+            index_task.value in question
+            for question, agenda in given
+            for index_task in agenda
+            if index_task.reason == "named"
         )
-        assert any(errand.reason == "asked" for _, agenda in given for errand in agenda), "of earlier questions"
+        assert any(index_task.reason == "asked" for _, agenda in given for index_task in agenda), "of earlier questions"
 
 
 def test_no_two_lessons_side_by_side_are_given_the_same_key(tmp_path, start):
@@ -285,7 +288,7 @@ def test_no_two_lessons_side_by_side_are_given_the_same_key(tmp_path, start):
     class Slow:
         async def act(self, view):
             nonlocal most
-            keys = {(errand.kind, errand.value, errand.then) for errand in view.task.agenda}
+            keys = {(index_task.kind, index_task.value, index_task.then) for index_task in view.task.agenda}
             assert keys and not any(keys & others for others in under_way)
             under_way.append(keys)
             most = max(most, len(under_way))

@@ -17,14 +17,14 @@ from postgres import MISSING, Cluster, installed
 from travelling import FOLDER
 
 from kbgym.api.factory import agents_named, embedder_named
-from kbgym.backends.postgres.place import PostgresStore
+from kbgym.backends.postgres.place import PostgresBackend
 from kbgym.backends.postgres.tables import read_head
 from kbgym.cli.main import run as verb
 from kbgym.engines.fleet import Fleet, train_fleet
 from kbgym.errors import BadInput
 from kbgym.experiments.engines import Here
 from kbgym.search.factory import engine_for
-from kbgym.trace.backend import Place, open_place
+from kbgym.trace.backend import StoreBackend, open_backend
 from kbgym.trace.copying import copy_store
 from kbgym.trace.events import Acted, Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder
@@ -62,7 +62,7 @@ def train(folder: str, url: str, settings: Settings = SETTINGS) -> Trainer:
 
 def whole(url: str) -> None:
     """Everything the trace must say once all lessons are over."""
-    place = open_place(url)
+    place = open_backend(url)
     place.verify()
     events = place.events
     assert sorted(e.iteration for e in events if isinstance(e, Graded)) == sorted(
@@ -106,12 +106,12 @@ def test_who_finds_lessons_taken_goes_on_with_others_and_waits_only_for_the_last
     copy_store(str(run.folder / "world"), url)
     join(url, StoreFolder(run.folder).initial.fingerprint, "hash", remembered(SETTINGS, agents_named(SETTINGS)))
     taken = [f"lesson 1 {lesson.question.id}" for lesson in schedule(run.world, SETTINGS)[:3]]
-    other, sleep, over = open_place(url).resume(), asyncio.sleep, list[int]()
+    other, sleep, over = open_backend(url).resume(), asyncio.sleep, list[int]()
     assert all(other.claim(name) for name in taken)
 
     async def watched(seconds: float, *rest: object) -> None:
         if seconds == train_module._LOOK_AGAIN:
-            over.append(open_place(url).position)
+            over.append(open_backend(url).position)
             for name in taken:
                 other.release(name)
         await sleep(seconds, *rest)
@@ -156,7 +156,7 @@ def test_documents_that_are_only_there_need_not_be_held(
     assert code(str(tmp_path / "nowhere")) == 2
     assert "it has no documents.jsonl" in capfd.readouterr().err
     assert code(str(tmp_path / "there"), "--store", f"{url}&documents=read") == 0
-    here, there = StoreFolder(tmp_path / "here"), open_place(f"{url}&documents=read")
+    here, there = StoreFolder(tmp_path / "here"), open_backend(f"{url}&documents=read")
     assert there.store().fingerprint == here.store().fingerprint and there.position == 8
     assert (tmp_path / "there" / "world" / "documents.jsonl").read_bytes() == b""
     for store, more in ((str(tmp_path / "here"), ()), (f"{url}&documents=read", ("--world", str(tmp_path / "world")))):
@@ -206,7 +206,7 @@ def test_a_fleet_of_eight_of_which_three_are_killed(cluster: Cluster, tmp_path: 
     url = cluster.url("eight")
     copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
     running = [start(tmp_path / str(number), url) for number in range(8)]
-    place = open_place(url)
+    place = open_backend(url)
     try:
         for process in running:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -255,6 +255,6 @@ def test_what_a_fleet_needs_is_said(capfd: pytest.CaptureFixture[str]) -> None:
         train_fleet(Here(), Fleet(generate(people=40, seed=1), Settings(reader="llm:local/m"), "postgresql://x/y"))
 
 
-def _iteration(place: Place) -> int:
-    assert isinstance(place, PostgresStore)
+def _iteration(place: StoreBackend) -> int:
+    assert isinstance(place, PostgresBackend)
     return read_head(place.server.connection).iteration

@@ -34,7 +34,7 @@ def run(small_world: World, tmp_path: Path) -> Run:
 def shared(run: Run, monkeypatch: pytest.MonkeyPatch) -> SharedPlace:
     place = SharedPlace(list(StoreFolder(run.folder).initial))
     for one in (module, live):
-        monkeypatch.setattr(one, "open_place", place.open)
+        monkeypatch.setattr(one, "open_backend", place.open)
     monkeypatch.setattr(live, "store_at", place.store_at)
     monkeypatch.setattr(module, "_LOOK_AGAIN", 0.01)
     return place

@@ -100,10 +100,10 @@ def test_odd_documents(texts):
 
 def test_a_large_corpus_is_read_in_even_steps(monkeypatch):
     monkeypatch.setattr(describing, "MOST", 3)
-    said = describe(documents(*(f"Place: P{n}" for n in range(9)), file=""))
+    said = describe(documents(*(f"StoreBackend: P{n}" for n in range(9)), file=""))
     assert (
         said.about.startswith("9 documents")
-        and said.keys[-1] == "the field Place, such as P0; P3; P6 (about 9 documents)"
+        and said.keys[-1] == "the field StoreBackend, such as P0; P3; P6 (about 9 documents)"
     )
 
 

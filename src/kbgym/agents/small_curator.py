@@ -1,8 +1,8 @@
-"""The small model as a curator: it works off the agenda, and is shown one errand at a time.
+"""The small model as a curator: it works off the agenda, and is shown one index_task at a time.
 
 What the reader did, the question and the gold are in the agenda already: it names the key, what was seen of it and what
 is still to be searched for. The model searches, decides when a search is over and which documents belong, names the
-index and links it; `done` is its word for the end of an errand, and costs nothing. It never sees two errands at once:
+index and links it; `done` is its word for the end of a task, and costs nothing. It never sees two tasks at once:
 what it is shown stays short however long the pass is. Without an agenda it does nothing.
 """
 
@@ -19,7 +19,7 @@ from kbgym.agents.small import TOOLS as READING
 from kbgym.agents.small import NumberedTalk, SmallAgent, as_json, plainly, rendered
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
-from kbgym.gym.policy import Backward, Errand, Lookup, Turn, View
+from kbgym.gym.policy import Backward, IndexTask, Lookup, Turn, View
 
 SYSTEM = "Build the index."
 _TEXT = {"type": "string"}
@@ -33,18 +33,18 @@ _BRACKETED = re.compile(r"\[([^\]\s]+)\]")
 
 
 class SmallCuratorPolicy(LLMPolicy):
-    """One pass of the small model. Where a pass is resumed, what was done says which errand it was at."""
+    """One pass of the small model. Where a pass is resumed, what was done says which index_task it was at."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._at = -1
-        self._taken = 0  # actions spent on this errand
+        self._taken = 0  # actions spent on this index_task
 
     async def act(self, view: View) -> Action:
-        errands = _errands(view)
+        index_tasks = _errands(view)
         if self._at < 0:
-            self._at, self._taken = _place(errands, view.history)
-        while self._at < len(errands):
+            self._at, self._taken = _place(index_tasks, view.history)
+        while self._at < len(index_tasks):
             action = await super().act(view)
             if not isinstance(action, Done):
                 self._taken += 1
@@ -75,17 +75,17 @@ class SmallCurator(SmallAgent):
 
 
 class ErrandTalk(NumberedTalk):
-    """Work on one errand as the model was taught to see it: a document that is linked already has a dash, no number."""
+    """Work on one task as the model was taught to see it: a document that is linked already has a dash, no number."""
 
-    def __init__(self, errand: Errand, turns: Sequence[Turn], budget: int) -> None:
+    def __init__(self, index_task: IndexTask, turns: Sequence[Turn], budget: int) -> None:
         super().__init__()
-        self._linked = frozenset(errand.linked)
-        index = f"Index {self._number(errand.index)}" if errand.index else "New index"
-        lines = [f"{index}: {errand.text}"]
-        self._known = [int(self._number(id)) for id, _ in errand.known]
+        self._linked = frozenset(index_task.linked)
+        index = f"Index {self._number(index_task.index)}" if index_task.index else "New index"
+        lines = [f"{index}: {index_task.text}"]
+        self._known = [int(self._number(id)) for id, _ in index_task.known]
         if self._known:
             lines.append(f"Belong:{self._told(self._known)}")
-        lines += map(_searched, errand.lookups)
+        lines += map(_searched, index_task.lookups)
         said = [Message("user", self._shown("\n".join(lines), budget))]
         for number, turn in enumerate(turns, 1):
             call = self.call(turn.action, f"call_{number}")
@@ -126,36 +126,36 @@ class ErrandTalk(NumberedTalk):
         return super()._shown(text if text.startswith("[") or "\n[" in text else inline, remaining)
 
 
-def errand_sample(errand: Errand, turns: Sequence[Turn], budget: int) -> dict[str, Any]:
-    """Work on an errand as the server renders it, as `small.sample` does a reader's pass; the last turn ends it."""
+def errand_sample(index_task: IndexTask, turns: Sequence[Turn], budget: int) -> dict[str, Any]:
+    """Work on an index_task as the server renders it, as `small.sample` does a reader's pass; the last turn ends it."""
     *before, last = turns
-    talk = ErrandTalk(errand, before, budget)
+    talk = ErrandTalk(index_task, before, budget)
     return {"parts": rendered((*talk.messages, Message("assistant", call=talk.call(last.action, ""))), SYSTEM)}
 
 
-def _errands(view: View) -> tuple[Errand, ...]:
+def _errands(view: View) -> tuple[IndexTask, ...]:
     if not isinstance(view.task, Backward):
         raise BadInput("a curator has a lesson to work on.")
     return view.task.agenda
 
 
-def _place(errands: Sequence[Errand], history: Sequence[Turn]) -> tuple[int, int]:
-    """The errand a pass was at, and how many actions it has spent on it."""
+def _place(index_tasks: Sequence[IndexTask], history: Sequence[Turn]) -> tuple[int, int]:
+    """The index_task a pass was at, and how many actions it has spent on it."""
     at = taken = 0
     for turn in history:
-        later = next((place for place in range(at, len(errands)) if _is_of(turn.action, errands[place])), at)
+        later = next((place for place in range(at, len(index_tasks)) if _is_of(turn.action, index_tasks[place])), at)
         at, taken = later, (taken if later == at else 0) + 1
     return at, taken
 
 
-def _is_of(action: Action, errand: Errand) -> bool:
+def _is_of(action: Action, index_task: IndexTask) -> bool:
     match action:
         case Search(query):
-            return any(lookup.query == query for lookup in errand.lookups)
+            return any(lookup.query == query for lookup in index_task.lookups)
         case Add(text):
-            return text == errand.text
+            return text == index_task.text
         case LinkMany(source):
-            return source == errand.index
+            return source == index_task.index
     return False
 
 

@@ -22,7 +22,7 @@ from kbgym.analysis.health import Health, coverage, health
 from kbgym.analysis.kept_pairs import KeptPairs, how_to_compare, kept_pairs
 from kbgym.analysis.statistics import Sampled
 from kbgym.analysis.trajectory import Trajectory, trajectory
-from kbgym.api import Artefact
+from kbgym.api import Workspace
 from kbgym.canonical import read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
@@ -64,7 +64,7 @@ def tokens_of(event: Ended | Row) -> int:
     return sum(count for name in ("prompt", "completion") if isinstance(count := usage.get(name, 0), int))
 
 
-class Trained(Artefact):
+class Trained(Workspace):
     """One training of one seed; everything about its store comes from its trace."""
 
     def __init__(self, folder: Path, root: Path, name: str, label: str) -> None:

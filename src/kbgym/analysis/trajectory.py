@@ -16,7 +16,7 @@ from kbgym.analysis.health import coverage
 from kbgym.gym import actions
 from kbgym.gym.actions import Error, Linked, LinkMany, Merged
 from kbgym.store import Store
-from kbgym.trace.backend import Place
+from kbgym.trace.backend import StoreBackend
 from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
 
 # How the edits of an epoch are counted: successful calls.
@@ -74,7 +74,7 @@ class Trajectory(msgspec.Struct, frozen=True):
     degrees: Degrees
 
 
-def trajectory(folder: Place) -> Trajectory:
+def trajectory(folder: StoreBackend) -> Trajectory:
     """Replay a store and watch it grow, up to the iteration the folder was opened at."""
     points: list[Point] = []
     counts: dict[int, Counter[str]] = {}

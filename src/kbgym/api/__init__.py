@@ -6,12 +6,12 @@ Who only opens one does not load what makes them.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from kbgym.api.workspace import Artefact, Exam, open
+from kbgym.api.workspace import Exam, Workspace, open
 
 if TYPE_CHECKING:
     from kbgym.api.training import beginning, import_corpus, teach, train, trainer_for
 
-__all__ = ["Artefact", "Exam", "beginning", "import_corpus", "open", "teach", "train", "trainer_for"]
+__all__ = ["Exam", "Workspace", "beginning", "import_corpus", "open", "teach", "train", "trainer_for"]
 
 
 def __getattr__(name: str) -> Any:

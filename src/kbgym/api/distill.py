@@ -2,7 +2,7 @@
 
 Every world has other words, half of them invented for it, so that nothing can be spelt from memory. Its questions are
 drawn from the pools, hard ones more often, and asked on the flat store and on stores the reference agents trained. A
-curator is taught by what the reference curator did for each errand of its agenda.
+curator is taught by what the reference curator did for each index_task of its agenda.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kbgym.agents.small import sample
 from kbgym.agents.small_curator import errand_sample
 from kbgym.api.factory import agent_of
 from kbgym.api.training import train
-from kbgym.api.workspace import Artefact
+from kbgym.api.workspace import Workspace
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Answer, Done, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import FORWARD_BUDGET, play
 from kbgym.gym.grading import grade, score
-from kbgym.gym.policy import Backward, Errand, Forward, Policy, Turn, View
+from kbgym.gym.policy import Backward, Forward, IndexTask, Policy, Turn, View
 from kbgym.search import minilm
 from kbgym.search.cache import cache_folder
 from kbgym.sync import run_sync
@@ -56,30 +56,30 @@ def distill(seed: int, people: int, questions: int, teacher: str = "reference") 
     asked = drawn(world, questions, seed)
     with TemporaryDirectory(prefix="kbgym-distill-") as folder:
         for place in stores_of(world, Path(folder)):
-            with Artefact(place) as opened:
+            with Workspace(place) as opened:
                 yield from _passes(opened, asked, teacher, place.name, Random(f"{seed}:{place.name}"))
 
 
 class Curating(ReferenceCurator):
-    """A teacher that remembers its pass, and where in it each errand was taken up."""
+    """A teacher that remembers its pass, and where in it each index_task was taken up."""
 
     view: View
 
     def __init__(self) -> None:
         super().__init__()
-        self.begun: list[tuple[Errand, int]] = []
+        self.begun: list[tuple[IndexTask, int]] = []
 
     async def act(self, view: View) -> Action:
         self.view = view
         return await super().act(view)
 
-    def _complete(self, errand: Errand) -> Generator[Action, str, None]:
-        self.begun.append((errand, len(self.view.history)))
-        yield from super()._complete(errand)
+    def _complete(self, index_task: IndexTask) -> Generator[Action, str, None]:
+        self.begun.append((index_task, len(self.view.history)))
+        yield from super()._complete(index_task)
 
 
 def distill_curator(seed: int, people: int) -> Iterator[dict[str, Any]]:
-    """The samples of one world for a curator: every errand of the lessons after which their question came out right."""
+    """The samples of one world for a curator: every task of the lessons after which their question came out right."""
     world, passes = practice_world(seed, people), list[Curating]()
 
     def curator() -> Policy:
@@ -100,14 +100,14 @@ def distill_curator(seed: int, people: int) -> Iterator[dict[str, Any]]:
 
 
 def _errands(one: Curating, budget: int) -> Iterator[dict[str, Any]]:
-    """The work on each errand of a pass; where the teacher knew more than the errand says, it is left out."""
+    """The work on each index_task of a pass; where the teacher knew more than the index_task says, it is left out."""
     ends = [start for _, start in one.begun[1:]]
-    for (errand, start), end in zip(one.begun, [*ends, len(one.view.history)], strict=bool(one.begun)):
+    for (index_task, start), end in zip(one.begun, [*ends, len(one.view.history)], strict=bool(one.begun)):
         turns = one.view.history[start:end]
-        told = {lookup.query for lookup in errand.lookups}
+        told = {lookup.query for lookup in index_task.lookups}
         if all(turn.action.query in told for turn in turns if isinstance(turn.action, Search)):
-            about = {"store": "class", "template": errand.kind, "actions": len(turns)}
-            yield {**errand_sample(errand, [*turns, Turn(Done(), "")], budget - start), **about}
+            about = {"store": "class", "template": index_task.kind, "actions": len(turns)}
+            yield {**errand_sample(index_task, [*turns, Turn(Done(), "")], budget - start), **about}
 
 
 def practice_world(seed: int, people: int) -> World:
@@ -146,7 +146,7 @@ def drawn(world: World, count: int, seed: int) -> list[Question]:
 
 
 def _passes(
-    opened: Artefact, questions: list[Question], teacher: str, store: str, rng: Random
+    opened: Workspace, questions: list[Question], teacher: str, store: str, rng: Random
 ) -> Iterator[dict[str, Any]]:
     environment = Environment(opened.store.as_frozen(), opened.engine)
     agent = agent_of(teacher, "reader")

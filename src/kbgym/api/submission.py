@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.api.workspace import Artefact
+from kbgym.api.workspace import Workspace
 from kbgym.canonical import (
     check_name,
     digest,
@@ -37,7 +37,8 @@ from kbgym.canonical import (
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.gym.actions import Action, Answer
 from kbgym.gym.policy import Forward, View
-from kbgym.training.exam import Row, Tick, read_rows
+from kbgym.progress import ProgressCallback
+from kbgym.training.exam import Row, read_rows
 from kbgym.training.exam_header import HOW, ExamHeader, read_header
 from kbgym.worlds.world import Question
 
@@ -103,7 +104,7 @@ def pack(rows: Path, store: str, world: Path | None, out: Path) -> Submission:
     return about
 
 
-def check(file: Path, world_hash: str | None = None, tick: Tick | None = None) -> Checked:
+def check(file: Path, world_hash: str | None = None, tick: ProgressCallback | None = None) -> Checked:
     """Do a submission again; what does not come out the same is `Failed`, and named."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -150,14 +151,14 @@ class _Doing:
 
 
 @contextmanager
-def _opened(store: Path, world: Path | None, header: ExamHeader) -> Iterator[Artefact]:
+def _opened(store: Path, world: Path | None, header: ExamHeader) -> Iterator[Workspace]:
     """The store at the iteration of the exam, under its settings."""
     place = f"{store}@{header.iteration}" if (store / "trace.jsonl").exists() else str(store)
-    with Artefact(place, world, **{name: getattr(header, name) for name in HOW}) as opened:
+    with Workspace(place, world, **{name: getattr(header, name) for name in HOW}) as opened:
         yield opened
 
 
-def _asked(opened: Artefact, header: ExamHeader, rows: Sequence[Row]) -> list[Question]:
+def _asked(opened: Workspace, header: ExamHeader, rows: Sequence[Row]) -> list[Question]:
     """The questions of an exam, in its order: those of its set, if all of them have a row."""
     try:
         asked = list(opened.questions(header.set))

@@ -19,17 +19,17 @@ from kbgym.api.factory import (
     spread_over,
     training_settings,
 )
-from kbgym.api.workspace import Artefact
+from kbgym.api.workspace import Workspace
 from kbgym.corpus.build import ReadingOptions
 from kbgym.corpus.make import make
 from kbgym.errors import BadInput
+from kbgym.progress import ProgressCallback
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.store import Store
 from kbgym.store.record import fingerprint_of
 from kbgym.sync import run_sync
-from kbgym.trace.backend import is_url, open_place
+from kbgym.trace.backend import is_url, open_backend
 from kbgym.trace.folder import read_records
-from kbgym.training.exam import Tick
 from kbgym.training.run import Run
 from kbgym.training.train import Agents, Trainer, join, remembered
 from kbgym.worlds.world import World
@@ -41,10 +41,10 @@ def train(
     reader: Player | None = None,
     curator: Player | None = None,
     models: Models | None = None,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     begins: str | Path | None = None,
     **settings: Any,
-) -> Artefact:
+) -> Workspace:
     """Train a store on a world's questions and open the run. Interrupted training goes on when it is called again.
 
     Without names the reference agents play where they know the world's grammar, and the general ones elsewhere.
@@ -59,7 +59,7 @@ def train(
     run = Run.open_or_create(Path(out), taught, chosen, store)
     with models_for([chosen.reader, chosen.curator, chosen.judge], models, cassette=run.folder / CASSETTE) as shared:
         teach(trainer_for(run, agents_named(chosen, shared, reader, curator, taught, run.folder / KEPT)), tick)
-    return Artefact(out)
+    return Workspace(out)
 
 
 def beginning(place: str | Path, world: World) -> tuple[Store, str]:
@@ -67,7 +67,7 @@ def beginning(place: str | Path, world: World) -> tuple[Store, str]:
 
     It may be an arm's store, a run or a run at an iteration, made of the same documents.
     """
-    opened = Artefact(place)
+    opened = Workspace(place)
     with opened:
         store = opened.store
         texts = {document.id: document.text for document in world.documents}
@@ -82,7 +82,7 @@ def beginning(place: str | Path, world: World) -> tuple[Store, str]:
     return store.copy(), f"{what} {store.fingerprint[:16]}"
 
 
-def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | None = None) -> Trainer:
+def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: ProgressCallback | None = None) -> Trainer:
     """Everything a run's training needs, every document embedded. With a `url` the store is the one there, perhaps
     trained by others too."""
     settings = run.settings
@@ -96,7 +96,7 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | N
             raise BadInput("--per-source needs the world's documents, which say where they are from.")
         began = None if there else fingerprint_of(read_records(run.folder))
         join(url, began, settings.embedder, remembered(settings, agents))
-    place = open_place(url or run.folder)
+    place = open_backend(url or run.folder)
     overlays = settings.admission > 0  # what is on trial is searched apart
     spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None
     vectors = embedder_named(settings.embedder)
@@ -107,7 +107,7 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Tick | N
     return Trainer(run, agents, engine, url, None if url is None else store)
 
 
-def teach(trainer: Trainer, tick: Tick | None = None) -> None:
+def teach(trainer: Trainer, tick: ProgressCallback | None = None) -> None:
     """Every lesson that is left. A judge that cannot judge stops it before it begins: it would go unnoticed."""
     judge = trainer.agents.judge
     if isinstance(judge, LLMJudge) and trainer.position < len(trainer.lessons):

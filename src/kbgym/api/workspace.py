@@ -40,10 +40,11 @@ from kbgym.errors import BadInput, Missing
 from kbgym.gym import environment
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import PAGE_SIZE
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
 from kbgym.search.choice import search_named
 from kbgym.store import Store
-from kbgym.trace.backend import Place, is_url, open_place, shown
+from kbgym.trace.backend import StoreBackend, is_url, open_backend, shown
 from kbgym.trace.events import Event, Genesis
 from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iteration, initial_file
 from kbgym.trace.history import Entry, log
@@ -54,7 +55,7 @@ from kbgym.worlds.world import Question, Source, World
 
 if TYPE_CHECKING:  # exams and arms are loaded when there is one: a search waits for what is imported here
     from kbgym.agents.llm.connect import Models
-    from kbgym.training.exam import Row, Summary, Tick
+    from kbgym.training.exam import Row, Summary
     from kbgym.training.exam_header import ExamHeader
 
 LIBRARIES = ("pandas", "polars")
@@ -102,7 +103,7 @@ class Exam(msgspec.Struct, frozen=True):
         return frame(self.rows)
 
 
-class Artefact:
+class Workspace:
     """One place at one iteration. `changes` are settings that replace what the place itself says."""
 
     def __init__(self, where: str | Path, world: str | Path | World | None = None, **changes: Any) -> None:
@@ -134,9 +135,9 @@ class Artefact:
     # -- what it is ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> StoreBackend:
         """Initial documents and the trace."""
-        return open_place(self.where)
+        return open_backend(self.where)
 
     @cached_property
     def run(self) -> Run | None:
@@ -265,7 +266,7 @@ class Artefact:
     def engine(self) -> environment.SearchEngine:
         return self.embedded()
 
-    def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
+    def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
         """What the store is searched with, every document of it embedded, which is done once."""
         if self._engine is None:
             from kbgym.baselines.registry import engine_for_arm
@@ -276,7 +277,7 @@ class Artefact:
             self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread, self._brief)
         return self._engine
 
-    def search(self, query: str, page: int = 1, tick: Tick | None = None) -> list[Ranked]:
+    def search(self, query: str, page: int = 1, tick: ProgressCallback | None = None) -> list[Ranked]:
         """A page of results as an agent sees it."""
         self._brief = True
         engine, store = self.embedded(tick), self.store
@@ -317,7 +318,7 @@ class Artefact:
         out: str | Path | None = None,
         concurrency: int = 16,
         models: Models | None = None,
-        tick: Tick | None = None,
+        tick: ProgressCallback | None = None,
         header: ExamHeader | None = None,
         alone: bool = True,
     ) -> Exam:
@@ -389,9 +390,9 @@ class Artefact:
         return frame(self.log() if what == "log" else self.store)
 
 
-def open(where: str | Path, world: str | Path | World | None = None, **changes: Any) -> Artefact:
+def open(where: str | Path, world: str | Path | World | None = None, **changes: Any) -> Workspace:
     """A run, a run at an iteration (`RUN@57`), a store, a world, or `postgresql://...`.
 
     `world` is where the questions are, unless the place has its own; `changes` replace settings of the place.
     """
-    return Artefact(where, world, **changes)
+    return Workspace(where, world, **changes)

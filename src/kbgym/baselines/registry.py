@@ -7,8 +7,9 @@ from collections.abc import Callable
 from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, pages, raptor
 from kbgym.baselines.arm import Arm, Built, Given, Summarise
 from kbgym.errors import BadInput
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
-from kbgym.search.embed import CachedEmbedder, Embedder, Tick, default_embedder
+from kbgym.search.embed import CachedEmbedder, Embedder, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
 from kbgym.search.ranking import Spread
@@ -95,7 +96,7 @@ def engine_for_arm(
     name: str,
     store: Store,
     embedder: Embedder,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
     brief: bool = False,

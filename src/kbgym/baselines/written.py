@@ -11,7 +11,8 @@ from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data
 from kbgym.agents.llm.values import Reply, tool
 from kbgym.corpus.sentences import clean
-from kbgym.corpus.writing import Confirm, ModelWriter, Tick
+from kbgym.corpus.writing import Confirm, ModelWriter
+from kbgym.progress import ProgressCallback
 
 COMPLETION = 120  # tokens of a reply, about
 MOST_SHOWN = 60  # sentences of one group
@@ -27,7 +28,12 @@ class Summariser:
     """Groups of sentences in, a sentence for each out, None where the model gave none of use."""
 
     def __init__(
-        self, models: Models, name: str, concurrency: int, confirm: Confirm | None = None, tick: Tick | None = None
+        self,
+        models: Models,
+        name: str,
+        concurrency: int,
+        confirm: Confirm | None = None,
+        tick: ProgressCallback | None = None,
     ) -> None:
         self._writer = ModelWriter(models, name, concurrency)
         self._confirm, self._tick = confirm, tick

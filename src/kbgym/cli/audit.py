@@ -15,7 +15,7 @@ from kbgym.api import open
 from kbgym.cli.common import Printed, verb
 from kbgym.cli.main import VERBS
 from kbgym.errors import BadInput
-from kbgym.trace.backend import Place
+from kbgym.trace.backend import StoreBackend
 from kbgym.trace.folder import imported
 from kbgym.worlds.world import Document
 
@@ -59,7 +59,7 @@ def command(place: str, world: Path | None) -> Printed:
     return result, "\n".join(screen)
 
 
-def _originals(place: Place) -> dict[str, str]:
+def _originals(place: StoreBackend) -> dict[str, str]:
     """The originals a store stands for: those it began with, as imports changed them. A withdrawn one is not lost."""
     began = [Document(origin, record.text) for record in place.initial for origin in record.origins]
     upto = [event for event in place.events if place.at is None or getattr(event, "iteration", 0) <= place.at]

@@ -18,6 +18,7 @@ import msgspec
 
 from kbgym.canonical import encode
 from kbgym.errors import BadInput
+from kbgym.progress import ProgressCallback
 from kbgym.sanitize import number_in, safe_json, safe_text
 from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.trace.url import is_url, shown
@@ -30,8 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Printed = tuple[dict[str, Any], str | Sequence[str]]  # for machines, for people
 Verb = Callable[..., Printed | None]
 
-# Tick(done, total, note): what long work calls as it goes; the note is shown behind the bar.
-Tick = Callable[[int, int, str], None]
+# ProgressCallback(done, total, note): what long work calls as it goes; the note is shown behind the bar.
 
 
 class _StorePlace(click.Path):
@@ -146,7 +146,7 @@ def splits_of(world: World) -> str:
 
 
 @contextlib.contextmanager
-def progress(title: str, quiet: bool = False) -> Iterator[Tick]:
+def progress(title: str, quiet: bool = False) -> Iterator[ProgressCallback]:
     """A bar on stderr; where that was not wanted, or stderr is no terminal, a function that does nothing."""
     if quiet or is_silent() or not sys.stderr.isatty():
         yield lambda done, total, note: None

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
+from kbgym.cli.common import STORE, Printed, progress, serving_options, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.cli.spending import spending_options
 from kbgym.errors import BadInput
+from kbgym.progress import ProgressCallback
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.setup import curate_idle
 from kbgym.trace.url import shown
@@ -59,7 +60,7 @@ def command(place: str, idle: bool, budget: int, **flags: Any) -> Printed:
     return result, text
 
 
-async def _curate(online: Online, budget: int, tick: Tick) -> tuple[int, int]:
+async def _curate(online: Online, budget: int, tick: ProgressCallback) -> tuple[int, int]:
     try:
         return await curate_idle(online, budget, tick)
     finally:

@@ -26,12 +26,12 @@ def command(out: Path, worlds: int, seed: int, people: int, questions: int, teac
 
     Every world has invented words of its own. Its questions are asked on the flat store and on two that the reference
     agents trained; only passes that ended right are kept. For a curator a store is trained by `class`, and a sample is
-    the work on one errand of its agenda. Worlds that have a file already are not played again.
+    the work on one index_task of its agenda. Worlds that have a file already are not played again.
 
     \b
     Example:
       kbgym distill --worlds 1 --people 60 --questions 40 --out samples
-      kbgym distill --role curator --worlds 1 --people 30 --out errands
+      kbgym distill --role curator --worlds 1 --people 30 --out index_tasks
     """
     from kbgym.api.distill import distill, distill_curator
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.api import Artefact, open
+from kbgym.api import Workspace, open
 from kbgym.api.factory import CASSETTE
 from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, forward_budget, progress, say, say_cost, search_options, verb
@@ -109,7 +109,7 @@ def command(
     return result, text
 
 
-def place_in_run(opened: Artefact, header: ExamHeader) -> Path | None:
+def place_in_run(opened: Workspace, header: ExamHeader) -> Path | None:
     """An exam of a run belongs to it, unless the run cannot be written or its questions are another world's."""
     if opened.run is None or header.world != opened.run.world_hash or not os.access(opened.run.folder, os.W_OK):
         return None

@@ -11,7 +11,7 @@ import msgspec
 
 from kbgym.analysis.index_use import needs, opened_in, pairs_of
 from kbgym.analysis.verdict import Pair
-from kbgym.api import Artefact, open
+from kbgym.api import Workspace, open
 from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Answer, Found, Opened, Read, Search
@@ -67,7 +67,7 @@ def _listed(place: Path, pairs: dict[str, list[Pair]]) -> Printed:
     best = [one for one in every if _gain(one[1]) > (0, 0)][:LISTED]
     worst = [one for one in reversed(every) if _gain(one[1]) < (0, 0)][:LISTED]
     lines = []
-    for title, some in (("Gained most:", best), ("Lost most:", worst)):
+    for title, some in (("Gained most:", best), ("ConnectionLost most:", worst)):
         lines += [title] if some else []
         for name, (trained, flat) in some:
             went = f"{flat.actions} to {trained.actions} actions, F1 {flat.f1:.2f} to {trained.f1:.2f}"
@@ -79,7 +79,7 @@ def _listed(place: Path, pairs: dict[str, list[Pair]]) -> Printed:
     ]
 
 
-def _explained(opened: Artefact, name: str, pair: Pair) -> Printed:
+def _explained(opened: Workspace, name: str, pair: Pair) -> Printed:
     trained, flat = pair
     store, before = opened.store, opened.place.store(0)
     written = {record.id: record.text for record in store if record.flag == "authored"}
@@ -113,7 +113,7 @@ def _explained(opened: Artefact, name: str, pair: Pair) -> Printed:
     return result, lines
 
 
-def _written(opened: Artefact, id: str, text: str) -> dict[str, Any]:
+def _written(opened: Workspace, id: str, text: str) -> dict[str, Any]:
     life = blame(opened.place.initial.copy, opened.events, id, opened.at)
     by = next((change.by for change in life.changes if change.kind == "written"), None)
     return {"id": id, "text": text, "by": by}

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from kbgym.cli.common import Tick, flags, serving_settings
+from kbgym.cli.common import flags, serving_settings
 from kbgym.cli.spending import Spending, training_plan
+from kbgym.progress import ProgressCallback
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Questions
 from kbgym.serving.learning.setup import open_online
@@ -28,7 +29,7 @@ gate_options = flags(
 
 @contextmanager
 def opened_online(
-    place: str, given: dict[str, Any], lessons: int, tick: Tick, questions: Questions | None = None
+    place: str, given: dict[str, Any], lessons: int, tick: ProgressCallback, questions: Questions | None = None
 ) -> Iterator[Online]:
     """A store open for questions and edits; flags that are none of the gate's or the spending's replace its settings.
 

@@ -16,9 +16,10 @@ import msgspec
 from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.statistics import Sampled, difference, ratio
 from kbgym.api import open
-from kbgym.cli.common import STORE, Printed, Tick, progress, serving_options, verb
+from kbgym.cli.common import STORE, Printed, progress, serving_options, verb
 from kbgym.cli.gating import gate_options, opened_online
 from kbgym.cli.spending import spending_options
+from kbgym.progress import ProgressCallback
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Questions
 from kbgym.serving.learning.setup import Learnt, Traffic, learn_traffic, read_traffic
@@ -54,7 +55,7 @@ def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
     return result, _text(shown(place), result)
 
 
-async def _learn(online: Online, rows: list[Any], tick: Tick) -> list[Learnt]:
+async def _learn(online: Online, rows: list[Any], tick: ProgressCallback) -> list[Learnt]:
     try:
         return await learn_traffic(online, rows, tick)
     finally:

@@ -15,7 +15,7 @@ from kbgym.agents.human import refuse_hand
 from kbgym.agents.trust import allowed
 from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.proof import BothExams, Proof, joined, lines, prove, values
-from kbgym.api import Artefact, Exam, teach, trainer_for
+from kbgym.api import Exam, Workspace, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
 from kbgym.cli.common import Printed, progress, settings_given, verb
@@ -134,7 +134,7 @@ class ProofSteps:
     def _examine(self, place: str) -> dict[str, Exam]:
         """All sets on one store, kept in the run; what decides also without a store, once, where the text is public."""
         reader, found, passes = self._run.settings.reader, dict[str, Exam](), PASSES * self._spending.concurrency
-        with Artefact(place) as opened:
+        with Workspace(place) as opened:
             for name, questions in self._sets.items():
                 file = self._file(opened, name)
                 with self._spending.models([reader], file.with_name(f"{file.stem}.{CASSETTE}")) as models:
@@ -169,14 +169,14 @@ class ProofSteps:
 
     def _missing(self, place: str) -> int:
         """Questions without a row; where the text is public, those asked without a store too."""
-        with Artefact(place) as opened:
+        with Workspace(place) as opened:
             files = {name: self._file(opened, name) for name in self._sets}
             alone = self._unseen if opened.at == 0 and opened.is_public else []
         asked = self._asked + sum(len(self._sets[name]) for name in alone)
         kept = [*files.values(), *(no_store_file(files[name]) for name in alone)]
         return asked - sum(len(read_rows(file)) for file in kept)
 
-    def _file(self, opened: Artefact, name: str) -> Path:
+    def _file(self, opened: Workspace, name: str) -> Path:
         header = opened.exam_header(self._run.settings.reader, self._sets[name], name)
         return place_for(self._run.exam_path(name).parent, header)
 
@@ -185,6 +185,6 @@ class ProofSteps:
 
     def _position(self) -> tuple[int, int]:
         """How many lessons are over, and the iteration of the last."""
-        with Artefact(self._run.folder) as opened:
+        with Workspace(self._run.folder) as opened:
             commits: Sequence[Committed] = [event for event in opened.events if isinstance(event, Committed)]
         return (commits[-1].position, commits[-1].iteration) if commits else (0, 0)

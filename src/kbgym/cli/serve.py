@@ -240,7 +240,7 @@ def _http(
 ) -> None:
     from kbgym.serving.http import make_app
     from kbgym.serving.middleware import LOOPBACK
-    from kbgym.serving.rate_limit import Allowance
+    from kbgym.serving.rate_limit import Quota
     from kbgym.serving.server import listen, serve
     from kbgym.serving.tokens import Client, Tokens
     from kbgym.viewer.app import make_viewer
@@ -250,7 +250,7 @@ def _http(
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
     view = make_viewer(Places([Path(online.live.where)])) if with_view else None
     anybody = Client("local", role)
-    app = make_app(online.live, online, known, __version__, anybody, hosts, view, allowance=Allowance(**shares))
+    app = make_app(online.live, online, known, __version__, anybody, hosts, view, allowance=Quota(**shares))
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."

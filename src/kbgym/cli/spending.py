@@ -16,9 +16,10 @@ import msgspec
 from kbgym.agents.external.command_line import USAGE_FROM, is_command
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.canonical import encode
-from kbgym.cli.common import Tick, flags
+from kbgym.cli.common import flags
 from kbgym.cli.forecasting import UNDER_WAY, LearntForecast, Unit
 from kbgym.errors import BadInput
+from kbgym.progress import ProgressCallback
 from kbgym.sanitize import safe_text
 
 if TYPE_CHECKING:  # a server answers before all of this is loaded
@@ -105,7 +106,7 @@ class Spending:
         said = f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
         self._go_on([f"{name}: {said}"])
 
-    def counted(self, tick: Tick, models: Models | None, unit: Unit, at_once: int = 1) -> Tick:
+    def counted(self, tick: ProgressCallback, models: Models | None, unit: Unit, at_once: int = 1) -> ProgressCallback:
         """The same tick with what was spent so far, and what everything confirmed is expected to come to by now.
 
         One call a step of a verb; a unit is what the tick counts, so many of them may be under way at once.
@@ -175,7 +176,7 @@ def _size(request: Request) -> int:
     return len(encode((request.system, request.messages, request.tools)))
 
 
-def with_spend(tick: Tick, models: Models | None) -> Tick:
+def with_spend(tick: ProgressCallback, models: Models | None) -> ProgressCallback:
     """The same tick with what was spent so far behind its note."""
     if models is None:
         return tick

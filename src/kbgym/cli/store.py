@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.api import Artefact, open
+from kbgym.api import Workspace, open
 from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
 from kbgym.errors import BadInput
 from kbgym.store import ledger
@@ -114,7 +114,7 @@ def stats_command(place: str) -> Printed:
     return result, "\n".join(lines)
 
 
-def _index(opened: Artefact) -> dict[str, Any]:
+def _index(opened: Workspace) -> dict[str, Any]:
     """What the store is searched with; only a large one has files to open and measure."""
     from kbgym.backends.hnsw.recall import described
 

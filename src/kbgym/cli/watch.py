@@ -47,7 +47,7 @@ def command(paths: Sequence[Path], store: str, every: float, as_json: bool, quie
             followed = watcher.look()
         except KbgymError as problem:  # a file half written, another writer: the next look may go well
             if str(problem) != said:
-                say(f"{problem} Waiting.")
+                say(f"{problem} FairQueue.")
             said, followed = str(problem), None
         else:
             said = ""

@@ -18,10 +18,9 @@ from kbgym.corpus.rewriting import AFTER, BEFORE, Passage, Rewrite
 from kbgym.corpus.sentences import clean
 from kbgym.corpus.standalone import Statement, statements
 from kbgym.errors import BadInput
-from kbgym.sanitize import made_plain
+from kbgym.progress import ProgressCallback
+from kbgym.sanitize import sanitize
 from kbgym.worlds.world import Document
-
-Tick = Callable[[int, int, str], None]
 
 
 class ReadingOptions(msgspec.Struct, frozen=True):
@@ -67,7 +66,7 @@ def read_corpus(
     paths: Sequence[Path],
     options: ReadingOptions,
     leave_out: Sequence[Path] = (),
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     rewrite: Rewrite | None = None,
 ) -> Corpus:
     """Every document of the files at these paths. `rewrite` is asked once all of them are read and in order."""
@@ -151,7 +150,7 @@ def _read_file(
         elif what:
             losses.add(what, text)
     if reading.text:
-        losses.add_hidden(0 if reading.text.isascii() else made_plain(reading.text)[1])
+        losses.add_hidden(0 if reading.text.isascii() else sanitize(reading.text)[1])
         losses.account(reading.text, [one.prefix + one.own for one in found], (text for _, text in lost))
     return found
 

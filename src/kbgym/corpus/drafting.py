@@ -22,8 +22,9 @@ from kbgym.agents.llm.values import Reply, Request, object_schema, tool
 from kbgym.corpus.duplicates import near_duplicates, normalised
 from kbgym.corpus.groups import handfuls
 from kbgym.corpus.sentences import clean
-from kbgym.corpus.writing import Confirm, ModelWriter, Tick
+from kbgym.corpus.writing import Confirm, ModelWriter
 from kbgym.errors import Failed
+from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document, World
 
 EACH = 2  # drafts wanted from one handful
@@ -78,7 +79,7 @@ def suggest(
     seed: int = 0,
     concurrency: int = 16,
     confirm: Confirm | None = None,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
 ) -> Suggestions:
     """Up to `n` drafts; fewer when the documents, or the model, give no more. `confirm` sees the most it may take."""
     writer = ModelWriter(models, name, concurrency)

@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from kbgym.canonical import encode, is_text
-from kbgym.corpus.build import Corpus, ReadingOptions, Tick, read_corpus
+from kbgym.corpus.build import Corpus, ReadingOptions, read_corpus
 from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
 from kbgym.corpus.rewriting import Rewrite
 from kbgym.corpus.supports import Doubtful, doubtful, keep_questions
 from kbgym.corpus.update import Changes, Kept, changes, keep_ids, keep_links
 from kbgym.errors import BadInput
+from kbgym.progress import ProgressCallback
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Description, Document, World
 
@@ -42,7 +43,7 @@ def make(
     options: ReadingOptions,
     seed: int = 0,
     old: World | None = None,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     rewrite: Rewrite | None = None,
     structure: Structure | None = None,
 ) -> Made:

@@ -16,7 +16,8 @@ from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data
 from kbgym.agents.llm.values import Reply, tool
 from kbgym.corpus.rewriting import Passage, flaw
-from kbgym.corpus.writing import Confirm, ModelWriter, Tick
+from kbgym.corpus.writing import Confirm, ModelWriter
+from kbgym.progress import ProgressCallback
 
 COMPLETION = 60  # tokens of a usual reply, for the forecast
 
@@ -40,7 +41,7 @@ class Rewriter:
         name: str,
         concurrency: int = 16,
         confirm: Confirm | None = None,
-        tick: Tick | None = None,
+        tick: ProgressCallback | None = None,
     ) -> None:
         self._writer = ModelWriter(models, name, concurrency)
         self._confirm = confirm

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from kbgym.errors import Missing
-from kbgym.sanitize import is_plain, made_plain
+from kbgym.sanitize import is_plain, sanitize
 
 MOST_TEXT = 4_000  # what the `add` and `edit` tools take, too
 MOST_CONTEXT = 300
@@ -122,7 +122,7 @@ def pieces(text: str, start: int, end: int, most: int, lines: bool = False) -> I
 
 def clean(text: str) -> str:
     """A text on one line, without characters that no agent could send."""
-    plain = " ".join(made_plain(text)[0].split())
+    plain = " ".join(sanitize(text)[0].split())
     while not is_plain(plain):  # what was taken out may have held others apart
-        plain = " ".join(made_plain(plain)[0].split())
+        plain = " ".join(sanitize(plain)[0].split())
     return plain

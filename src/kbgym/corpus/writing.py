@@ -16,10 +16,10 @@ from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import prompt
 from kbgym.agents.llm.retry import TooLong
 from kbgym.agents.llm.values import Message, Request
+from kbgym.progress import ProgressCallback
 
 TRIES = 2
 T = TypeVar("T")
-Tick = Callable[[int, int, str], None]
 Confirm = Callable[[Sequence[Request]], None]
 
 
@@ -43,11 +43,11 @@ class ModelWriter(Asker):
         distinct = {request.hash: request for request in requests}
         return [request for hash, request in distinct.items() if cassette is None or not cassette.holds(hash)]
 
-    def ask(self, jobs: Sequence[Job[T]], tick: Tick | None = None) -> list[T | None]:
+    def ask(self, jobs: Sequence[Job[T]], tick: ProgressCallback | None = None) -> list[T | None]:
         """What was read out of the reply to each request, None where no reply was of use."""
         return asyncio.run(self._ask_all(jobs, tick or (lambda done, total, note: None)))
 
-    async def _ask_all(self, jobs: Sequence[Job[T]], tick: Tick) -> list[T | None]:
+    async def _ask_all(self, jobs: Sequence[Job[T]], tick: ProgressCallback) -> list[T | None]:
         hashes = [request.hash for request, _ in jobs]
         distinct = dict(zip(hashes, jobs, strict=True))
         found: dict[str, T | None] = {}

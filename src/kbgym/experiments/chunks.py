@@ -19,19 +19,20 @@ from kbgym.agents.llm.connect import Models, Options, is_model
 from kbgym.agents.llm.retry import CapReached
 from kbgym.agents.llm.values import Usage
 from kbgym.agents.registry import make_agent
-from kbgym.api import Artefact, Exam
+from kbgym.api import Exam, Workspace
 from kbgym.api.factory import embedder_named
 from kbgym.canonical import Decoder, read_file
 from kbgym.errors import KbgymError
 from kbgym.experiments.engines import WorkEngine, cut
 from kbgym.gym import environment
+from kbgym.progress import ProgressCallback
 from kbgym.search.choice import engine_on
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store
 from kbgym.sync import run_sync
-from kbgym.training.exam import Row, Sheet, Tick, examine
+from kbgym.training.exam import ResultWriter, Row, examine
 from kbgym.training.exam_header import ExamHeader, claim
 from kbgym.training.no_store import no_store_file, of_no_store
 from kbgym.training.run import Settings
@@ -146,7 +147,7 @@ def examine_in_chunks(
     desk: ExamSetup,
     questions: Sequence[Question],
     out: Path | None = None,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     models: Models | None = None,
     size: int | None = None,
 ) -> list[Row]:
@@ -173,7 +174,7 @@ def examine_in_chunks(
             tokens = None if budget.max_tokens is None else budget.max_tokens - now.tokens
             yield Chunk(tuple(part), cost, tokens)
 
-    with Sheet(questions, out, tick, desk.settings.ranking) as sheet:
+    with ResultWriter(questions, out, tick, desk.settings.ranking) as sheet:
         for answered in engine.run(ask_chunk, desk, chunks()):
             budget.spent += answered.spent
             if tape:
@@ -191,15 +192,15 @@ def examine_in_chunks(
 
 def examine_on(
     engine: WorkEngine,
-    opened: Artefact,
+    opened: Workspace,
     agent: str,
     questions: Sequence[Question],
     out: Path | None = None,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     models: Models | None = None,
     header: ExamHeader | None = None,
 ) -> Exam:
-    """What `Artefact.examine` would give, asked on an engine."""
+    """What `Workspace.examine` would give, asked on an engine."""
     if out is not None:
         claim(out, header or opened.exam_header(agent, questions))
     desk = ExamSetup(opened.store, opened.engine, opened.settings, agent)

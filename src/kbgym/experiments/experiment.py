@@ -30,12 +30,12 @@ from kbgym.agents.registry import make_agent
 from kbgym.api import teach, trainer_for
 from kbgym.api.factory import CASSETTE, agent_of, agents_named, embedder_named, models_for, settings_with
 from kbgym.canonical import (
+    atomic_dir,
     check_name,
     fitting,
     pretty,
     read_lines,
     read_value,
-    whole_folder,
     write_lines,
     write_whole,
 )
@@ -140,7 +140,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 Prepare = Callable[[str, World, str, int], Prepared]  # arm, world, embedder's name, seed
-Tick = Callable[[str], None]
+StatusCallback = Callable[[str], None]
 Connect = Callable[..., AbstractContextManager[Models | None]]  # names, and where what they say is kept
 
 
@@ -233,7 +233,12 @@ def snapshots(settings: Settings) -> tuple[int, ...]:
 
 
 def run_seed(
-    folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick | None = None, connect: Connect = models_for
+    folder: Path,
+    plan: Plan,
+    seed: int,
+    prepare: Prepare,
+    tick: StatusCallback | None = None,
+    connect: Connect = models_for,
 ) -> None:
     """Everything of one seed that is not there yet; `connect` opens the models of those who play."""
     SeedRun(seed_folder(folder, seed), plan, seed, prepare, tick or (lambda note: None), connect).run()
@@ -243,7 +248,7 @@ class SeedRun:
     """One seed in progress."""
 
     def __init__(
-        self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: Tick, connect: Connect = models_for
+        self, folder: Path, plan: Plan, seed: int, prepare: Prepare, tick: StatusCallback, connect: Connect = models_for
     ) -> None:
         self.connect = connect
         self.folder = folder
@@ -307,7 +312,7 @@ class SeedRun:
         place = self.folder / "probe"
         if not place.exists():
             probe = gradient(self.world, trained, self.plan.n, self.seed, also)
-            with whole_folder(place) as folder:
+            with atomic_dir(place) as folder:
                 for name, questions in probe.groups.items():
                     write_lines(folder / f"{name}.jsonl", questions)
                 checked = {"quota": probe.quota, "wanted": probe.wanted, "overlap": probe.overlap}

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import whole_folder, write_whole
+from kbgym.canonical import atomic_dir, write_whole
 from kbgym.experiments.engines import WorkEngine
-from kbgym.experiments.experiment import Plan, Prepare, SeedRun, Tick, seed_folder
+from kbgym.experiments.experiment import Plan, Prepare, SeedRun, StatusCallback, seed_folder
 
 Files = Mapping[str, bytes]  # by path below a seed's folder
 NOTHING = ""  # the part that is only the world and the groups
@@ -38,7 +38,9 @@ class Part(msgspec.Struct, frozen=True):
     files: dict[str, bytes]
 
 
-def run_parts(engine: WorkEngine, folder: Path, plan: Plan, prepare: Prepare, tick: Tick | None = None) -> None:
+def run_parts(
+    engine: WorkEngine, folder: Path, plan: Plan, prepare: Prepare, tick: StatusCallback | None = None
+) -> None:
     """Everything of an experiment that is not there yet; the files are those that `run_seed` would write."""
     ground: dict[int, dict[str, bytes]] = {}
     for seed in plan.seeds:
@@ -92,7 +94,7 @@ def _land(place: Path, name: str, files: Files) -> None:
     inside = f"{name}/"
     run = {path.removeprefix(inside): data for path, data in files.items() if path.startswith(inside)}
     if run and not (place / name).exists():
-        with whole_folder(place / name) as scratch:
+        with atomic_dir(place / name) as scratch:
             _write(scratch, run)
     else:
         for path, data in run.items():

@@ -170,7 +170,7 @@ class Environment:
         self.observations = observations
 
     @property
-    def only_shown(self) -> bool:
+    def require_visible_ids(self) -> bool:
         """A pass may name only documents it was shown: where ids are codes, guessing one is no way of finding it."""
         return self.store.coded
 
@@ -220,7 +220,7 @@ class Environment:
     async def _judged(self, text: str, exclude: tuple[str, ...]) -> Verdict:
         return await verdict(text, self.engine.nearest(text, NEIGHBOURS, exclude), self.text_of, self.judge)
 
-    def become(self, store: Store) -> None:
+    def sync_to(self, store: Store) -> None:
         """Take on another state of the store and bring the search up to date."""
         before, self.store = self.store, store
         for id in store.unlike(before):

@@ -25,10 +25,10 @@ Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
 
 
 class Acting(Protocol):
-    """What a pass acts on: an environment, or a wrapper around one. `only_shown`: see `Environment`."""
+    """What a pass acts on: an environment, or a wrapper around one. `require_visible_ids`: see `Environment`."""
 
     @property
-    def only_shown(self) -> bool: ...
+    def require_visible_ids(self) -> bool: ...
 
     async def step(self, action: Action, role: Role) -> Step: ...
 
@@ -76,7 +76,7 @@ async def play(
         except AgentFailed as reason:
             outcome, failure = "agent_failed", str(reason)
             break
-        if environment.only_shown:
+        if environment.require_visible_ids:
             action = _of_shown(check(action, role), task, steps)
         step = await environment.step(action, role)
         steps.append(step)
@@ -96,8 +96,8 @@ def _of_shown(action: Action, task: Task, steps: Sequence[Step]) -> Action:
     known: set[str] = set()
     if isinstance(task, Backward):
         texts += [turn.observation for turn in task.forward]
-        for errand in task.agenda:
-            known.update((errand.index or "", *errand.linked, *(id for id, _ in errand.known)))
+        for index_task in task.agenda:
+            known.update((index_task.index or "", *index_task.linked, *(id for id, _ in index_task.known)))
     for text in texts:
         known.update(_BRACKETED.findall(text))
     hidden = next((id for id in named if id not in known), None)

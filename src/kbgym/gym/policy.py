@@ -53,7 +53,7 @@ class Lookup(msgspec.Struct, frozen=True):
 Reason = Literal["named", "asked", "incomplete", "doubted", "changed", "sibling"]
 
 
-class Errand(msgspec.Struct, frozen=True):
+class IndexTask(msgspec.Struct, frozen=True):
     """A key worth an index, as the agenda knows it from the trace.
 
     `text` is the sentence its index has or is to be given. `known` are documents that belong under it and are not
@@ -89,7 +89,7 @@ class Backward(msgspec.Struct, frozen=True, tag="backward"):
     golds: tuple[str, ...]
     f1: float
     verdict: PassVerdict
-    agenda: tuple[Errand, ...] = ()
+    agenda: tuple[IndexTask, ...] = ()
 
 
 Task = Forward | Backward
@@ -123,16 +123,16 @@ class Agenda(Protocol):
 
     def note_turn(self, action: Action, observation: str) -> None: ...
 
-    def errands(self, question: str, lesson: Hashable = None) -> tuple[Errand, ...]:
+    def index_tasks(self, question: str, lesson: Hashable = None) -> tuple[IndexTask, ...]:
         """What to work on after this question, best first; what a lesson is given, no other is until it gives back."""
 
     def give_back(self, lesson: Hashable) -> None:
         """A lesson is over: what it was given and did not finish is anybody's again."""
 
-    def errand_of(self, index: str) -> Errand | None:
+    def task_for(self, index: str) -> IndexTask | None:
         """To go over this index again, since facts under it changed; None where its key is not known."""
 
-    def index_text(self, errand: Errand) -> str:
+    def index_text(self, index_task: IndexTask) -> str:
         """What an index for it is called."""
 
 

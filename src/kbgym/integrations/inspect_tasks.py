@@ -16,7 +16,7 @@ import msgspec
 
 from kbgym.agents.llm.policy import ALLOWANCE, correction
 from kbgym.agents.llm.prompting import skill_of
-from kbgym.api import Artefact, open
+from kbgym.api import Workspace, open
 from kbgym.errors import BadInput, Missing
 from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Forward
@@ -85,7 +85,7 @@ def _task(world: str, sets: tuple[str, ...], *changes: Any, metrics: Any = None)
 
 
 @cache
-def _opened(world: str, embedder: str | None, budget: int | None, observations: str | None) -> Artefact:
+def _opened(world: str, embedder: str | None, budget: int | None, observations: str | None) -> Workspace:
     return open(world, embedder=embedder, forward_budget=budget, observations=observations)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from kbgym.agents.llm.export import AtifAgent, chat, trajectory
 from kbgym.agents.llm.prompting import messages, skill_of
-from kbgym.api.workspace import Artefact
+from kbgym.api.workspace import Workspace
 from kbgym.errors import BadInput
 from kbgym.gym.observations import observe
 from kbgym.gym.policy import Forward, Turn, View
@@ -24,7 +24,7 @@ from kbgym.training.exam import Row, read_rows
 from kbgym.training.exam_header import read_header
 
 
-def preferences(opened: Artefact, exams: Iterable[Path]) -> Iterator[dict[str, Any]]:
+def preferences(opened: Workspace, exams: Iterable[Path]) -> Iterator[dict[str, Any]]:
     """Every pair that two of these exams make, in the order of the first one's questions."""
     store, system = opened.store, _system(opened)
     for one, other in combinations([_rows_of(file, store) for file in exams], 2):
@@ -35,7 +35,7 @@ def preferences(opened: Artefact, exams: Iterable[Path]) -> Iterator[dict[str, A
                 yield {**said, "tools": openai_tools("reader")}
 
 
-def trajectories(opened: Artefact, exams: Iterable[Path], version: str) -> Iterator[dict[str, Any]]:
+def trajectories(opened: Workspace, exams: Iterable[Path], version: str) -> Iterator[dict[str, Any]]:
     """Every pass of these exams, with its question and what it scored; a model is told of as it would be asked."""
     store, system = opened.store, _system(opened)
     for file in exams:
@@ -48,7 +48,7 @@ def trajectories(opened: Artefact, exams: Iterable[Path], version: str) -> Itera
             )
 
 
-def _system(opened: Artefact) -> dict[str, str]:
+def _system(opened: Workspace) -> dict[str, str]:
     return {"role": "system", "content": skill_of("reader", **opened.told).text}
 
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.search.embed import Tick
+from kbgym.progress import ProgressCallback
 from kbgym.search.index import Hit
 from kbgym.search.terms import terms
 from kbgym.search.words import SURE, Weighed, WordPart, scores_in_parts, search_parts
@@ -66,7 +66,7 @@ class BM25Index:
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
-    def load(self, items: Iterable[tuple[str, str]], tick: Tick | None = None) -> None:
+    def load(self, items: Iterable[tuple[str, str]], tick: ProgressCallback | None = None) -> None:
         """Put many texts; into a new index all of them are sorted at once. `tick` is told how far it has come."""
         if self._ids:
             for id, text in items:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Literal
 
 from kbgym.backends.hnsw.graph import INSTALL, installed
 from kbgym.errors import BadInput, Missing
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import SEARCHES, SearchKind, TextBase
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.embed import CachedEmbedder, Tick
+from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex, KeptIndex, VectorIndex
 from kbgym.search.ranking import Spread
@@ -56,7 +57,10 @@ def kind_for(count: int) -> Kind:
 
 
 def index_of(
-    items: Iterable[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None = None, brief: bool = False
+    items: Iterable[tuple[str, str]],
+    embedder: CachedEmbedder,
+    tick: ProgressCallback | None = None,
+    brief: bool = False,
 ) -> KeptIndex:
     """An index that holds every text, of the kind that suits their number.
 
@@ -77,7 +81,7 @@ def index_of(
 def engine_of(
     items: Iterable[tuple[str, str]],
     embedder: CachedEmbedder,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
     brief: bool = False,
@@ -101,7 +105,7 @@ def engine_on(
     embedder: CachedEmbedder,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
 ) -> Engine:
     """An engine on an index that holds the vectors of every text already."""
     engine = Engine(embedder, index, search, spread)
@@ -113,7 +117,7 @@ def engine_on(
 def live_engine(
     items: Iterable[tuple[str, str]],
     embedding: Embedding,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
     base: TextBase | None = None,
@@ -133,7 +137,11 @@ def live_engine(
 
 
 def _vectors(
-    pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: Tick | None, search: SearchKind, brief: bool = False
+    pairs: list[tuple[str, str]],
+    embedder: CachedEmbedder,
+    tick: ProgressCallback | None,
+    search: SearchKind,
+    brief: bool = False,
 ) -> KeptIndex:
     return index_of(() if search_named(search) == "words" else pairs, embedder, tick, brief)
 
@@ -143,7 +151,7 @@ def _layered(
     changed: list[tuple[str, str]],
     gone: list[str],
     embedder: CachedEmbedder,
-    tick: Tick | None,
+    tick: ProgressCallback | None,
     search: SearchKind,
 ) -> tuple[KeptIndex, KeptWords | None]:
     """A base and what was changed since, by vectors, by words or by both; what is not wanted is empty."""

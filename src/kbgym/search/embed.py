@@ -8,20 +8,20 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kbgym.progress import ProgressCallback
 from kbgym.search import minilm
 from kbgym.search.cache import VectorCache, cache_folder, keys
 
 Vectors = NDArray[np.float32]
 
-# Tick(done, total, note): called as a long piece of work goes on.
-Tick = Callable[[int, int, str], None]
+# ProgressCallback(done, total, note): called as a long piece of work goes on.
 
 Places = dict[bytes, int]  # cache key to the first text that has it
 
@@ -61,7 +61,7 @@ class CachedEmbedder:
     def dimensions(self) -> int:
         return self.embedder.dimensions
 
-    def embed(self, texts: Sequence[str], tick: Tick | None = None, behind: bool = False) -> Vectors:
+    def embed(self, texts: Sequence[str], tick: ProgressCallback | None = None, behind: bool = False) -> Vectors:
         """The vectors, in order. With `behind`, new ones come to the disk many at a time, or with `save`: a query need
         not wait for a transaction of its own. Several threads may ask at once."""
         names = keys(self.name, texts)
@@ -108,7 +108,9 @@ class CachedEmbedder:
             unknown = self._recall(places, out)
         return self._cache.get(unknown, out) if self._cache is not None and unknown else unknown
 
-    def _compute(self, texts: Sequence[str], unknown: Places, out: Vectors, tick: Tick | None, behind: bool) -> None:
+    def _compute(
+        self, texts: Sequence[str], unknown: Places, out: Vectors, tick: ProgressCallback | None, behind: bool
+    ) -> None:
         new = list(unknown)
         known = len(texts) - len(new)
         for start in range(0, len(new), _AT_ONCE):

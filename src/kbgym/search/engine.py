@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from functools import partial
 
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.embed import CachedEmbedder, Embedder, Tick
+from kbgym.search.embed import CachedEmbedder, Embedder
 from kbgym.search.hybrid import blend
 from kbgym.search.index import ExactIndex, Hit, VectorIndex
 from kbgym.search.ranking import Spread
@@ -46,7 +47,7 @@ class Engine:
     def __contains__(self, id: object) -> bool:
         return id in (self.index if self.words is None else self.words)
 
-    def load(self, items: Iterable[tuple[str, str]], tick: Tick | None = None) -> None:
+    def load(self, items: Iterable[tuple[str, str]], tick: ProgressCallback | None = None) -> None:
         """Put many texts at once; `tick` is told how far the embedding has come."""
         pairs = list(items)
         if self.kind != "words":

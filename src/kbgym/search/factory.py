@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind, TextBase
 from kbgym.search.choice import engine_of, live_engine
-from kbgym.search.embed import CachedEmbedder, Tick
+from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.ranking import Spread
 from kbgym.store import Store
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def engine_for(
     store: Store,
     embedder: CachedEmbedder,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
     brief: bool = False,
@@ -31,7 +32,7 @@ def engine_for(
 def live_engine_for(
     store: Store,
     embedder: CachedEmbedder,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
 ) -> LiveEngine:

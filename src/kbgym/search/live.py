@@ -30,8 +30,8 @@ from kbgym.search.embed import CachedEmbedder
 from kbgym.search.hybrid import DEPTH, WordRanking, blend
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
 from kbgym.search.ranking import FIRST, Spread
-from kbgym.search.recent import Recent
-from kbgym.search.waiting import LONG, Waiting
+from kbgym.search.recent import LRUCache
+from kbgym.search.waiting import LONG, FairQueue
 from kbgym.search.words import KeptWords, WordsBefore
 
 Vector = NDArray[np.float32]
@@ -77,7 +77,7 @@ class Embedding:
         self._at_work = 0  # threads
         self._hiring = threading.Lock()  # never held for longer than it takes to count
         # The threads':
-        self._waiting = Waiting()
+        self._waiting = FairQueue()
         self._taken: set[str] = set()
         self._on_long = False  # a thread has a long text in hand
         self._choosing = threading.Lock()
@@ -264,7 +264,7 @@ class LiveEngine(ServedEngine):
         super().__init__(embedding, kind, spread)
         self.index = index
         self.words: KeptWords = BM25Index() if words is None else words
-        self._read: Recent[str, bool] = Recent(_READ)
+        self._read: LRUCache[str, bool] = LRUCache(_READ)
         self._overlays: weakref.WeakSet[Overlay] = weakref.WeakSet()
 
     async def _read_ahead(self, texts: list[str]) -> None:

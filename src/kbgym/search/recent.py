@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LRUCache(Generic[K, V]):
     """What was asked for last, up to so much of it together. Safe for threads."""
 
     def __init__(self, most: int) -> None:

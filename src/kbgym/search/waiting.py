@@ -9,7 +9,7 @@ from collections.abc import Iterable
 LONG = 300
 
 
-class Waiting:
+class FairQueue:
     """Texts that wait, by who wants them. Whoever has had least so far comes first, each with the oldest it wants.
 
     What an owner has had is counted in characters, as that is what a text costs; it is forgotten once nobody waits.

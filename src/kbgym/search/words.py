@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.search.embed import Tick
+from kbgym.progress import ProgressCallback
 from kbgym.search.hybrid import WordRanking
 from kbgym.search.index import Hit, page_of
 from kbgym.search.terms import terms
@@ -59,7 +59,7 @@ class KeptWords(WordRanking, Protocol):
 
     def remove(self, id: str) -> None: ...
 
-    def load(self, items: Iterable[tuple[str, str]], tick: Tick | None = None) -> None: ...
+    def load(self, items: Iterable[tuple[str, str]], tick: ProgressCallback | None = None) -> None: ...
 
     def text(self, id: str) -> str: ...
 

@@ -10,7 +10,7 @@ from kbgym.gym.actions import Action, Error, changed_in, shown_by
 from kbgym.gym.environment import Step
 from kbgym.gym.tools import Role, check, is_editing
 from kbgym.serving.sessions import Session
-from kbgym.trace.backend import Lost
+from kbgym.trace.backend import ConnectionLost
 from kbgym.trace.events import Acted, Began, Ended
 from kbgym.trace.live import LiveStore
 
@@ -34,7 +34,7 @@ async def act(live: LiveStore, session: Session, action: Action, role: Role) -> 
     for _ in range(_TRIES - 1):
         try:
             return await _act(live, session, action)
-        except Lost:
+        except ConnectionLost:
             continue
     return await _act(live, session, action)
 

@@ -33,7 +33,7 @@ from kbgym.serving.mcp import make_server
 from kbgym.serving.metrics import Metrics
 from kbgym.serving.middleware import BODY_SECONDS, MOST_BODY, Guard, refuse
 from kbgym.serving.openapi import ACTIONS, document
-from kbgym.serving.rate_limit import Allowance, McpSessions, Rates
+from kbgym.serving.rate_limit import McpSessions, Quota, RateLimits
 from kbgym.serving.sessions import Session, Sessions
 from kbgym.serving.tokens import Client, Tokens
 from kbgym.serving.turns import Turns
@@ -59,9 +59,9 @@ class Gold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Api:
     """The routes. One object a process."""
 
-    def __init__(self, live: LiveStore, online: Online, version: str, auth: bool, allowance: Allowance) -> None:
+    def __init__(self, live: LiveStore, online: Online, version: str, auth: bool, allowance: Quota) -> None:
         self.live, self.online, self.version = live, online, version
-        self.allowance, self.rates = allowance, Rates(allowance.requests)
+        self.allowance, self.rates = allowance, RateLimits(allowance.requests)
         self.sessions = Sessions(allowance.sessions)
         self.metrics, self.turns = Metrics(), Turns()
         self._document = msgspec.json.encode(document(version, auth))
@@ -219,10 +219,10 @@ def make_app(
     hosts: frozenset[str] | None,
     view: ASGIApp | None = None,
     body_seconds: float = BODY_SECONDS,
-    allowance: Allowance | None = None,
+    allowance: Quota | None = None,
 ) -> ASGIApp:
     """The whole application, with learning in the background while it runs; `view` is shown below /view/."""
-    api = Api(live, online, version, tokens is not None, allowance or Allowance())
+    api = Api(live, online, version, tokens is not None, allowance or Quota())
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kbgym.sanitize import number_in
 from kbgym.search.live import wanted_by
 from kbgym.serving.learning.cooperative import turn_before
-from kbgym.serving.rate_limit import Rates
+from kbgym.serving.rate_limit import RateLimits
 from kbgym.serving.tokens import Client, Tokens
 from kbgym.serving.turns import AN_ACTION, NOBODY, Turns
 
@@ -44,7 +44,7 @@ class Guard:
         anybody: Client,
         hosts: frozenset[str] | None,
         body_seconds: float = BODY_SECONDS,
-        rates: Rates | None = None,
+        rates: RateLimits | None = None,
         turns: Turns | None = None,
     ) -> None:
         self.app, self.tokens, self.anybody, self.hosts = app, tokens, anybody, hosts

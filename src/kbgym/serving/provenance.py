@@ -15,7 +15,7 @@ from kbgym.serving.learning.open_questions import Refusal
 from kbgym.serving.mcp_offer import AGENDA, DOCUMENT, STATISTICS, resources_offered
 from kbgym.serving.sessions import Session
 from kbgym.store import ledger
-from kbgym.trace.backend import open_place
+from kbgym.trace.backend import open_backend
 from kbgym.trace.history import Author, Blame, blame
 from kbgym.trace.live import LiveStore
 
@@ -57,7 +57,7 @@ async def how_sure(live: LiveStore, session: Session, role: Role, arguments: dic
 
 
 def _histories(live: LiveStore, ids: list[str]) -> dict[str, Blame]:
-    place = open_place(live.where)
+    place = open_backend(live.where)
     try:
         return {id: blame(lambda: place.store(0), place.events, id) for id in ids}
     finally:

@@ -12,14 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 SESSION_ID = b"mcp-session-id"
 
 
-class Allowance(msgspec.Struct, frozen=True):
+class Quota(msgspec.Struct, frozen=True):
     """Of one token: requests a second (0 for any number; twice as many may come at once), and sessions of each kind."""
 
     requests: float = 100.0
     sessions: int = 64
 
 
-class Rates:
+class RateLimits:
     """Requests by client: a bucket each, which holds two seconds' worth and fills steadily."""
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from kbgym.canonical import encode, whole_folder, write_whole
+from kbgym.canonical import atomic_dir, encode, write_whole
 from kbgym.errors import BadInput
 from kbgym.sanitize import safe_cell
 from kbgym.store.record import Record
@@ -59,7 +59,7 @@ def _graphml(store: Store, out: Path, _: bool) -> None:
 
 def _csv(store: Store, out: Path, formulas: bool) -> None:
     cell: Callable[[str], str] = str if formulas else safe_cell
-    with whole_folder(out) as folder:
+    with atomic_dir(out) as folder:
         with (folder / "documents.csv").open("w", encoding="utf-8", newline="") as file:
             documents = csv.writer(file, lineterminator="\n")
             documents.writerow(("id", *_FIELDS))

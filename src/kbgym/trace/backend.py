@@ -1,20 +1,15 @@
-"""Whether a store's place is a folder or a database, and how it is called where people read it.
+"""The seam between a store's history and the backend that keeps it: a folder or a database.
 
-It opens nothing, and loads nothing: a server that has to answer at once asks here.
+A `StoreBackend` holds initial documents and a trace; an `EventWriter` appends transactions to the trace. Where the
+backend is shared, other processes append too, and a writer takes the write lock:
 
-
-Where a store lives: the seam between what uses a store's history and what keeps it, a folder or a database.
-
-A `Place` is initial documents and a trace; an `Appender` adds to the trace. Where `shared`, other processes add to it
-too, and whoever edits takes turns with them:
-
-    with appender.turn() as news:         # the others wait; what they committed since is handed over
+    with writer.turn() as news:           # other writers wait; their commits since the last turn are handed over
         follow(news)
         ...                               # act
-        appender.commit(events)
-    # here it is durable, or an error said that it is not
+        writer.commit(events)
+    # durable here, or an error was raised
 
-In a folder there is one writer and no news, and the same lines work. It knows no SQL and no file format.
+A folder has one writer and no news, and the same lines work.
 """
 
 from __future__ import annotations
@@ -28,17 +23,17 @@ from kbgym.errors import Failed
 from kbgym.store import Store
 from kbgym.trace.events import Event, Genesis
 from kbgym.trace.folder import open_folder
-from kbgym.trace.log import Reading
+from kbgym.trace.log import TraceReading
 from kbgym.trace.replay import Watcher
 from kbgym.trace.url import is_url, shown
 from kbgym.worlds.world import Document
 
 
-class Lost(Failed):
+class ConnectionLost(Failed):
     """The connection broke and the transaction was certainly not committed: what it was built on must be read again."""
 
 
-class Appender(Protocol):
+class EventWriter(Protocol):
     """Adds whole transactions to a trace."""
 
     @property
@@ -54,16 +49,16 @@ class Appender(Protocol):
     def news(self) -> tuple[Event, ...]:
         """What others committed since the last news, in order."""
 
-    def line_up(self) -> tuple[Event, ...]:
+    def enqueue(self) -> tuple[Event, ...]:
         """Before a turn: wait until it is nearly this writer's; gives the news, to be followed meanwhile."""
 
-    def step_out(self) -> None:
+    def dequeue(self) -> None:
         """Whoever lined up takes no turn."""
 
     def turn(self) -> AbstractContextManager[tuple[Event, ...]]:
         """Hold up every other writer, for one commit; gives the news. An error inside undoes the commit."""
 
-    def rejoin(self, place: Place) -> None:
+    def resync(self, place: StoreBackend) -> None:
         """After a failure: continue from what a place that was just opened has read, not from the last news."""
 
     def claim(self, name: str) -> bool:
@@ -76,12 +71,12 @@ class Appender(Protocol):
 
     def close(self) -> None: ...
 
-    def __enter__(self) -> Appender: ...
+    def __enter__(self) -> EventWriter: ...
 
     def __exit__(self, *_: object) -> None: ...
 
 
-class Place(Protocol):
+class StoreBackend(Protocol):
     """A store with its history, read once; any state of it on request."""
 
     @property
@@ -104,7 +99,7 @@ class Place(Protocol):
     def initial(self) -> Store: ...
 
     @property
-    def reading(self) -> Reading | None:
+    def reading(self) -> TraceReading | None:
         """The trace; none before the first transaction."""
 
     @property
@@ -122,9 +117,9 @@ class Place(Protocol):
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store: ...
 
-    def start(self, embedder: str, settings: dict[str, Any]) -> Appender: ...
+    def start(self, embedder: str, settings: dict[str, Any]) -> EventWriter: ...
 
-    def resume(self) -> Appender: ...
+    def resume(self) -> EventWriter: ...
 
     def verify(self) -> None:
         """See that whatever is kept beside the trace says the same as the trace."""
@@ -138,25 +133,25 @@ class Place(Protocol):
         """Close connections; appenders stay open."""
 
 
-def open_place(place: str | Path) -> Place:
+def open_backend(place: str | Path) -> StoreBackend:
     """A store wherever it is: a folder (`FOLDER`, `FOLDER@57`) or a database (`postgresql://...`)."""
     if is_url(place):
-        from kbgym.backends.postgres.place import PostgresStore
+        from kbgym.backends.postgres.place import PostgresBackend
 
-        return PostgresStore(str(place))
+        return PostgresBackend(str(place))
     return open_folder(place)
 
 
 def store_at(place: str | Path, iteration: int) -> Store:
     """The store after an iteration, looked up anew."""
-    opened = open_place(place)
+    opened = open_backend(place)
     try:
         return opened.store(iteration)
     finally:
         opened.close()
 
 
-__all__ = ["Appender", "Lost", "Place", "is_url", "open_place", "shown", "store_at"]
+__all__ = ["ConnectionLost", "EventWriter", "StoreBackend", "is_url", "open_backend", "shown", "store_at"]
 
 
 def leave(held: AbstractContextManager[Any], error: BaseException) -> None:

@@ -5,20 +5,19 @@ Only the store is copied. What else lies in a run's folder (questions, exams, sn
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import encode, whole_folder
+from kbgym.canonical import atomic_dir, encode
 from kbgym.errors import BadInput
+from kbgym.progress import ProgressCallback
 from kbgym.store import Store
-from kbgym.trace.backend import Place, is_url, open_place
+from kbgym.trace.backend import StoreBackend, is_url, open_backend
 from kbgym.trace.events import Committed, Event
 from kbgym.trace.folder import ARM, RECORDS, TRACE, StoreFolder, initial_file
 
-# Tick(done, total, note): told how far the work has come.
-Tick = Callable[[int, int, str], None]
+# ProgressCallback(done, total, note): told how far the work has come.
 
 
 class Lines(msgspec.Struct, frozen=True):
@@ -41,12 +40,12 @@ class Copied(msgspec.Struct, frozen=True):
     hash: str
 
 
-def copy_store(source: str, target: str, tick: Tick | None = None) -> Copied:
+def copy_store(source: str, target: str, tick: ProgressCallback | None = None) -> Copied:
     """Copy a store, up to an iteration where `source` names one; a target that holds anything is refused."""
     note = tick or (lambda done, total, what: None)
     if not is_url(target) and Path(target).is_dir() and any(Path(target).iterdir()):
         raise BadInput(f"{target} is not empty; a store is never written over.")
-    place = open_place(source)
+    place = open_backend(source)
     note(0, 3, "reading")
     store = place.store()  # what a replay would not repeat is not copied
     lines = _cut(lines_of(place), place)
@@ -61,7 +60,7 @@ def copy_store(source: str, target: str, tick: Tick | None = None) -> Copied:
     return copied
 
 
-def lines_of(place: Place) -> Lines:
+def lines_of(place: StoreBackend) -> Lines:
     """The lines of a store as they stand."""
     if isinstance(place, StoreFolder):
         file = initial_file(place.folder)
@@ -69,9 +68,9 @@ def lines_of(place: Place) -> Lines:
         about = place.folder / ARM
         arm = about.read_text(encoding="utf-8") if about.is_file() else None
         return Lines(file.name, _split(file.read_bytes()), _split(trace), place.events, arm)
-    from kbgym.backends.postgres.place import PostgresStore, stored_lines
+    from kbgym.backends.postgres.place import PostgresBackend, stored_lines
 
-    if not isinstance(place, PostgresStore):
+    if not isinstance(place, PostgresBackend):
         raise TypeError(f"cannot copy {place.name}")
     initial, traced = stored_lines(place)
     return Lines(place.meta.initial, initial, traced, place.events, place.meta.arm)
@@ -81,7 +80,7 @@ def _split(data: bytes) -> list[str]:
     return data.decode("utf-8").removesuffix("\n").split("\n") if data else []
 
 
-def _cut(lines: Lines, place: Place) -> Lines:
+def _cut(lines: Lines, place: StoreBackend) -> Lines:
     """Only up to the iteration that was asked for."""
     if place.at is None:
         return lines
@@ -90,19 +89,19 @@ def _cut(lines: Lines, place: Place) -> Lines:
     return msgspec.structs.replace(lines, trace=lines.trace[:end], events=lines.events[:end])
 
 
-def write(lines: Lines, target: str, tick: Tick | None = None) -> Place:
+def write(lines: Lines, target: str, tick: ProgressCallback | None = None) -> StoreBackend:
     """A new store of these lines, all or nothing."""
     if is_url(target):
         from kbgym.backends.postgres.place import create
 
         return create(target, lines.kind, lines.initial, lines.trace, lines.events, lines.arm, tick)
-    with whole_folder(Path(target)) as folder:
+    with atomic_dir(Path(target)) as folder:
         _write(folder / lines.kind, lines.initial)
         if lines.trace:
             _write(folder / TRACE, lines.trace)
         if lines.arm is not None:
             (folder / ARM).write_text(lines.arm, encoding="utf-8")
-    return open_place(target)
+    return open_backend(target)
 
 
 def _write(path: Path, lines: list[str]) -> None:

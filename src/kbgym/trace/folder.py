@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import read_lines, read_value, whole_folder, write_lines
+from kbgym.canonical import atomic_dir, read_lines, read_value, write_lines
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
-from kbgym.trace.log import Reading, TraceWriter, has_begun, read_trace
+from kbgym.trace.log import TraceReading, TraceWriter, has_begun, read_trace
 from kbgym.trace.replay import Watcher, committed, effective, replay, rolled_back
 from kbgym.worlds.world import Document
 
@@ -34,7 +34,7 @@ class StoreFolder:
         self.at = at
         self.trace = folder / TRACE
         self.initial = Store(read_records(folder))
-        self.reading: Reading | None = read_trace(self.trace) if has_begun(self.trace) else None
+        self.reading: TraceReading | None = read_trace(self.trace) if has_begun(self.trace) else None
 
     @property
     def name(self) -> str:
@@ -206,5 +206,5 @@ def imported(
 
 def save_store(store: Store, out: Path) -> None:
     """Write a store as a folder of its own, without history."""
-    with whole_folder(out) as folder:
+    with atomic_dir(out) as folder:
         write_lines(folder / "records.jsonl", store)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kbgym.backends.postgres.write_lock import DatabaseTurn
+from kbgym.backends.postgres.write_lock import WriteLock
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import Action
 from kbgym.gym.environment import Environment, Ranking, SearchEngine, texts_in
@@ -25,7 +25,7 @@ from kbgym.gym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.backend import Appender, Lost, Place, is_url, open_place, shown, store_at
+from kbgym.trace.backend import ConnectionLost, EventWriter, StoreBackend, is_url, open_backend, shown, store_at
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by
 from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import JudgeCache
@@ -69,23 +69,23 @@ class LiveStore:
         self._flushing: asyncio.Task[None] | None = None
         self.last: asyncio.Future[None] | None = None  # done when everything committed so far is durable
         self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable yet
-        self._turn: DatabaseTurn | None = None  # of a store that others write too
+        self._turn: WriteLock | None = None  # of a store that others write too
         self._lost = False  # what was written could not be read again yet
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "trace")
-        place = open_place(where)
+        place = open_backend(where)
         # The file's lock comes first: what is replayed below is what will be continued.
-        self._writer: Appender | None = None
+        self._writer: EventWriter | None = None
         if write and place.genesis is None:
             self._writer = place.start(embedder, settings or {})
             if self._writer.shared:
                 self._writer.close()
-                place = open_place(where)
+                place = open_backend(where)
         if (write and place.genesis is not None) or is_url(where):
             self._writer = place.resume()
             if self._writer.shared:
-                self._turn = DatabaseTurn(self._writer, self._thread, self._follow, self._return)
+                self._turn = WriteLock(self._writer, self._thread, self._follow, self._return)
         self._judge_cache = None if judge is None else JudgeCache(judge)
         try:
             self._settle(place)
@@ -107,7 +107,7 @@ class LiveStore:
         """Whether other processes may write at the same time."""
         return self._turn is not None
 
-    def _settle(self, place: Place) -> None:
+    def _settle(self, place: StoreBackend) -> None:
         self.iteration, self._position = place.iteration, place.position
         self._size = place.reading.size if place.reading and self.folder else 0
 
@@ -166,7 +166,7 @@ class LiveStore:
             if trace.exists() and trace.stat().st_size != self._size:
                 self._return()
 
-    async def _end(self, turn: DatabaseTurn, before: int, error: BaseException | None) -> None:
+    async def _end(self, turn: WriteLock, before: int, error: BaseException | None) -> None:
         """End a turn. Those that wait for one in this process have theirs in the same turn of the database."""
         held = turn.held
         try:
@@ -184,7 +184,7 @@ class LiveStore:
         if mine is not None:
             await mine
 
-    async def _abandon(self, turn: DatabaseTurn, before: int, error: BaseException) -> None:
+    async def _abandon(self, turn: WriteLock, before: int, error: BaseException) -> None:
         """The turn failed half way: keep what the ones before it did, and return to that."""
         self._open, undone = [], self._closed[before:]
         del self._closed[before:]
@@ -192,7 +192,7 @@ class LiveStore:
         self._give_up(undone, KbgymError(str(error)))
         self._recover()
 
-    async def _write(self, turn: DatabaseTurn) -> None:
+    async def _write(self, turn: WriteLock) -> None:
         """End the turn of the database with all that was committed in it, where one is held."""
         if turn.held is None:
             return
@@ -301,7 +301,7 @@ class LiveStore:
             self._recover()
         for _, durable in done:
             if not durable.done():
-                durable.set_exception((Lost if isinstance(error, Lost) else Failed)(str(error)))
+                durable.set_exception((ConnectionLost if isinstance(error, ConnectionLost) else Failed)(str(error)))
 
     def _recover(self) -> None:
         if self._lost:
@@ -312,16 +312,16 @@ class LiveStore:
 
     def _return(self) -> None:
         """Take on the store as it is on the disk."""
-        place = open_place(self.where)
+        place = open_backend(self.where)
         if self._writer is not None:
-            self._writer.rejoin(place)
+            self._writer.resync(place)
         self._settle(place)
         self._open = []
         if self._turn is not None:
             self._turn.arrived.clear()
         for listener in self.listeners:
             listener.clear()
-        self.become(place.store(watch=self._replayed))
+        self.sync_to(place.store(watch=self._replayed))
         place.close()
         self._lost = False
 
@@ -334,7 +334,7 @@ class LiveStore:
         made = [event.action for event in events if isinstance(event, Acted)]
         await self.environment.engine.prepare([text for action in made for text in texts_in(action)])
         if any(isinstance(event, Imported | RolledBack) for event in events):
-            self.become(catch_up(self.store.copy(), events, self.iteration, earlier, self._replayed))
+            self.sync_to(catch_up(self.store.copy(), events, self.iteration, earlier, self._replayed))
         else:
             catch_up(self.store, events, self.iteration, earlier, self._followed)
         if isinstance(last := events[-1], Committed):
@@ -361,10 +361,10 @@ class LiveStore:
         async with self.turn():
             if not self.shared:
                 await self.durable()  # what it returns to is read from the disk
-            with closing(open_place(self.where)) as place:
+            with closing(open_backend(self.where)) as place:
                 events = returning(self.name, place.initial, tuple(place.events), to, reason)[1]
                 then = place.store(to)
-            self.become(rolled_back(self.store, then.copy()))
+            self.sync_to(rolled_back(self.store, then.copy()))
             self.record(events[0])
             self._position = next(event.position for event in events if isinstance(event, Committed))
             durable = self.commit()
@@ -372,9 +372,9 @@ class LiveStore:
         await asyncio.shield(durable)
         return number
 
-    def become(self, store: Store) -> None:
+    def sync_to(self, store: Store) -> None:
         """Take on another state of the store and bring the search into step."""
-        self.environment.become(store)
+        self.environment.sync_to(store)
         self._snapshot = None
 
     async def close(self) -> None:

@@ -35,7 +35,7 @@ from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 _ROOM = 160  # less than a sector, which is written whole or not at all
 
 
-class Reached(msgspec.Struct, frozen=True):
+class CommitMarker(msgspec.Struct, frozen=True):
     """What was committed: up to which iteration, how many bytes, and the hash at their end."""
 
     iteration: int
@@ -47,7 +47,7 @@ def head_of(trace: Path) -> Path:
     return trace.with_suffix(".head")
 
 
-def read_head(trace: Path) -> Reached | None:
+def read_head(trace: Path) -> CommitMarker | None:
     """What a trace's head says; None where there is none, or none that reached the disk."""
     file = head_of(trace)
     if not os.path.lexists(file):
@@ -56,12 +56,12 @@ def read_head(trace: Path) -> Reached | None:
     if not data.strip(b"\0"):
         return None
     try:
-        return decode(data, Reached)
+        return decode(data, CommitMarker)
     except msgspec.DecodeError:
         raise Damaged(f"{file} is no trace's head; {_advice(trace)}.") from None
 
 
-def check_head(trace: Path, head: Reached | None, data: bytes, iteration: int, length: int) -> None:
+def check_head(trace: Path, head: CommitMarker | None, data: bytes, iteration: int, length: int) -> None:
     """See that a trace holds what its head says was committed."""
     if head is None:
         return
@@ -85,7 +85,7 @@ class HeadFile:
         self._path = head_of(trace)
         self._file: int | None = None
 
-    def write(self, reached: Reached) -> None:
+    def write(self, reached: CommitMarker) -> None:
         """After the trace is on the disk. Should it fail, the last head stands, which says less."""
         with contextlib.suppress(OSError):
             if self._file is None:
@@ -108,7 +108,7 @@ START = "0" * 64
 _BEGINNING = b'{"documents":'
 
 
-class Reading(msgspec.Struct, frozen=True):
+class TraceReading(msgspec.Struct, frozen=True):
     """A trace as found on disk: its committed events, where they end, and what was left out.
 
     The first event is its genesis. `length` is where the committed bytes end, `size` how many bytes the file had.
@@ -146,7 +146,7 @@ def has_begun(path: Path) -> bool:
     return first.endswith(b"\n") or not _BEGINNING.startswith(first[: len(_BEGINNING)])
 
 
-def read_trace(path: Path) -> Reading:
+def read_trace(path: Path) -> TraceReading:
     """Every committed event, verified, and all that were ever committed."""
     head = read_head(path)
     data = b"" if head is not None and not path.exists() else read_file(path)
@@ -158,7 +158,7 @@ def read_trace(path: Path) -> Reading:
     return reading
 
 
-def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> Reading:
+def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> TraceReading:
     """The lines of a trace, verified; `path` is what messages call it, `torn` what follows the last whole line."""
     events: list[Event] = []
     committed, length, chain_there = 0, 0, START
@@ -183,7 +183,9 @@ def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> R
         raise Damaged(f"{path} is empty; a trace starts with its genesis line.")
     if not events:
         raise Damaged(f"{path}, line 1: the genesis line is torn; nothing was ever committed here.")
-    return Reading(tuple(events[:committed]), chain_there, length, position + len(torn), " and ".join(parts) or None)
+    return TraceReading(
+        tuple(events[:committed]), chain_there, length, position + len(torn), " and ".join(parts) or None
+    )
 
 
 def _holds(line: bytes, chain: str) -> bool:
@@ -209,11 +211,11 @@ def _check_genesis(path: Path | str, event: Event) -> None:
 
 
 class TraceWriter:
-    """Appends whole transactions. One writer a trace: a second process is refused. A `place.Appender`."""
+    """Appends whole transactions. One writer a trace: a second process is refused. A `place.EventWriter`."""
 
     shared = False
 
-    def __init__(self, path: Path, reading: Reading | None) -> None:
+    def __init__(self, path: Path, reading: TraceReading | None) -> None:
         """Go on after what was read, cutting off whatever was never committed; with no reading, start a new file."""
         self._path = path
         refuse_links(path.parent)
@@ -232,9 +234,9 @@ class TraceWriter:
             os.close(self._file)
             raise
         if reading is not None:
-            self._head.write(Reached(reading.iteration, reading.length, reading.chain))
+            self._head.write(CommitMarker(reading.iteration, reading.length, reading.chain))
 
-    def _claim(self, reading: Reading | None) -> None:
+    def _claim(self, reading: TraceReading | None) -> None:
         """Lock the file, see that it is what was read, and cut it there."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -269,7 +271,7 @@ class TraceWriter:
         self._chain, self._length = chain, self._length + len(block)
         self._check()
         last = events[-1]
-        self._head.write(Reached(last.iteration if isinstance(last, Committed) else 0, self._length, chain))
+        self._head.write(CommitMarker(last.iteration if isinstance(last, Committed) else 0, self._length, chain))
 
     def _check(self) -> None:
         """See that the file under this name is still the one being written, and as long as it was left.
@@ -292,10 +294,10 @@ class TraceWriter:
         """What others committed: nothing, there are no others."""
         return ()
 
-    def line_up(self) -> tuple[Event, ...]:
+    def enqueue(self) -> tuple[Event, ...]:
         return ()
 
-    def step_out(self) -> None:
+    def dequeue(self) -> None:
         """Nobody waits in line."""
 
     @contextmanager
@@ -303,7 +305,7 @@ class TraceWriter:
         """It is always this writer's turn."""
         yield ()
 
-    def rejoin(self, place: object) -> None:
+    def resync(self, place: object) -> None:
         """Nobody else can have written: what was committed here is where it goes on."""
 
     def claim(self, name: str) -> bool:

@@ -19,7 +19,7 @@ from kbgym.canonical import encode, read_file, read_lines, write_whole
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record, Store
 from kbgym.trace.events import Committed, Event, Genesis
-from kbgym.trace.log import START, HeadFile, Reached, head_of, read_head, read_trace, verified
+from kbgym.trace.log import START, CommitMarker, HeadFile, head_of, read_head, read_trace, verified
 
 
 class SnapshotCheck:
@@ -106,9 +106,9 @@ class _held:
             os.close(self._file)
 
 
-def _whole(trace: Path, data: bytes) -> Reached:
+def _whole(trace: Path, data: bytes) -> CommitMarker:
     """How far the lines follow from one another, to the end of a transaction."""
-    found = Reached(0, 0, START)
+    found = CommitMarker(0, 0, START)
     chain, position = START, 0
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
@@ -120,7 +120,7 @@ def _whole(trace: Path, data: bytes) -> Reached:
         position += len(line) + 1
         if isinstance(event, Committed | Genesis):
             iteration = event.iteration if isinstance(event, Committed) else 0
-            found = Reached(iteration, position, chain)
+            found = CommitMarker(iteration, position, chain)
     return found
 
 

@@ -12,7 +12,7 @@ from kbgym.gym.policy import Agent, Forward
 from kbgym.worlds.world import Question
 
 
-class Asking(msgspec.Struct, frozen=True):
+class QAPair(msgspec.Struct, frozen=True):
     """A question whose gold is known."""
 
     id: str
@@ -21,11 +21,11 @@ class Asking(msgspec.Struct, frozen=True):
     unanswerable: bool = False
 
 
-def askings(questions: Iterable[Question]) -> list[Asking]:
-    return [Asking(question.id, question.text, question.golds, question.unanswerable) for question in questions]
+def qa_pairs(questions: Iterable[Question]) -> list[QAPair]:
+    return [QAPair(question.id, question.text, question.golds, question.unanswerable) for question in questions]
 
 
-async def ask(asking: Asking, environment: Acting, reader: Agent, budget: int, memory: int) -> tuple[Transcript, Grade]:
+async def ask(asking: QAPair, environment: Acting, reader: Agent, budget: int, memory: int) -> tuple[Transcript, Grade]:
     """A reader's pass and what it scores; one that ends without an answer scores 0."""
     passed = await play(reader(), environment, "reader", Forward(asking.text), budget, memory)
     return passed, score(passed.answer, asking.golds, asking.unanswerable)

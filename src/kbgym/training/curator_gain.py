@@ -19,7 +19,7 @@ from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Agent, Backward, PassVerdict
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
-from kbgym.training.asking import ask, askings
+from kbgym.training.asking import ask, qa_pairs
 from kbgym.training.run import Settings
 from kbgym.training.tool_calls import PassByCalls
 from kbgym.worlds.kinds import kind_of
@@ -63,7 +63,7 @@ class Curation:
 
     async def lesson(self, question: Question) -> CuratorLesson:
         """The reader's pass on the question, and the curator's that is to follow it."""
-        (asking,) = askings([question])
+        (asking,) = qa_pairs([question])
         settings = self.settings
         passed, grade = await ask(asking, self._base, self._reader, settings.forward_budget, settings.memory)
         verdict: PassVerdict = "out of budget" if passed.answer is None else "right" if grade.f1 == 1.0 else "wrong"
@@ -88,7 +88,7 @@ class Curation:
     async def _scored(self, question: Question, environment: Environment) -> tuple[float, int]:
         if environment is self._base and question.text in self._known:
             return self._known[question.text]
-        (asking,), settings = askings([question]), self.settings
+        (asking,), settings = qa_pairs([question]), self.settings
         passed, grade = await ask(asking, environment, self._reader, settings.forward_budget, settings.memory)
         if environment is self._base:
             self._known[question.text] = grade.f1, len(passed.steps)

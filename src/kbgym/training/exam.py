@@ -7,7 +7,7 @@ questions' order whatever order they finished in. A pass in which the agent itse
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,12 @@ from kbgym.gym.episode import Outcome, Transcript, play
 from kbgym.gym.grading import grade, set_f1
 from kbgym.gym.observations import Observations
 from kbgym.gym.policy import Agent, Forward
+from kbgym.progress import ProgressCallback
 from kbgym.store import Store
 from kbgym.training.evidence import Evidence, evidence_of, summarise_evidence
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Question
 
-Tick = Callable[[int, int, str], None]
 # A default is left out of a row's bytes only if it is this very object; one that was pickled is another.
 _DEFAULT: Ranking = "paper"
 _PLAIN: Observations = "paper"
@@ -116,7 +116,7 @@ async def examine(
     out: Path | None = None,
     settings: Settings = Settings(),  # noqa: B008 - it cannot be changed
     concurrency: int = 16,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     conversation: str = "",
 ) -> list[Row]:
     """Ask every question of the store as it is now, under the settings' budget, memory and ranking.
@@ -129,12 +129,12 @@ async def examine(
     waiting = asyncio.Semaphore(min(concurrency, getattr(reader, "at_once", concurrency)))
     budget, memory = settings.forward_budget, settings.memory
 
-    async def ask(question: Question, sheet: Sheet) -> None:
+    async def ask(question: Question, sheet: ResultWriter) -> None:
         async with waiting:
             transcript = await play(reader(), environment, "reader", Forward(question.text), budget, memory)
         sheet.add(row_of(question, transcript, settings.ranking, shown, conversation))
 
-    with Sheet(questions, out, tick, settings.ranking) as sheet:
+    with ResultWriter(questions, out, tick, settings.ranking) as sheet:
         try:
             async with asyncio.TaskGroup() as group:
                 for question in sheet.missing:
@@ -144,11 +144,15 @@ async def examine(
     return sheet.rows
 
 
-class Sheet:
+class ResultWriter:
     """The rows of an exam, wherever its questions are asked: on file as they come, in order when all are there."""
 
     def __init__(
-        self, questions: Sequence[Question], out: Path | None, tick: Tick | None = None, ranking: Ranking = "paper"
+        self,
+        questions: Sequence[Question],
+        out: Path | None,
+        tick: ProgressCallback | None = None,
+        ranking: Ranking = "paper",
     ) -> None:
         self._questions, self._out, self._tick = questions, out, tick
         self._rows = {row.id: row for row in read_rows(out)} if out else {}
@@ -177,7 +181,7 @@ class Sheet:
         if self._tick:
             self._tick(len(self._rows), self._total, str(self._means))
 
-    def __enter__(self) -> Sheet:
+    def __enter__(self) -> ResultWriter:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:

@@ -12,8 +12,8 @@ that saw it and is answered better with the change, and none worse. New document
 of the pass is judged again; other changes without one refuse the pass. `evidence` asks for more questions than the one
 the pass came from.
 
-`Panel` judges a training: some of the eval split, drawn anew for every lesson, and the questions answered last, asked
-on the store without and with the edits. It remembers nothing, so training that is interrupted comes to the same
+`GateQuestions` judges a training: some of the eval split, drawn anew for every lesson, and the questions answered last,
+asked on the store without and with the edits. It remembers nothing, so training that is interrupted comes to the same
 verdicts; the test splits are never touched. Golds come from people or the world; nothing the store said is one.
 """
 
@@ -32,7 +32,7 @@ from kbgym.gym.episode import FORWARD_BUDGET, MEMORY, Transcript
 from kbgym.gym.policy import Agent
 from kbgym.search.index import Hit
 from kbgym.search.live import Overlay
-from kbgym.training.asking import Asking, ask
+from kbgym.training.asking import QAPair, ask
 from kbgym.training.reasons import Words
 from kbgym.training.trial import Trial, without
 
@@ -116,15 +116,15 @@ async def judged(gate: Judging | None, made: Trial, number: int) -> tuple[Trial,
     return made, {"verdict": "admitted" if found.admitted else "quarantined", **data, "withheld": withheld}
 
 
-class Panel:
+class GateQuestions:
     """Judges the lessons of a training: mean F1 of a panel must not fall."""
 
-    def __init__(self, n: int, held_out: Sequence[Asking], reader: Agent, seed: int, budget: int, memory: int) -> None:
+    def __init__(self, n: int, held_out: Sequence[QAPair], reader: Agent, seed: int, budget: int, memory: int) -> None:
         self._n, self._held_out, self._reader, self._seed = n, tuple(held_out), reader, seed
         self._budget, self._memory = budget, memory
-        self.answered: list[Asking] = []  # the questions answered so far, in order
+        self.answered: list[QAPair] = []  # the questions answered so far, in order
 
-    def panel(self, number: int) -> list[Asking]:
+    def panel(self, number: int) -> list[QAPair]:
         """As many held-out questions as the setting says, and as many of those answered last."""
         draw = Random(f"{self._seed}:admission:{number}")
         held_out = draw.sample(self._held_out, min(self._n, len(self._held_out)))
@@ -136,7 +136,7 @@ class Panel:
         without, with_edits = [await self._mean(panel, environment) for environment in (before, after)]
         return Admission(with_edits >= without - 1e-9, len(panel), 0, round(without, 6), round(with_edits, 6))
 
-    async def _mean(self, panel: Sequence[Asking], environment: Environment) -> float:
+    async def _mean(self, panel: Sequence[QAPair], environment: Environment) -> float:
         grades = [(await ask(one, environment, self._reader, self._budget, self._memory))[1] for one in panel]
         return sum(grade.f1 for grade in grades) / max(1, len(grades))
 
@@ -147,7 +147,7 @@ class Gate:
     def __init__(
         self,
         n: int,
-        held_out: Sequence[Asking],
+        held_out: Sequence[QAPair],
         reader: Agent,
         margin: float = MARGIN,
         evidence: int = 0,
@@ -157,7 +157,7 @@ class Gate:
     ) -> None:
         self.n, self.margin, self.evidence = n, margin, evidence
         self._held_out = {asking.id: asking for asking in held_out}
-        self._recent: dict[str, Asking] = {}
+        self._recent: dict[str, QAPair] = {}
         self._reader = reader
         self._seed = seed
         self._budget, self._memory = budget, memory
@@ -165,7 +165,7 @@ class Gate:
         self._paths: dict[str, Seen] = {}
         self._words = Words()
 
-    def answered(self, asking: Asking) -> None:
+    def answered(self, asking: QAPair) -> None:
         """A question was answered and its gold given: it may be asked again."""
         self._recent.pop(asking.id, None)
         self._recent[asking.id] = asking
@@ -178,15 +178,15 @@ class Gate:
 
     def sample(
         self, touched: set[str], new: Sequence[str], environment: Environment, number: int
-    ) -> tuple[list[Asking], int]:
+    ) -> tuple[list[QAPair], int]:
         """Questions the edits can reach, then others, each in an order of this pass's own; and how many they reach."""
-        askings = list({**self._held_out, **self._recent}.values())
-        Random(f"{self._seed}:gate:{number}").shuffle(askings)
-        reached = {asking.id for asking in askings if self._reached(asking, touched, new, environment)}
-        askings.sort(key=lambda asking: asking.id not in reached)
-        return askings[: self.n], len(reached)
+        qa_pairs = list({**self._held_out, **self._recent}.values())
+        Random(f"{self._seed}:gate:{number}").shuffle(qa_pairs)
+        reached = {asking.id for asking in qa_pairs if self._reached(asking, touched, new, environment)}
+        qa_pairs.sort(key=lambda asking: asking.id not in reached)
+        return qa_pairs[: self.n], len(reached)
 
-    def _reached(self, asking: Asking, touched: set[str], new: Sequence[str], environment: Environment) -> bool:
+    def _reached(self, asking: QAPair, touched: set[str], new: Sequence[str], environment: Environment) -> bool:
         path = self._paths.get(asking.id)
         if path is None or not touched.isdisjoint(path.seen):
             return True
@@ -222,13 +222,13 @@ class Gate:
             self._paths[asking.id] = now if found.admitted else path
         return found
 
-    async def _asked_before(self, asking: Asking, before: Environment) -> Seen:
+    async def _asked_before(self, asking: QAPair, before: Environment) -> Seen:
         """Asked on the store without the edits, unless that is the very store it was last asked on."""
         known = self._paths[asking.id]
         return known if known.store == before.store.fingerprint else await self.ask(asking, before)
 
     def _weigh(
-        self, sample: Sequence[Asking], befores: Sequence[Seen], afters: Sequence[Seen], reached: int
+        self, sample: Sequence[QAPair], befores: Sequence[Seen], afters: Sequence[Seen], reached: int
     ) -> Admission:
         """Whether the sample's mean falls."""
         if not sample:
@@ -262,7 +262,7 @@ class Gate:
             if not any(id in seen for seen in helped) or any(id in seen for seen in hurt)
         ]
 
-    async def ask(self, asking: Asking, environment: Environment) -> Seen:
+    async def ask(self, asking: QAPair, environment: Environment) -> Seen:
         """One question on one state of the store."""
         assert isinstance(environment.engine, Overlay)
         engine = _Noting(environment.engine)

@@ -35,7 +35,7 @@ class Lesson(NamedTuple):
         return self.epoch, self.question.id
 
 
-class Underway(msgspec.Struct):
+class LessonState(msgspec.Struct):
     """What a lesson that was begun has in the trace: its iteration, its steps, and its grade if it came so far."""
 
     iteration: int
@@ -66,10 +66,10 @@ class Progress:
         self.clear()
 
     def clear(self) -> None:
-        self.begun: dict[LessonKey, Underway] = {}
+        self.begun: dict[LessonKey, LessonState] = {}
         self.over = 0  # how many lessons are
         self.last = 0  # the highest iteration anything was given
-        self._of: dict[int, Underway] = {}
+        self._of: dict[int, LessonState] = {}
         self._events: list[Event] = []
         self._read: dict[int, str] = {}  # what an agent read, by the identity of an event in `_events`
 
@@ -92,7 +92,7 @@ class Progress:
             case Began(iteration, "forward", _, question, _, epoch):
                 again = self.begun.get((epoch, question))
                 self.over -= again is not None and again.finished
-                of[iteration] = self.begun[epoch, question] = Underway(iteration)
+                of[iteration] = self.begun[epoch, question] = LessonState(iteration)
             case Acted(iteration, "forward" | "backward" as phase, _, action, result, verdict) if iteration in of:
                 steps = of[iteration].forward if phase == "forward" else of[iteration].backward
                 steps.append(Step(action, result, self._read[id(event)], verdict))

@@ -13,7 +13,7 @@ from random import Random
 
 import msgspec
 
-from kbgym.canonical import whole_folder, write_lines
+from kbgym.canonical import atomic_dir, write_lines
 from kbgym.errors import BadInput
 from kbgym.training.lessons import schedule
 from kbgym.training.run import Run
@@ -42,7 +42,7 @@ def probe_run(run: Run, n: int | None = 34, seed: int = 0) -> Probe:
     """Draw the groups for a run's training questions and write them into the run."""
     trained = list(dict.fromkeys(question for _, question in schedule(run.world, run.settings)))
     probe = gradient(run.world, trained, n, seed)
-    with whole_folder(run.folder / "probe") as folder:
+    with atomic_dir(run.folder / "probe") as folder:
         for name, questions in probe.groups.items():
             write_lines(folder / f"{name}.jsonl", questions)
     return probe

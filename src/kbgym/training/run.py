@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import check_name, fitting, pretty, read_value, whole_folder, write_lines, write_whole
+from kbgym.canonical import atomic_dir, check_name, fitting, pretty, read_value, write_lines, write_whole
 from kbgym.errors import BadInput
 from kbgym.gym.environment import Ranking
 from kbgym.gym.observations import Observations
@@ -114,7 +114,7 @@ class Run:
             if run.world_hash != world.hash:
                 raise BadInput(f"{folder} was started on another world; use another --out.")
             return run
-        with whole_folder(folder) as scratch:
+        with atomic_dir(folder) as scratch:
             header = {"settings": settings, "world": world.hash, "kbgym": 1}
             (scratch / "run.json").write_text(pretty(header), encoding="utf-8")
             world.save(scratch / "world")

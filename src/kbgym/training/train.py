@@ -25,16 +25,17 @@ from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import score
 from kbgym.gym.policy import Agenda, Agent, Backward, Forward, PassVerdict, Turn
 from kbgym.gym.tools import Role, check
+from kbgym.progress import ProgressCallback
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.backend import Lost, open_place
+from kbgym.trace.backend import ConnectionLost, open_backend
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
-from kbgym.training.asking import askings
-from kbgym.training.exam import Tick, examine, summarise
-from kbgym.training.gate import Panel, judged
-from kbgym.training.lessons import Lesson, Progress, Underway, schedule
+from kbgym.training.asking import qa_pairs
+from kbgym.training.exam import examine, summarise
+from kbgym.training.gate import GateQuestions, judged
+from kbgym.training.lessons import Lesson, LessonState, Progress, schedule
 from kbgym.training.run import Run, Settings
 from kbgym.training.trial import land, refuse, trial
 from kbgym.worlds.world import Question
@@ -74,7 +75,7 @@ def remembered(settings: Settings, agents: Agents) -> dict[str, Any]:
 def join(url: str, initial: str | None, embedder: str, settings: dict[str, Any]) -> None:
     """See that a database store can be trained with others: begun with documents of this fingerprint (with any, where
     it is none) and with these settings, or new."""
-    place = open_place(url)
+    place = open_backend(url)
     try:
         if initial is not None and place.initial.fingerprint != initial:
             raise BadInput(f"{place.name} began with other documents than this world's.")
@@ -121,8 +122,8 @@ class Trainer:
             settings=remembered(settings, agents),
             position=lambda: self.position,
         )
-        held_out = askings(run.world.split("eval")) if settings.admission else ()
-        self.panel = Panel(
+        held_out = qa_pairs(run.world.split("eval")) if settings.admission else ()
+        self.panel = GateQuestions(
             settings.admission, held_out, agents.reader, settings.seed, settings.forward_budget, settings.memory
         )
         if url is None:
@@ -174,7 +175,7 @@ class Trainer:
 
     # -- lessons ------------------------------------------------------------------------------------------------------
 
-    async def train(self, tick: Tick | None = None) -> None:
+    async def train(self, tick: ProgressCallback | None = None) -> None:
         """Go on until every lesson is learnt."""
         try:
             if self.position == 0:
@@ -192,7 +193,7 @@ class Trainer:
         finally:
             await self.live.close()
 
-    async def _work(self, waiting: deque[Lesson], tick: Tick | None) -> None:
+    async def _work(self, waiting: deque[Lesson], tick: ProgressCallback | None) -> None:
         """The next lesson, as long as there is one."""
         refused = 0  # in a row
         while waiting:
@@ -229,7 +230,7 @@ class Trainer:
             if not self.progress.is_over(lesson):
                 await self._teach(lesson)
                 self.ended += 1
-        except (_TakenOver, Lost):  # what is left of it is taught from where the trace ends
+        except (_TakenOver, ConnectionLost):  # what is left of it is taught from where the trace ends
             waiting.append(lesson)
         await self.live.release(_claim(lesson))
         return True
@@ -268,14 +269,14 @@ class Trainer:
         async with self._turn(lesson):
             live.record(_ended(begun, "backward", backward))
 
-    async def _backward(self, begun: Underway, lesson: Lesson) -> Transcript:
+    async def _backward(self, begun: LessonState, lesson: Lesson) -> Transcript:
         """A backward pass; with admission on trial, and recorded as what became of it."""
         task, settings, live = self._task(lesson.question, begun), self.settings, self.live
         if not settings.admission:
             return await self._play("backward", lesson, begun, task)
         made = await trial(live, self.agents.curator, task, settings.backward_budget, settings.memory)
         answered = [other.question for other in self.lessons if self.progress.is_over(other)]
-        self.panel.answered = askings([*answered, lesson.question])
+        self.panel.answered = qa_pairs([*answered, lesson.question])
         made, verdict = await judged(self.panel, made, begun.iteration)
         async with self._turn(lesson):
             if verdict is not None and verdict["verdict"] == "quarantined":
@@ -286,12 +287,12 @@ class Trainer:
                 live.record(Noted(begun.iteration, "admission", {"question": lesson.question.id, **verdict}))
         return made.transcript
 
-    def _task(self, question: Question, begun: Underway) -> Backward:
+    def _task(self, question: Question, begun: LessonState) -> Backward:
         assert begun.grade is not None
         answer, f1 = begun.grade.answer, begun.grade.f1
         verdict: PassVerdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
         turns = tuple(Turn(step.action, step.observation) for step in begun.forward)
-        agenda = self.agenda.errands(question.text, begun.iteration) if self.agenda else ()
+        agenda = self.agenda.index_tasks(question.text, begun.iteration) if self.agenda else ()
         return Backward(question.text, turns, question.golds, f1, verdict, agenda)
 
     def _began(self, iteration: int, phase: Phase, lesson: Lesson) -> Began:
@@ -300,7 +301,7 @@ class Trainer:
         agent = self.agents.described.get(role, {}).get("agent", given)
         return Began(iteration, phase, agent, lesson.question.id, lesson.question.text, lesson.epoch)
 
-    async def _play(self, phase: Phase, lesson: Lesson, begun: Underway, task: Forward | Backward) -> Transcript:
+    async def _play(self, phase: Phase, lesson: Lesson, begun: LessonState, task: Forward | Backward) -> Transcript:
         settings = self.settings
         if phase == "forward":
             policy, role, budget, past = self.agents.reader(), READER, settings.forward_budget, begun.forward
@@ -345,8 +346,8 @@ class _Acting:
         self._live, self._iteration, self._phase, self._taken, self._turn = live, iteration, phase, taken, turn
 
     @property
-    def only_shown(self) -> bool:
-        return self._live.environment.only_shown
+    def require_visible_ids(self) -> bool:
+        return self._live.environment.require_visible_ids
 
     async def step(self, action: Action, role: Role) -> Step:
         live, action = self._live, check(action, role)
@@ -365,9 +366,9 @@ def _claim(lesson: Lesson) -> str:
 
 def _caught_up(engine: SearchEngine, known: Store, now: Store) -> SearchEngine:
     """A search made over an earlier state of a store, brought to where the store is."""
-    Environment(known, engine).become(now)
+    Environment(known, engine).sync_to(now)
     return engine
 
 
-def _ended(begun: Underway, phase: Phase, passed: Transcript) -> Ended:
+def _ended(begun: LessonState, phase: Phase, passed: Transcript) -> Ended:
     return Ended(begun.iteration, phase, passed.outcome, passed.failure, passed.usage)

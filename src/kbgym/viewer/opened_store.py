@@ -11,21 +11,22 @@ from functools import cached_property
 from kbgym.analysis.audit import Index
 from kbgym.analysis.health import Health, health
 from kbgym.analysis.index_use import openings
-from kbgym.api import Artefact
+from kbgym.api import Workspace
 from kbgym.api.factory import embedder_named
 from kbgym.gym import environment
-from kbgym.search.embed import CachedEmbedder, Tick
+from kbgym.progress import ProgressCallback
+from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Engine
 from kbgym.trace.history import Blame, blame
 from kbgym.worlds.world import Document
 
 
-class ViewedStore(Artefact):
+class ViewedStore(Workspace):
     """`name` is what requests call it (`trained-paper`, `flat`), `label` what a person reads."""
 
     label = ""
 
-    def embedded(self, tick: Tick | None = None) -> environment.SearchEngine:
+    def embedded(self, tick: ProgressCallback | None = None) -> environment.SearchEngine:
         """What agents search with. What somebody types is embedded in memory only: the disk cache is for documents."""
         engine = super().embedded(tick)
         if isinstance(engine, Engine) and engine.embedder is embedder_named(self.settings.embedder):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kbgym.analysis.results import ORDER, Results, Seed, Trained, open_seeds
-from kbgym.api import Artefact
+from kbgym.api import Workspace
 from kbgym.api.factory import embedder_named
 from kbgym.baselines.registry import ARMS, build_arm
 from kbgym.errors import BadInput
@@ -41,7 +41,7 @@ class ViewedPlace:
         self.name, self.folder, self.given_world = name, folder, world
         self.kind = "experiment"
         if not (folder / FILE).exists():
-            opened = Artefact(folder)
+            opened = Workspace(folder)
             self.kind = "run" if opened.kind == "run" else "store"
             if self.kind == "store":
                 _ = opened.place  # refuses what is no store, before anything is served
@@ -107,7 +107,7 @@ class ViewedPlace:
     @property
     def settings(self) -> Settings | None:
         if self.kind == "run":
-            return Artefact(self.folder).settings
+            return Workspace(self.folder).settings
         return self.plan.trainings[0].settings if self.kind == "experiment" else None
 
     def seed(self, asked: str | None) -> int:
@@ -153,7 +153,7 @@ class ViewedPlace:
         return label if at is None else f"{label}, after iteration {at}"
 
     def world(self, seed: int) -> World | None:
-        return self.keep(("world", seed), lambda: Artefact(self.base(seed), self.given_world).world)
+        return self.keep(("world", seed), lambda: Workspace(self.base(seed), self.given_world).world)
 
     @property
     def results(self) -> Results | None:
@@ -207,7 +207,7 @@ class ViewedPlace:
 
         def made() -> dict[tuple[str, str], tuple[Row, ...]]:
             found: dict[tuple[str, str], tuple[Row, ...]] = {}
-            for stem, rows in Artefact(self.base(seed)).exams().items():
+            for stem, rows in Workspace(self.base(seed)).exams().items():
                 name = self._exam_name(seed, stem) or self._said(seed, stem)
                 if name is not None:
                     found[name] = tuple(rows)

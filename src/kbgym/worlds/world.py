@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from kbgym.canonical import (
+    atomic_dir,
     digest,
     digest_of,
     encode,
@@ -20,7 +21,6 @@ from kbgym.canonical import (
     pretty,
     read_lines,
     read_value,
-    whole_folder,
     write_lines,
 )
 from kbgym.errors import BadInput
@@ -144,7 +144,7 @@ class World(msgspec.Struct, frozen=True):
 
     def save(self, out: Path) -> None:
         """Write the three files, all or nothing."""
-        with whole_folder(out) as folder:
+        with atomic_dir(out) as folder:
             write_lines(folder / "documents.jsonl", self.documents)
             write_lines(folder / "questions.jsonl", self.questions)
             facts = pretty(self.facts) if len(self.documents) < 100_000 else encode(self.facts).decode() + "\n"

@@ -32,7 +32,7 @@ from kbgym.agents.general.keys import (
 from kbgym.agents.general.text import content_words
 from kbgym.gym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Errand, Lookup, Reason
+from kbgym.gym.policy import IndexTask, Lookup, Reason
 
 LENGTH = 16
 ENOUGH = 3  # documents seen of a page or a name before it is worth an index
@@ -146,15 +146,15 @@ class GeneralAgenda:
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def errands(self, question: str, lesson: Hashable = None) -> tuple[Errand, ...]:
+    def index_tasks(self, question: str, lesson: Hashable = None) -> tuple[IndexTask, ...]:
         taken = {key for other, keys in self._lent.items() if other != lesson for key in keys}
-        chosen: dict[TextKey, Errand] = {}
+        chosen: dict[TextKey, IndexTask] = {}
         for key, reason in self._open(question):
             if key in taken or key in chosen:
                 continue
-            errand = self._errand(key, reason)
-            if errand.lookups or len(errand.known) > (errand.index is None):
-                chosen[key] = errand
+            index_task = self._errand(key, reason)
+            if index_task.lookups or len(index_task.known) > (index_task.index is None):
+                chosen[key] = index_task
             if len(chosen) == LENGTH:
                 break
         if lesson is not None:
@@ -164,17 +164,17 @@ class GeneralAgenda:
     def give_back(self, lesson: Hashable) -> None:
         self._lent.pop(lesson, None)
 
-    def errand_of(self, index: str) -> Errand | None:
+    def task_for(self, index: str) -> IndexTask | None:
         key = next((key for key in self._under if self._index_of(key) == index), None)
         return self._errand(key, "changed") if key is not None else None
 
-    def index_text(self, errand: Errand) -> str:
-        return errand.text
+    def index_text(self, index_task: IndexTask) -> str:
+        return index_task.text
 
     def _index_of(self, key: TextKey) -> str | None:
         return self._index.get(plain(index_text(key))) or self._by_links.get(key)
 
-    def _errand(self, key: TextKey, reason: Reason) -> Errand:
+    def _errand(self, key: TextKey, reason: Reason) -> IndexTask:
         index = self._index_of(key)
         linked = self._links.get(index, {}) if index is not None else {}
         known = tuple((id, self.texts[id]) for id in self._under.get(key, ()) if id not in linked)
@@ -182,7 +182,7 @@ class GeneralAgenda:
         read = self._read.get(query)
         over = index is not None or (read is not None and not any(belongs(text, key) for text in read.new))
         lookups = () if over else (Lookup(query, read.page + 1 if read else 1),)
-        return Errand(key.kind, key.value, reason, known, lookups, index, "", index_text(key), tuple(linked))
+        return IndexTask(key.kind, key.value, reason, known, lookups, index, "", index_text(key), tuple(linked))
 
     def _open(self, question: str) -> Iterator[tuple[TextKey, Reason]]:
         usual = [key for key in self._under if self._is_usual(key)]

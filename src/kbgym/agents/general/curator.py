@@ -28,7 +28,7 @@ from kbgym.agents.general.keys import (
 from kbgym.agents.general.text import content_words, look_at
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, Errand, Lookup, View
+from kbgym.gym.policy import Backward, IndexTask, Lookup, View
 from kbgym.gym.tools import MOST_TARGETS
 
 SUFFICED = 2  # actions after which nothing is to be gained
@@ -55,10 +55,10 @@ class GeneralCurator(PlannedPolicy):
         task = view.task
         assert isinstance(task, Backward)
         yield from self._bridge(task)
-        for errand in task.agenda:
-            if self._remaining <= errand.cost:
+        for index_task in task.agenda:
+            if self._remaining <= index_task.cost:
                 continue
-            yield from self._complete(errand)
+            yield from self._complete(index_task)
         return Done()
 
     # -- the question's own way ---------------------------------------------------------------------------------------
@@ -163,10 +163,10 @@ class GeneralCurator(PlannedPolicy):
 
     # -- the agenda ---------------------------------------------------------------------------------------------------
 
-    def _complete(self, errand: Errand) -> Working:
-        key = TextKey(errand.kind, errand.value)  # type: ignore[arg-type]
-        shown = dict(errand.known)
-        for lookup in errand.lookups:
+    def _complete(self, index_task: IndexTask) -> Working:
+        key = TextKey(index_task.kind, index_task.value)  # type: ignore[arg-type]
+        shown = dict(index_task.known)
+        for lookup in index_task.lookups:
             number, empty = lookup.page, 0
             while empty < PATIENCE:
                 if self._remaining <= 1:
@@ -176,18 +176,18 @@ class GeneralCurator(PlannedPolicy):
                 shown.update((id, text) for id, text in found)
                 empty = 0 if new else empty + 1
                 number += 1
-        members = [id for id, text in shown.items() if belongs(text, key) and id not in errand.linked]
+        members = [id for id, text in shown.items() if belongs(text, key) and id not in index_task.linked]
         if not members or self._remaining <= 2:
             return
-        if errand.index is not None:
-            yield from self._link(errand.index, members)
+        if index_task.index is not None:
+            yield from self._link(index_task.index, members)
         elif len(members) > 1:
-            yield from self._write(errand.text, members)
+            yield from self._write(index_task.text, members)
 
 
-def _errand(key: TextKey, found: Findings) -> Errand:
+def _errand(key: TextKey, found: Findings) -> IndexTask:
     """What is known of a key nobody has worked on, from one pass."""
     text = index_text(key)
     index = next((id for id, said in found.texts.items() if plain(said) == plain(text)), None)
     known = tuple((id, said) for id, said in found.texts.items() if belongs(said, key))
-    return Errand(key.kind, key.value, "named", known, (Lookup(query_of(key)),), index, "", text)
+    return IndexTask(key.kind, key.value, "named", known, (Lookup(query_of(key)),), index, "", text)

@@ -1,4 +1,4 @@
-"""An errand in words, as a curator that reads is told of it: what to write and search for, what is known.
+"""An index_task in words, as a curator that reads is told of it: what to write and search for, what is known.
 
 Texts are for whoever renders them to mark as data: `told` gives plain sentences and, apart from them, the documents a
 reader of them has not seen yet.
@@ -23,7 +23,7 @@ from kbgym.agents.llm.values import Call, Message
 from kbgym.canonical import digest, encode
 from kbgym.gym.actions import Action, Invalid
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, Errand, Forward, Lookup, Task, Turn, View
+from kbgym.gym.policy import Backward, Forward, IndexTask, Lookup, Task, Turn, View
 from kbgym.gym.tools import Role
 
 _REASONS = {
@@ -37,23 +37,25 @@ _REASONS = {
 _MOST_LOOKUPS = 4
 
 
-def told(errand: Errand, visible: Container[str] = ()) -> tuple[str, list[tuple[str, str]]]:
-    """One line about an errand, and the documents it speaks of that are not `visible` already, as (id, text)."""
-    parts = [f'"{errand.text}" ({_REASONS[errand.reason]})']
+def told(index_task: IndexTask, visible: Container[str] = ()) -> tuple[str, list[tuple[str, str]]]:
+    """One line about an index_task, and the documents it speaks of that are not `visible` already, as (id, text)."""
+    parts = [f'"{index_task.text}" ({_REASONS[index_task.reason]})']
     parts.append(
-        f"its index is [{errand.index}], {_many(len(errand.linked), 'link')}" if errand.index else "no index yet"
+        f"its index is [{index_task.index}], {_many(len(index_task.linked), 'link')}"
+        if index_task.index
+        else "no index yet"
     )
-    if errand.known:
-        parts.append(f"belong to it and are not linked: {', '.join(f'[{id}]' for id, _ in errand.known)}")
-    if errand.lookups:
-        rest = len(errand.lookups) - _MOST_LOOKUPS
-        searches = ", then ".join(map(_search, errand.lookups[:_MOST_LOOKUPS]))
+    if index_task.known:
+        parts.append(f"belong to it and are not linked: {', '.join(f'[{id}]' for id, _ in index_task.known)}")
+    if index_task.lookups:
+        rest = len(index_task.lookups) - _MOST_LOOKUPS
+        searches = ", then ".join(map(_search, index_task.lookups[:_MOST_LOOKUPS]))
         parts.append(f"search for {searches}" + (f", and {rest} more" if rest > 0 else ""))
-        parts.append(f"{errand.cost} actions, and one for each page more")
+        parts.append(f"{index_task.cost} actions, and one for each page more")
     else:
-        what = "link" if errand.index else "add and link"
-        parts.append(f"complete: {what}, {_many(errand.cost, 'action')}")
-    return "; ".join(parts), [(id, text) for id, text in errand.known if id not in visible]
+        what = "link" if index_task.index else "add and link"
+        parts.append(f"complete: {what}, {_many(index_task.cost, 'action')}")
+    return "; ".join(parts), [(id, text) for id, text in index_task.known if id not in visible]
 
 
 def _search(lookup: Lookup) -> str:
@@ -187,17 +189,17 @@ def call_of(action: Action, id: str) -> Call:
     return Call(fields.pop("tool"), encode(fields).decode(), id)
 
 
-def _agenda(errands: tuple[Errand, ...], forward: tuple[Turn, ...]) -> list[str]:
+def _agenda(index_tasks: tuple[IndexTask, ...], forward: tuple[Turn, ...]) -> list[str]:
     """What earlier passes saw and left, if the strategy keeps count; a document is told once."""
-    if not errands:
+    if not index_tasks:
         return []
     visible = {id for turn in forward for id, _ in documents(turn.observation)}
     lines = [
         "After these, keys worth an index, the most useful first. What you see and cannot finish is not lost: a later "
         "pass will be shown it."
     ]
-    for errand in errands[:_MOST_ERRANDS]:
-        line, unseen = told(errand, visible)
+    for index_task in index_tasks[:_MOST_ERRANDS]:
+        line, unseen = told(index_task, visible)
         lines.append(f"- {plain(line)}")
         if unseen:
             lines.append(as_data("\n".join(f"[{id}] {text}" for id, text in unseen[:_MOST_KNOWN])))

@@ -22,7 +22,7 @@ import msgspec
 
 from kbgym.agents.reference.expected import lookups_of
 from kbgym.agents.reference.indexes import Indexes
-from kbgym.agents.reference.kept_lists import KeyList, Rank, Readings
+from kbgym.agents.reference.kept_lists import Dependencies, KeyList, Rank
 from kbgym.agents.reference.language import ATTRIBUTES, index_text
 from kbgym.agents.reference.members import INDEXED
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
@@ -30,11 +30,11 @@ from kbgym.agents.reference.searching import about_family, goes_on, is_doubtful,
 from kbgym.agents.reference.seen import BASE, SeenDocuments
 from kbgym.gym.actions import Action, Delete, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Errand, Lookup, Reason
+from kbgym.gym.policy import IndexTask, Lookup, Reason
 from kbgym.index_keys import IndexKey
 from kbgym.index_keys.relations import GENDERED
 
-LENGTH = 32  # more than a pass has actions: some errands are a single search
+LENGTH = 32  # more than a pass has actions: some index_tasks are a single search
 SHARED = 6  # where lessons run side by side, so that one does not keep from the others what it will not reach
 # Actions an index costs: about five pages, adding and linking; only the last two where everything was seen already.
 # One relation of a person saves a reader characters but no action, so it waits for whatever saves actions.
@@ -56,7 +56,7 @@ class LastPage(NamedTuple):
 
 class ReferenceAgenda:
     def __init__(self) -> None:
-        self._readings = Readings()
+        self._readings = Dependencies()
         self.seen = SeenDocuments(self._readings)
         self.indexes = Indexes(self.seen, self._readings)
         self._asked: Counter[tuple[str, str]] = Counter()
@@ -129,10 +129,10 @@ class ReferenceAgenda:
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def errands(self, question: str, lesson: Hashable = None) -> tuple[Errand, ...]:
+    def index_tasks(self, question: str, lesson: Hashable = None) -> tuple[IndexTask, ...]:
         """What to work on after this question, best first, as things stand now.
 
-        A key whose index misses nothing seen or implied is no errand, nor is one that another lesson has. What is given
+        A key whose index misses nothing seen or implied is no task, nor is one that another lesson has. What is given
         to a lesson is its own until it is given back; asked again, it is given what is still open, and more.
         """
         query = parse_question(question)
@@ -143,34 +143,34 @@ class ReferenceAgenda:
         if (usual := self._usual_attributes()) != self._usual:
             self._usual = usual
             self._readings.changed(_USUAL_READ)
-        chosen: dict[IndexKey, Errand] = {}
+        chosen: dict[IndexKey, IndexTask] = {}
         for key, reason in self._open(named):
             if key in taken or key in chosen:
                 continue
-            errand = self.errand(key, "named" if key in further and reason == "asked" else reason)
-            if errand.known or errand.lookups:
-                chosen[key] = errand
+            index_task = self.index_task(key, "named" if key in further and reason == "asked" else reason)
+            if index_task.known or index_task.lookups:
+                chosen[key] = index_task
             if len(chosen) == (SHARED if self._under_way.keys() - {lesson} else LENGTH):
                 break
         if lesson is not None:
             self._under_way[lesson] = dict.fromkeys(key for key in (*named, *chosen) if key not in taken)
         return tuple(chosen.values())
 
-    def errand_of(self, index: str) -> Errand | None:
+    def task_for(self, index: str) -> IndexTask | None:
         if (key := self.indexes.key.get(index)) is None:
             return None
-        errand = self.errand(key, "changed")
+        index_task = self.index_task(key, "changed")
         again = () if key.then or key.kind not in BASE else tuple(searches_for(key, self.seen.memory.lists))
-        return msgspec.structs.replace(errand, lookups=again)
+        return msgspec.structs.replace(index_task, lookups=again)
 
     def give_back(self, lesson: Hashable) -> None:
         """A lesson is over: what it was lent and did not finish is anybody's again."""
         self._under_way.pop(lesson, None)
 
-    def index_text(self, errand: Errand) -> str:
-        return index_text(IndexKey(errand.kind, errand.value, errand.then))
+    def index_text(self, index_task: IndexTask) -> str:
+        return index_text(IndexKey(index_task.kind, index_task.value, index_task.then))
 
-    def errand(self, key: IndexKey, reason: Reason) -> Errand:
+    def index_task(self, key: IndexKey, reason: Reason) -> IndexTask:
         """What is known of a key and what is still to be done about it."""
         index, linked = self.indexes.of.get(key), self.indexes.links(key)
         belong = (*self.seen.under(key), *self._leads_on(key))
@@ -179,7 +179,7 @@ class ReferenceAgenda:
         lookups = self._lookups(key)
         if not lookups and reason == "doubted" and (again := self._doubtful(key)) is not None:
             lookups = (again,)
-        return Errand(key.kind, key.value, reason, known, lookups, index, key.then, text, tuple(linked))
+        return IndexTask(key.kind, key.value, reason, known, lookups, index, key.then, text, tuple(linked))
 
     def _leads_on(self, key: IndexKey) -> list[str]:
         """The indexes of parents with more children and of children with children: who has opened one of a family

@@ -21,7 +21,7 @@ from kbgym.agents.reference.searching import goes_on, is_found, members_on, sear
 from kbgym.agents.reference.wording import query_for
 from kbgym.gym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, Errand, Lookup, View
+from kbgym.gym.policy import Backward, IndexTask, Lookup, View
 from kbgym.gym.tools import MOST_TARGETS
 from kbgym.index_keys import IndexKey
 
@@ -53,62 +53,62 @@ class ReferenceCurator(PlannedPolicy):
         assert isinstance(view.task, Backward)
         for key, lists in derived_keys(view.task):
             yield from self._write(key, list(lists))
-        for errand in self._errands(view):
+        for index_task in self._errands(view):
             if not self._may_search():
                 break
-            if errand.kind == "born" and errand.index is None and not errand.then:
-                if members := (yield from find_born(errand, view.task, self._may_search)):
-                    yield from self._write(IndexKey("born", errand.value), members)
+            if index_task.kind == "born" and index_task.index is None and not index_task.then:
+                if members := (yield from find_born(index_task, view.task, self._may_search)):
+                    yield from self._write(IndexKey("born", index_task.value), members)
             else:
-                yield from self._complete(errand)
+                yield from self._complete(index_task)
         return Done()
 
-    def _errands(self, view: View) -> tuple[Errand, ...]:
+    def _errands(self, view: View) -> tuple[IndexTask, ...]:
         assert isinstance(view.task, Backward)
         if view.task.agenda:
             self._has_agenda = True
             return view.task.agenda
         query = parse_question(view.task.question)
         keys = dict.fromkeys(named_keys(query)) if query is not None else {}
-        return tuple(Errand(key.kind, key.value, "named") for key in keys)
+        return tuple(IndexTask(key.kind, key.value, "named") for key in keys)
 
     def _may_search(self) -> bool:
         return self._remaining > (RESERVE_WITH_AGENDA if self._has_agenda else RESERVE)
 
     # -- one key ------------------------------------------------------------------------------------------------------
 
-    def _complete(self, errand: Errand) -> Working:
+    def _complete(self, index_task: IndexTask) -> Working:
         """Build the index of a key, or bring it up to date."""
-        key = IndexKey(errand.kind, errand.value, errand.then)
-        shown = dict(errand.known)
+        key = IndexKey(index_task.kind, index_task.value, index_task.then)
+        shown = dict(index_task.known)
         if key.kind in (*INDEXED, "person") and not key.then:
-            if not (yield from self._gather(key, errand, shown)):
+            if not (yield from self._gather(key, index_task, shown)):
                 return
-            known = dict(errand.known)  # what the agenda names belongs, be it the index of somebody's child
+            known = dict(index_task.known)  # what the agenda names belongs, be it the index of somebody's child
             members = [id for id, text in shown.items() if id in known or belongs(text, key)]
         else:
             members = list(shown)
-        index = errand.index or next((id for id, text in shown.items() if is_index(text, key)), None)
+        index = index_task.index or next((id for id, text in shown.items() if is_index(text, key)), None)
         if index is None:
             if members:
                 yield from self._write(key, members)
-        elif errand.index is None or errand.reason == "changed":
+        elif index_task.index is None or index_task.reason == "changed":
             yield from self._mend(index, members, key)
         else:
-            yield from self._link(index, [id for id in members if id not in errand.linked])
+            yield from self._link(index, [id for id in members if id not in index_task.linked])
 
-    def _gather(self, key: IndexKey, errand: Errand, shown: dict[str, str]) -> Generator[Action, str, bool]:
+    def _gather(self, key: IndexKey, index_task: IndexTask, shown: dict[str, str]) -> Generator[Action, str, bool]:
         """Find every member of a key; False where the budget ended first."""
         searched: set[str] = set()
-        # An errand that nobody worked out beforehand says nothing about searches; one of the agenda names them all.
-        for lookup in errand.lookups if errand.text else self._searches(key):
+        # An index_task that nobody worked out beforehand says nothing about searches; one of the agenda names them all.
+        for lookup in index_task.lookups if index_task.text else self._searches(key):
             if any(is_found(lookup, text) for text in shown.values()):
                 continue
             searched.add(lookup.query)
             if not (yield from self._page_through(lookup, key, shown)):
                 return False
         # What an index links is not shown here, so only the agenda can say what it misses.
-        for sentence in gaps(shown.values(), key.value) if key.kind == "person" and errand.index is None else ():
+        for sentence in gaps(shown.values(), key.value) if key.kind == "person" and index_task.index is None else ():
             if self._may_search() and sentence not in searched:
                 shown.update(documents((yield Search(sentence))))
         return True

@@ -14,20 +14,20 @@ from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.wording import listing_query, query_for
 from kbgym.gym.actions import Action, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, Errand
+from kbgym.gym.policy import Backward, IndexTask
 from kbgym.index_keys import IndexKey
 
 
-def find_born(errand: Errand, task: Backward, goes_on: Callable[[], bool]) -> Generator[Action, str, list[str]]:
+def find_born(index_task: IndexTask, task: Backward, goes_on: Callable[[], bool]) -> Generator[Action, str, list[str]]:
     """The documents that give this date of birth; none where there is an index already, or none was found in time."""
-    key = IndexKey(errand.kind, errand.value)
+    key = IndexKey(index_task.kind, index_task.value)
     seen = [shown for turn in task.forward for shown in documents(turn.observation)]
     if any(is_index(text, key) for _, text in seen):
         return []
-    members = [id for id, text in (*errand.known, *seen) if belongs(text, key)]
+    members = [id for id, text in (*index_task.known, *seen) if belongs(text, key)]
     names = [name for gold in task.golds for name in gold.split(", ") if name[:1].isupper()]
-    asked = [Search(listing_query(key.kind, name)) for name in names] if errand.reason == "named" else []
-    page = errand.lookups[0].page if errand.lookups else 1
+    asked = [Search(listing_query(key.kind, name)) for name in names] if index_task.reason == "named" else []
+    page = index_task.lookups[0].page if index_task.lookups else 1
     while not members and goes_on():
         if not asked:
             asked, page = [Search(query_for(key), page)], page + 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from kbgym.agents.reference.kept_lists import Readings
+from kbgym.agents.reference.kept_lists import Dependencies
 from kbgym.agents.reference.language import Fact, facts
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.wording import query_about
@@ -35,8 +35,8 @@ Told = tuple[str, str]  # a relation, and who stands in it; nobody for an attrib
 class Expected:
     """Follows the documents seen, and knows what each person's own documents tell and others imply."""
 
-    def __init__(self, readings: Readings | None = None) -> None:
-        self._readings = readings or Readings()
+    def __init__(self, readings: Dependencies | None = None) -> None:
+        self._readings = readings or Dependencies()
         self._own: dict[str, dict[Told, None]] = {}
         self._kinds: Counter[tuple[str, str]] = Counter()  # how many documents of each kind a person has
         self._implied: dict[str, dict[Told, None]] = {}

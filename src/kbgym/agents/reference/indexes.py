@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kbgym.agents.reference.kept_lists import Readings
+from kbgym.agents.reference.kept_lists import Dependencies
 from kbgym.agents.reference.seen import SeenDocuments
 from kbgym.gym.actions import Action, Add, Delete, Edit, Link, LinkMany, Read, Unlink
 from kbgym.gym.observations import documents
@@ -18,7 +18,7 @@ _SKIPPED = re.compile(r"No such document, skipped: (.+?)\.(?: |$)")
 class Indexes:
     """Follows a trace. An index is known by its words or, where they say nothing, by most of what it links to."""
 
-    def __init__(self, seen: SeenDocuments, readings: Readings) -> None:
+    def __init__(self, seen: SeenDocuments, readings: Dependencies) -> None:
         self._seen, self._readings = seen, readings
         self.of: dict[IndexKey, str] = {}
         self.key: dict[str, IndexKey] = {}

@@ -16,7 +16,7 @@ from kbgym.index_keys import IndexKey
 Rank = Any  # whatever sorts; no two keys of a list have the same
 
 
-class Readings:
+class Dependencies:
     """Who looked at what. Nothing is noted while no test is being made."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class KeyList:
     """The keys that pass a test, sorted by the rank it gives them; None is failed. A key in doubt is tested when the
     list is next gone through."""
 
-    def __init__(self, readings: Readings, test: Callable[[IndexKey], Rank | None]) -> None:
+    def __init__(self, readings: Dependencies, test: Callable[[IndexKey], Rank | None]) -> None:
         self._readings, self._test = readings, test
         self._ranks: dict[IndexKey, Rank] = {}
         self._sorted: list[tuple[Rank, IndexKey]] = []

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kbgym.agents.reference.expected import Expected
-from kbgym.agents.reference.kept_lists import Readings
+from kbgym.agents.reference.kept_lists import Dependencies
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.members import keys_of, shared_key, tells
 from kbgym.agents.reference.memory import Memory
@@ -22,7 +22,7 @@ _LISTS = ("lists",)
 class WatchedMemory(Memory):
     """A memory that tells what is read of it and what changes."""
 
-    def __init__(self, readings: Readings) -> None:
+    def __init__(self, readings: Dependencies) -> None:
         super().__init__()
         self._readings = readings
 
@@ -58,7 +58,7 @@ class WatchedMemory(Memory):
 class SeenDocuments:
     """Documents by id as they were last shown, and what follows from them; nothing of questions and indexes."""
 
-    def __init__(self, readings: Readings) -> None:
+    def __init__(self, readings: Dependencies) -> None:
         self._readings = readings
         self.texts: dict[str, str] = {}
         self.memory = WatchedMemory(readings)

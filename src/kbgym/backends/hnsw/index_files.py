@@ -20,8 +20,9 @@ from kbgym.backends.hnsw import mmap_vectors as mapped
 from kbgym.backends.hnsw.approximate import FRESH, ApproximateIndex
 from kbgym.backends.hnsw.mmap_vectors import Keys, Mapped, Places, Rows
 from kbgym.errors import Missing
+from kbgym.progress import ProgressCallback
 from kbgym.search.cache import cache_folder
-from kbgym.search.embed import CachedEmbedder, Tick
+from kbgym.search.embed import CachedEmbedder
 
 _AT_ONCE = 8192  # rows written at a time
 
@@ -30,7 +31,7 @@ def open_index(
     ids: Sequence[str],
     texts: Sequence[str],
     embedder: CachedEmbedder,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     cache: Path | None = None,
 ) -> ApproximateIndex:
     """An index of all texts; what is not in files yet is embedded."""
@@ -78,7 +79,7 @@ def _written(
     embedder: CachedEmbedder,
     held: Mapped | None,
     places: Places | None,
-    tick: Tick | None,
+    tick: ProgressCallback | None,
 ) -> Mapped:
     """New files: the old ones and what they miss, or everything anew where most of the old is not wanted any more."""
     if not graph.installed():
@@ -103,7 +104,9 @@ def _written(
     )
 
 
-def _embedded(wanted: Places, texts: Sequence[str], embedder: CachedEmbedder, tick: Tick | None) -> Iterator[Rows]:
+def _embedded(
+    wanted: Places, texts: Sequence[str], embedder: CachedEmbedder, tick: ProgressCallback | None
+) -> Iterator[Rows]:
     for at in range(0, len(wanted), _AT_ONCE):
         if tick is not None:
             tick(at, len(wanted), "embedding")
@@ -116,7 +119,7 @@ def _laid_over(
     ids: Sequence[str],
     texts: Sequence[str],
     embedder: CachedEmbedder,
-    tick: Tick | None,
+    tick: ProgressCallback | None,
 ) -> ApproximateIndex:
     if held is None or places is None:
         index, missing = ApproximateIndex(embedder.dimensions), np.arange(len(ids))

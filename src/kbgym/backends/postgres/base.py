@@ -20,7 +20,7 @@ from kbgym.backends.postgres.server import Server
 from kbgym.backends.postgres.tables import Meta, key_of, records_in
 from kbgym.backends.postgres.url import DatabaseAddress
 from kbgym.errors import Missing
-from kbgym.search.recent import Recent
+from kbgym.search.recent import LRUCache
 from kbgym.store import Record
 from kbgym.store.base import Counts
 from kbgym.store.store import normalised
@@ -45,9 +45,9 @@ class DatabaseBase:
         self.address, self.meta = address, meta
         self._server = Server(address)  # for its settings and its sentences
         self._read = records_in(meta.initial, address.shown)
-        self._records: Recent[str, Found] = Recent(REMEMBERED)
-        self._inbound: Recent[str, tuple[str, ...]] = Recent(REMEMBERED)
-        self._said: Recent[str, Saying] = Recent(REMEMBERED)
+        self._records: LRUCache[str, Found] = LRUCache(REMEMBERED)
+        self._inbound: LRUCache[str, tuple[str, ...]] = LRUCache(REMEMBERED)
+        self._said: LRUCache[str, Saying] = LRUCache(REMEMBERED)
         self._pool = _pool(self._server)
         weakref.finalize(self, self._pool.close)
 

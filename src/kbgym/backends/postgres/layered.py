@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kbgym.backends.postgres.vectors import PgVectorIndex
 from kbgym.backends.postgres.words import NO_PLACES, DatabaseWords, Places
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import TextBase
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.embed import Tick
 from kbgym.search.index import ExactIndex, Hit, page_of
 from kbgym.search.terms import terms
 from kbgym.search.words import Weighed, WordPart, scores_in_parts, search_parts, weigh
@@ -132,7 +132,7 @@ class LayeredWords:
             raise KeyError(id)
         return text
 
-    def load(self, items: Iterable[tuple[str, str]], tick: Tick | None = None) -> None:
+    def load(self, items: Iterable[tuple[str, str]], tick: ProgressCallback | None = None) -> None:
         for id, text in items:
             self.put(id, text)
 

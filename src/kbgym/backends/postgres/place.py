@@ -14,17 +14,18 @@ from typing import Any
 from kbgym.backends.postgres.base import DatabaseBase, base_at
 from kbgym.backends.postgres.reading import read_meta, read_trace, trace_lines
 from kbgym.backends.postgres.server import Server
-from kbgym.backends.postgres.tables import Tick, write_initial, write_whole_trace
+from kbgym.backends.postgres.tables import write_initial, write_whole_trace
 from kbgym.backends.postgres.url import parse
 from kbgym.backends.postgres.writer import PostgresWriter
 from kbgym.canonical import Decoder, decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.tools import is_editing
+from kbgym.progress import ProgressCallback
 from kbgym.store import Store
 from kbgym.store.ledger import counts_of
 from kbgym.trace.events import SCHEMA, Acted, Event, Genesis
 from kbgym.trace.folder import RECORDS, imported, returning
-from kbgym.trace.log import Reading
+from kbgym.trace.log import TraceReading
 from kbgym.trace.replay import Watcher, replay
 from kbgym.worlds.world import Document
 
@@ -33,8 +34,8 @@ from kbgym.worlds.world import Document
 HELD = 100_000
 
 
-class PostgresStore:
-    """Initial documents and a trace in a database. A `place.Place`."""
+class PostgresBackend:
+    """Initial documents and a trace in a database. A `place.StoreBackend`."""
 
     folder: Path | None = None
 
@@ -66,7 +67,7 @@ class PostgresStore:
         return Store(self.base) if held else Store.over(self.base)
 
     @cached_property
-    def reading(self) -> Reading | None:
+    def reading(self) -> TraceReading | None:
         return read_trace(self.server, self.head.seq)
 
     @property
@@ -141,7 +142,7 @@ class PostgresStore:
         self.server.close()
 
 
-def stored_lines(place: PostgresStore) -> tuple[list[str], list[str]]:
+def stored_lines(place: PostgresBackend) -> tuple[list[str], list[str]]:
     """The initial lines and the trace's, as they stand."""
     with place.server.said():
         return list(place.base.lines()), list(trace_lines(place.server.connection, place.head.seq))
@@ -154,8 +155,8 @@ def create(
     trace: Sequence[str] = (),
     events: tuple[Event, ...] = (),
     arm: str | None = None,
-    tick: Tick | None = None,
-) -> PostgresStore:
+    tick: ProgressCallback | None = None,
+) -> PostgresBackend:
     """A new store from the lines of its two files; refused where there is one. All or nothing."""
     address = parse(url)
     if address.at is not None:
@@ -174,4 +175,4 @@ def create(
             write_whole_trace(connection, events, trace, tick)
     finally:
         server.close()
-    return PostgresStore(url)
+    return PostgresBackend(url)

@@ -1,4 +1,4 @@
-"""Reading a store out of PostgreSQL: what it is, where it stands, its trace. Older tables are upgraded first."""
+"""TraceReading a store out of PostgreSQL: what it is, where it stands, its trace. Older tables are upgraded first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kbgym.backends.postgres.tables import VERSION, Head, Meta, read_head, upgra
 from kbgym.canonical import decode
 from kbgym.errors import BadInput, Damaged
 from kbgym.store.base import Counts
-from kbgym.trace.log import Reading, reading_of
+from kbgym.trace.log import TraceReading, reading_of
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
@@ -58,7 +58,7 @@ def trace_lines(connection: Connection, most: int) -> Iterator[str]:
         last += len(rows)
 
 
-def read_trace(server: Server, most: int) -> Reading | None:
+def read_trace(server: Server, most: int) -> TraceReading | None:
     """The trace up to a line, verified."""
     if not most:
         return None

@@ -21,6 +21,7 @@ import msgspec
 from kbgym.backends.postgres.derived_tables import drop_own
 from kbgym.canonical import Decoder, decode, encode
 from kbgym.errors import BadInput, Damaged
+from kbgym.progress import ProgressCallback
 from kbgym.store import Record, Store
 from kbgym.store.base import Counts
 from kbgym.store.ledger import counts_of
@@ -45,7 +46,6 @@ CREATE_TRACE = (
     "CREATE TABLE trace (seq bigint PRIMARY KEY, iteration bigint NOT NULL, client text NOT NULL, line text NOT NULL)"
 )
 _LAST = "SELECT seq, line FROM trace ORDER BY seq DESC LIMIT 1"
-Tick = Callable[[int, int, str], None]
 _TOLD = 1000  # rows between two words to whoever waits
 
 
@@ -107,7 +107,7 @@ def key_of(text: str) -> int:
 
 
 def write_initial(
-    connection: Connection, kind: str, lines: Sequence[str], arm: str | None, tick: Tick | None = None
+    connection: Connection, kind: str, lines: Sequence[str], arm: str | None, tick: ProgressCallback | None = None
 ) -> None:
     """Make the tables of a store that began with these lines and fill them."""
     # Counting millions takes longer than whoever holds a turn may be silent; nobody waits for this one.
@@ -131,7 +131,7 @@ def write_initial(
 
 
 def write_whole_trace(
-    connection: Connection, events: Sequence[Event], lines: Sequence[str], tick: Tick | None = None
+    connection: Connection, events: Sequence[Event], lines: Sequence[str], tick: ProgressCallback | None = None
 ) -> None:
     connection.execute(CREATE_TRACE)
     rows = (
@@ -142,7 +142,11 @@ def write_whole_trace(
 
 
 def _fill(
-    connection: Connection, table: str, rows: Iterable[tuple[Any, ...]], total: int = 0, tick: Tick | None = None
+    connection: Connection,
+    table: str,
+    rows: Iterable[tuple[Any, ...]],
+    total: int = 0,
+    tick: ProgressCallback | None = None,
 ) -> None:
     with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
         for done, row in enumerate(rows):

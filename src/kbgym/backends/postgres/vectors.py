@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kbgym.backends.postgres.derived_tables import copy_in, made_as, make_once
 from kbgym.errors import BadInput, Missing
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import TextBase
-from kbgym.search.embed import CachedEmbedder, Tick
+from kbgym.search.embed import CachedEmbedder
 from kbgym.search.index import Hit, page_of
-from kbgym.search.recent import Recent
+from kbgym.search.recent import LRUCache
 
 if TYPE_CHECKING:
     from kbgym.search.base import Connection
@@ -61,7 +62,9 @@ class PgVectorIndex:
     Opening it embeds what is not embedded yet: `tick` is told how far that has come.
     """
 
-    def __init__(self, base: TextBase, embedder: CachedEmbedder, graph: bool, tick: Tick | None = None) -> None:
+    def __init__(
+        self, base: TextBase, embedder: CachedEmbedder, graph: bool, tick: ProgressCallback | None = None
+    ) -> None:
         self._base, self._embedder, self._graph = base, embedder, graph
         with base.connection() as connection:
             version = _version(connection)
@@ -71,7 +74,7 @@ class PgVectorIndex:
                 "have or this user may not switch on; search by words needs none."
             )
         self._iterative = version >= (0, 8)
-        self._ranked: Recent[bytes, list[Hit]] = Recent(_RANKED)
+        self._ranked: LRUCache[bytes, list[Hit]] = LRUCache(_RANKED)
         self._label = f"{embedder.name}, {embedder.dimensions} numbers"
         name = hashlib.blake2b(self._label.encode(), digest_size=4).hexdigest()
         self._table, self._links = f"vectors_{name}", f"near_{name}"
@@ -87,7 +90,7 @@ class PgVectorIndex:
             return False
         return not self._graph or made_as(connection, self._links) == "hnsw"
 
-    def _make(self, connection: Connection, tick: Tick | None) -> None:
+    def _make(self, connection: Connection, tick: ProgressCallback | None) -> None:
         if made_as(connection, self._table) is None:
             with connection.transaction():
                 connection.execute(
@@ -191,7 +194,7 @@ class PgVectorIndex:
         return page_of(((ids[number], score) for (number, _), score in zip(near, scores, strict=True)), 0, count)
 
 
-def _told(tick: Tick, before: int, total: int, done: int, _: int, note: str) -> None:
+def _told(tick: ProgressCallback, before: int, total: int, done: int, _: int, note: str) -> None:
     tick(before + done, total, note)
 
 

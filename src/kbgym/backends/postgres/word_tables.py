@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbgym.backends.postgres.derived_tables import copy_in, drop_own, made_as
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import TextBase
-from kbgym.search.embed import Tick
 from kbgym.search.terms import terms
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def ready(base: TextBase, connection: Connection) -> bool:
     return made_as(connection, "words") == _LABEL and totals(connection)[0] == len(base)
 
 
-def make(base: TextBase, tick: Tick | None, connection: Connection) -> None:
+def make(base: TextBase, tick: ProgressCallback | None, connection: Connection) -> None:
     if made_as(connection, "words") != _LABEL:
         with connection.transaction():
             drop_own(connection, "words", "word_places", "word_totals")

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from kbgym.backends.postgres.derived_tables import make_once
 from kbgym.backends.postgres.word_tables import BLOCK, POSTING, Postings, make, ready, totals
+from kbgym.progress import ProgressCallback
 from kbgym.search.base import TextBase
-from kbgym.search.embed import Tick
 from kbgym.search.index import Hit
-from kbgym.search.recent import Recent
+from kbgym.search.recent import LRUCache
 from kbgym.search.words import SURE, Weighed
 
 Places = NDArray[np.int32]  # in order
@@ -61,12 +61,12 @@ _UNKNOWN = _Term(0, np.empty(0, np.int64), NO_PLACES, NO_PLACES, NO_PLACES, NO_P
 class DatabaseWords:
     """Postings of all texts of a base. Opening it counts what is not counted yet. Safe for threads."""
 
-    def __init__(self, base: TextBase, tick: Tick | None = None) -> None:
+    def __init__(self, base: TextBase, tick: ProgressCallback | None = None) -> None:
         self._base = base
-        self._terms: Recent[str, _Term] = Recent(_BLOCKS)
-        self._blocks: Recent[tuple[str, int], Postings] = Recent(_POSTINGS)
-        self._names: Recent[int, str] = Recent(_NAMES)
-        self._places: Recent[str, int] = Recent(_NAMES)
+        self._terms: LRUCache[str, _Term] = LRUCache(_BLOCKS)
+        self._blocks: LRUCache[tuple[str, int], Postings] = LRUCache(_POSTINGS)
+        self._names: LRUCache[int, str] = LRUCache(_NAMES)
+        self._places: LRUCache[str, int] = LRUCache(_NAMES)
         make_once(base, "words", partial(ready, base), partial(make, base, tick))
         with base.connection() as connection:
             self._total = totals(connection)[1]

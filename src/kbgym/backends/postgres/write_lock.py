@@ -12,19 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
-from kbgym.trace.backend import Appender, Lost, leave
+from kbgym.trace.backend import ConnectionLost, EventWriter, leave
 from kbgym.trace.events import Event
 
 LONG_AGO = 0.05  # seconds, in which others may have done so much that following it would hold them up
 
 
-class DatabaseTurn:
+class WriteLock:
     """At most one turn at a time. `follow` is called whenever something may have arrived, `read_anew` where what was
     followed before is gone from the server."""
 
     def __init__(
         self,
-        writer: Appender,
+        writer: EventWriter,
         thread: ThreadPoolExecutor,
         follow: Callable[[], Awaitable[None]],
         read_anew: Callable[[], None],
@@ -46,14 +46,14 @@ class DatabaseTurn:
         try:
             await self._run(self._arrive, self._writer.news)
             await self._follow()
-        except Lost:
+        except ConnectionLost:
             self._read_anew()
 
     async def take(self) -> None:
         """Hold up the others, having followed what they did."""
         try:
             await self._take()
-        except Lost:
+        except ConnectionLost:
             self._read_anew()
             await self._take()
 
@@ -71,12 +71,12 @@ class DatabaseTurn:
         except BaseException as error:
             # Also where nobody waits any more: the thread takes the turn in any case, and then gives it back.
             self._thread.submit(leave, held, error)
-            self._thread.submit(self._writer.step_out)
+            self._thread.submit(self._writer.dequeue)
             raise
 
     def _line_up(self, held: AbstractContextManager[tuple[Event, ...]]) -> bool:
         """Whether the turn is taken: at once, where there is nothing to be followed first."""
-        self._arrive(self._writer.line_up)
+        self._arrive(self._writer.enqueue)
         if self.arrived:
             return False
         self._arrive(held.__enter__)

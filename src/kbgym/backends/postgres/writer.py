@@ -26,7 +26,7 @@ from kbgym.backends.postgres.server import Batch, Server
 from kbgym.backends.postgres.tables import Head, add_to_trace
 from kbgym.canonical import encode
 from kbgym.errors import BadInput, Failed, KbgymError
-from kbgym.trace.backend import Lost, Place
+from kbgym.trace.backend import ConnectionLost, StoreBackend
 from kbgym.trace.events import Committed, Event, Genesis
 from kbgym.trace.log import chained, verified
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
 
 _TRIES = 4
-# Waiting for a row wakes everybody who waits at every commit; these locks are queues, and wake the next one.
+# FairQueue for a row wakes everybody who waits at every commit; these locks are queues, and wake the next one.
 _TURN = "SELECT pg_advisory_xact_lock(%s)"
 _LINE = "SELECT pg_advisory_lock(%s)"
 _UNLOCK = "SELECT pg_advisory_unlock(%s)"
@@ -45,7 +45,7 @@ _FLUSH = "SELECT pg_logical_emit_message(true, 'kbgym', '')"
 
 
 class PostgresWriter:
-    """Appends whole transactions, in turn with every other client of the store. A `place.Appender`."""
+    """Appends whole transactions, in turn with every other client of the store. A `place.EventWriter`."""
 
     shared = True
 
@@ -66,11 +66,11 @@ class PostgresWriter:
         """What others committed since the last news; does not wait for anybody's turn."""
         return () if self._held is not None else self._read()
 
-    def line_up(self) -> tuple[Event, ...]:
-        """Wait until the next turn but one is this writer's; gives the news. A turn follows, or `step_out`."""
+    def enqueue(self) -> tuple[Event, ...]:
+        """Wait until the next turn but one is this writer's; gives the news. A turn follows, or `dequeue`."""
         return self._read(in_line=True)
 
-    def step_out(self) -> None:
+    def dequeue(self) -> None:
         """Give up the place in line, where there is one."""
         if self._in_line:
             self._in_line = False
@@ -98,7 +98,9 @@ class PostgresWriter:
         events: list[Event] = []
         where, chain = self._server.address.shown, self._chain
         if self._seq and not (lines and lines[0].endswith(f'"{chain}"}}')):
-            raise Lost(f"{where} went down with transactions that were not kept yet; what was built on them is undone.")
+            raise ConnectionLost(
+                f"{where} went down with transactions that were not kept yet; what was built on them is undone."
+            )
         for number, line in enumerate(lines[1:] if self._seq else lines, self._seq + 1):
             event, chain = verified(where, number, line.encode(), chain)
             events.append(event)
@@ -203,7 +205,7 @@ class PostgresWriter:
         """Nothing of this turn is kept, and the others may go on."""
         self._held, self._wanted = None, None
         self._server.forget()
-        self.step_out()
+        self.dequeue()
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
@@ -238,9 +240,9 @@ class PostgresWriter:
             raise Failed(f"{trouble} Whether the last transaction (trace line {seq}) was kept is not known.") from None
         if found != [(self._client,)]:
             said = str(self._server.failure(error))
-            raise Lost(f"{said} The transaction was not committed; it can be tried again.") from None
+            raise ConnectionLost(f"{said} The transaction was not committed; it can be tried again.") from None
 
-    def rejoin(self, place: Place) -> None:
+    def resync(self, place: StoreBackend) -> None:
         """Continue from what a place of this store has read."""
         head = getattr(place, "head", None)
         if not isinstance(head, Head):

@@ -13,7 +13,7 @@ import msgspec
 
 from kbgym.agents.registry import make_agenda
 from kbgym.gym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Opened, Read, Unlinked
-from kbgym.gym.policy import Agenda, Errand
+from kbgym.gym.policy import Agenda, IndexTask
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
 
@@ -32,7 +32,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class AgendaFollower:
-    """Follows the trace; `errands` is what an idle pass is given."""
+    """Follows the trace; `index_tasks` is what an idle pass is given."""
 
     def __init__(self, agenda: Callable[[], Agenda] = make_agenda) -> None:
         self._new_agenda = agenda
@@ -102,34 +102,36 @@ class AgendaFollower:
         if (doubts := self._changed.pop(index, None)) is not None:
             self._settled.append((iteration, index, doubts))
 
-    def _stale(self, store: Store) -> dict[str, Errand]:
+    def _stale(self, store: Store) -> dict[str, IndexTask]:
         """Indexes whose facts changed and whose key is known, with what it is to go over them again."""
-        found = {index: self.agenda.errand_of(index) for index in self._changed if index in store}
-        return {index: errand for index, errand in found.items() if errand is not None}
+        found = {index: self.agenda.task_for(index) for index in self._changed if index in store}
+        return {index: index_task for index, index_task in found.items() if index_task is not None}
 
-    def errands(self, store: Store, question: str = "") -> tuple[Errand, ...]:
+    def index_tasks(self, store: Store, question: str = "") -> tuple[IndexTask, ...]:
         """What to work on, best first: indexes whose facts changed, to be gone over again, then the agenda."""
         stale = self._stale(store)
         return (
             *stale.values(),
-            *(e for e in self.agenda.errands(question) if e.index not in stale and not self._in_vain(e)),
+            *(e for e in self.agenda.index_tasks(question) if e.index not in stale and not self._in_vain(e)),
         )
 
-    def _in_vain(self, errand: Errand) -> bool:
+    def _in_vain(self, index_task: IndexTask) -> bool:
         """Whether the gate withheld this index before, and no question has named its key since."""
-        if errand.index is not None or errand.reason == "named":
+        if index_task.index is not None or index_task.reason == "named":
             return False
-        return self.agenda.index_text(errand) in self._withheld
+        return self.agenda.index_text(index_task) in self._withheld
 
     def items(self, store: Store) -> list[Item]:
         stale = self._stale(store)
         items = [
-            Item("changed", errand.kind, errand.value, len(self._changed[index]), errand.then, index)
-            for index, errand in stale.items()
+            Item("changed", index_task.kind, index_task.value, len(self._changed[index]), index_task.then, index)
+            for index, index_task in stale.items()
         ]
-        for errand in self.errands(store)[len(stale) :]:
-            what: What = "sibling" if errand.reason == "sibling" else "not indexed"
-            if errand.index is not None:
+        for index_task in self.index_tasks(store)[len(stale) :]:
+            what: What = "sibling" if index_task.reason == "sibling" else "not indexed"
+            if index_task.index is not None:
                 what = "unfinished"
-            items.append(Item(what, errand.kind, errand.value, len(errand.known), errand.then, errand.index))
+            items.append(
+                Item(what, index_task.kind, index_task.value, len(index_task.known), index_task.then, index_task.index)
+            )
         return items

@@ -27,7 +27,7 @@ from kbgym.serving.learning.worker import Worker
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
 from kbgym.trace.live import LiveStore
 from kbgym.trace.snapshot import Snapshot
-from kbgym.training.asking import Asking
+from kbgym.training.asking import QAPair
 from kbgym.training.gate import Gate, judged
 from kbgym.training.run import Settings
 from kbgym.training.trial import TRIES, Trial, forward, land, record_forward, refuse, trial, unchanged
@@ -60,7 +60,7 @@ class Online:
         self.admitted = self.refused = self.withdrawn = 0
         for asked in questions.asked.values():
             if gate is not None and asked.golds:
-                gate.answered(Asking(asked.id, asked.question, asked.golds, abstain(asked.golds)))
+                gate.answered(QAPair(asked.id, asked.question, asked.golds, abstain(asked.golds)))
 
     def warm(self) -> None:
         """Have the embedding model opened beside the loop, before the first text that needs it."""
@@ -147,7 +147,7 @@ class Online:
         await asyncio.shield(durable)
         self._measure()
         if self.gate is not None:
-            self.gate.answered(Asking(id, asked.question, golds, abstain(golds)))
+            self.gate.answered(QAPair(id, asked.question, golds, abstain(golds)))
         self.worker.wake()
         return self.questions.asked[id]
 
@@ -201,16 +201,18 @@ class Online:
     async def _lesson(self, id: str) -> None:
         asked = self.questions.asked[id]
         verdict: PassVerdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
-        errands = self.desk.errands(self.live.store, asked.question) if self.settings.strategy == "class" else ()
+        index_tasks = (
+            self.desk.index_tasks(self.live.store, asked.question) if self.settings.strategy == "class" else ()
+        )
         turns = self.questions.turns.get(id, ())
         if self.gate is not None:
             await self._withdraw(self.gate, asked, turns)
-        task = Backward(asked.question, turns, asked.golds, asked.f1 or 0.0, verdict, errands)
+        task = Backward(asked.question, turns, asked.golds, asked.f1 or 0.0, verdict, index_tasks)
         await self.backward(task, "backward", id, asked.question, self.settings.backward_budget)
 
     async def _withdraw(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
         """Withdraw what this question shows to cost answers: admitted once, on evidence that has come since."""
-        live, asking = self.live, Asking(asked.id, asked.question, asked.golds, abstain(asked.golds))
+        live, asking = self.live, QAPair(asked.id, asked.question, asked.golds, abstain(asked.golds))
         for document, cost in await self._withdrawals.costly(live, gate, asking, turns, asked.f1 or 0.0):
             async with live.turn():
                 if document not in live.store:

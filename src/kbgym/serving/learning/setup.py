@@ -16,7 +16,7 @@ from kbgym.canonical import digest_of, read_lines
 from kbgym.errors import BadInput
 from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Backward
-from kbgym.search.embed import Tick
+from kbgym.progress import ProgressCallback
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
@@ -26,7 +26,7 @@ from kbgym.serving.learning.question_log import Questions
 from kbgym.trace.live import LiveStore
 from kbgym.trace.replay import Listener
 from kbgym.trace.url import is_url
-from kbgym.training.asking import Asking, ask, askings
+from kbgym.training.asking import QAPair, ask, qa_pairs
 from kbgym.training.gate import MARGIN, Gate
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Key
@@ -57,13 +57,13 @@ def read_traffic(path: Path) -> list[Traffic]:
     return found
 
 
-def held_out_questions(place: str | Path, given: Path | None) -> list[Asking]:
+def held_out_questions(place: str | Path, given: Path | None) -> list[QAPair]:
     """The questions of a file, else the eval split of the store's own world; the test splits are never touched."""
     if given is not None:
         rows = read_traffic(given)
-        return [Asking(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
+        return [QAPair(r.id or f"held-{n}", r.question, r.answers, r.unanswerable) for n, r in enumerate(rows, 1)]
     world = open(place).world
-    return askings(world.split("eval")) if world else []
+    return qa_pairs(world.split("eval")) if world else []
 
 
 def open_online(
@@ -74,7 +74,7 @@ def open_online(
     margin: float = MARGIN,
     evidence: int = 0,
     held_out: Path | None = None,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     questions: Questions | None = None,
     trusted: Collection[str] = (),
     models: Models | None = None,
@@ -101,7 +101,7 @@ def open_live(
     listeners: Sequence[Listener] = (),
     settings: Settings | None = None,
     embedder: str | None = None,
-    tick: Tick | None = None,
+    tick: ProgressCallback | None = None,
     write: bool = True,
     trusted: Collection[str] = (),
     models: Models | None = None,
@@ -135,7 +135,7 @@ class Learnt(msgspec.Struct, frozen=True):
     flat_actions: int
 
 
-async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: Tick | None = None) -> list[Learnt]:
+async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: ProgressCallback | None = None) -> list[Learnt]:
     """Every question in order: asked, then graded, then learnt from. What an earlier call did is not done again."""
     flat = flat_environment(online.live)
     settings, learnt = online.settings, []
@@ -147,7 +147,7 @@ async def learn_traffic(online: Online, rows: Sequence[Traffic], tick: Tick | No
         if not asked.golds and asked.outcome != "agent_failed":
             asked = await online.gold(id, row.answers)
         await online.learn()
-        asking = Asking(id, row.question, row.answers, row.unanswerable)
+        asking = QAPair(id, row.question, row.answers, row.unanswerable)
         passed, on_flat = await ask(asking, flat, online.reader, settings.forward_budget, settings.memory)
         learnt.append(Learnt(id, asked.f1 or 0.0, asked.actions, on_flat.f1, len(passed.steps)))
         if tick:
@@ -165,17 +165,17 @@ def flat_environment(live: LiveStore) -> Environment:
     return Environment(store, flat, ranking=live.environment.ranking)
 
 
-async def curate_idle(online: Online, budget: int, tick: Tick | None = None) -> tuple[int, int]:
+async def curate_idle(online: Online, budget: int, tick: ProgressCallback | None = None) -> tuple[int, int]:
     """Idle passes until the budget of actions or the agenda is spent; gives how many passes and actions that took.
 
     A pass that changes nothing may still have looked at a page nobody had seen; two in a row are the end.
     """
     passes = actions = barren = 0
     while budget - actions > 1 and barren < 2:
-        errands = online.desk.errands(online.live.store)
-        if not errands:
+        index_tasks = online.desk.index_tasks(online.live.store)
+        if not index_tasks:
             break
-        task = Backward("", (), (), 1.0, "right", errands)
+        task = Backward("", (), (), 1.0, "right", index_tasks)
         made = await online.backward(task, "idle", "", "", min(online.settings.backward_budget, budget - actions))
         passes += 1
         actions += len(made.transcript.steps)

@@ -15,7 +15,7 @@ from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Turn
 from kbgym.store import Store
 from kbgym.trace.live import LiveStore
-from kbgym.training.asking import Asking
+from kbgym.training.asking import QAPair
 from kbgym.training.gate import Gate
 
 _MOST = 4  # documents doubted at a time: each costs a reader's pass
@@ -29,7 +29,7 @@ class Withdrawals:
         self._right: Counter[str] = Counter()
 
     async def costly(
-        self, live: LiveStore, gate: Gate, asking: Asking, turns: Sequence[Turn], f1: float
+        self, live: LiveStore, gate: Gate, asking: QAPair, turns: Sequence[Turn], f1: float
     ) -> list[tuple[str, float]]:
         """Take in one graded question; gives the documents to withdraw, with what each has cost."""
         opened = opened_authored(turns, live.store)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import digest, pretty, read_file, whole_folder, write_lines
+from kbgym.canonical import atomic_dir, digest, pretty, read_file, write_lines
 from kbgym.errors import BadInput, Missing
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import SPLITS, World
@@ -70,7 +70,7 @@ def export(name: str, seeds: Sequence[int], asked: str, out: Path, parquet: bool
     if len(set(seeds)) != len(seeds):
         raise BadInput("a seed is named twice.")
     worlds = {seed: named(name, seed) for seed in seeds}
-    with whole_folder(out) as folder:
+    with atomic_dir(out) as folder:
         parts: Table = {"documents": [], "questions": [], GOLDS: []}
         for seed, world in worlds.items():
             for part, rows in _rows(world).items():
