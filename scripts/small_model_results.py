@@ -76,7 +76,7 @@ def section(kept: dict[str, Any]) -> list[str]:
         f"SmolLM2-135M, taught by our rules ([how](small-model.md)), on the standard world, seeds {seeds}, which it "
         "had never seen. It says how structure helps a weak reader that makes mistakes, not how well models reason. "
         "Passes in which it gave no valid call have no score. `pages` is not among the arms: these documents have no "
-        "pages, so that it is the flat store. Where 16 lessons are under way at once each is lent fewer tasks, and "
+        "pages, so that it is the flat store. Where 16 lessons are under way at once each is lent fewer errands, and "
         "fewer of the narrow indexes are made, by rules as by the small model.",
     ]
     played = about["played"]

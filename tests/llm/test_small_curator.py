@@ -29,7 +29,7 @@ from kbgym.gym.policy import Backward, IndexTask, Lookup, Turn, View
 
 RECORD: dict[str, Any] = json.loads(Path(__file__).with_name("small_curator_record.json").read_text(encoding="utf-8"))
 TURNS = [Turn(msgspec.convert(action, Action), observation) for action, observation in RECORD["turns"]]
-ERRAND = msgspec.convert(RECORD["index_task"], IndexTask)
+ERRAND = msgspec.convert(RECORD["errand"], IndexTask)
 NEXT = IndexTask("job", "poet", "sibling", lookups=(Lookup("job is poet"),), text="People whose job is poet")
 BUDGET: int = RECORD["budget"]
 

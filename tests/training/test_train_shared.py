@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason=M
 SETTINGS = Settings(questions=20, epochs=2, embedder="hash", eval=False, strategy="class", batch_size=2)
 
 _TRAIN = """
-import sys; sys.path.insert(0, {tests!r} + "/protocol")
+import sys; sys.path.insert(0, {tests!r} + "/training")
 from test_train_shared import train
 print("ready", flush=True)
 train(sys.argv[1], sys.argv[2])
