@@ -28,6 +28,7 @@ from kbgym.serving.acting import act
 from kbgym.serving.calling import Caller, unfinished
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.open_questions import Refusal
+from kbgym.serving.learning.question_log import Asked
 from kbgym.serving.lessons import plain_line
 from kbgym.serving.mcp import make_server
 from kbgym.serving.metrics import Metrics
@@ -126,24 +127,26 @@ class Api:
             if len(actions) > 100 or any(isinstance(action, Invalid) for action in actions):
                 raise Refusal("invalid", "actions are up to 100 searches and reads.")
             answer = plain_line(asking.answer, "answer")
-            return _json(await self.online.report(question, client.name, actions, answer))
+            return _visible(await self.online.report(question, client.name, actions, answer), client)
         if asking.actions:
             raise Refusal("invalid", "actions without an answer; open the question with reader caller instead.")
         if asking.reader == "caller":
             opened = await self.online.open(question, client.name)
             return _json({"id": opened.id, "question": opened.question, "state": "open", "agent": client.name})
-        return _json(await self.online.ask(question, client.name))
+        return _visible(await self.online.ask(question, client.name), client)
 
     async def question(self, request: Request) -> Response:
         client = _client(request)
-        return _json(self.online.find(request.path_params["id"], None if client.role == "curator" else client.name))
+        found = self.online.find(request.path_params["id"], None if client.role == "curator" else client.name)
+        return _visible(found, client)
 
     async def answer(self, request: Request) -> Response:
         action = parse("answer", await _object(request), "reader")
         if isinstance(action, Invalid):
             raise Refusal("invalid", action.reason)
         text = getattr(action, "text", "")
-        return _json(await self.online.close(request.path_params["id"], _client(request).name, text))
+        client = _client(request)
+        return _visible(await self.online.close(request.path_params["id"], client.name, text), client)
 
     async def gold(self, request: Request) -> Response:
         client, gold = _client(request), _converted(await _object(request), Gold)
@@ -151,13 +154,13 @@ class Api:
         if (gold.answers is None) == (gold.right is None):
             raise Refusal("invalid", "give either answers or right.")
         if gold.right is not None:
-            return _json(await self.online.verdict(id, gold.right, client.name, client.role == "curator"))
+            return _visible(await self.online.verdict(id, gold.right, client.name, client.role == "curator"), client)
         if client.role != "curator":
             raise Refusal("forbidden", "the store learns from a gold, so giving one needs a curator's token.")
         answers = tuple(plain_line(answer, "answers") for answer in gold.answers or ())
         if not 1 <= len(answers) <= 100:
             raise Refusal("invalid", "answers are 1 to 100 texts.")
-        return _json(await self.online.gold(id, answers))
+        return _visible(await self.online.gold(id, answers), client)
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -208,6 +211,14 @@ class Api:
             gauges["rolling_actions"] = ("gauge", "Mean actions of the last questions.", recent.actions)
             gauges["rolling_f1"] = ("gauge", "Mean F1 of the last questions with a gold.", recent.f1 or 0.0)
         return PlainTextResponse(self.metrics.text(gauges))
+
+
+def _visible(asked: Asked, client: Client) -> Response:
+    """Return what the client's role may see of a question: only curators see the expected answers.
+
+    Decided here, when the reply is made: a gold may have arrived since the question was looked up.
+    """
+    return _json(asked if client.role == "curator" else msgspec.structs.replace(asked, golds=()))
 
 
 def make_app(

@@ -7,12 +7,15 @@ ends. A file that changes is read again at the next request; one that cannot be 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import logging
 import os
 import secrets
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -141,39 +144,60 @@ def _until(expires: str, where: str) -> datetime | None:
 
 
 def new_token(path: Path, name: str, role: Role, expires: str = "") -> str:
-    """Make a token, add its hash to the file, and give it: it cannot be had again."""
+    """Create a token, add its hash to the file and return the token, which is not stored anywhere."""
     _check_name(name)
     _until(expires, "--expires")
     if path.suffix == ".toml":
         raise BadInput(f"{path} is TOML, which is not written here; name a file of JSON lines.")
-    if path.exists() and any(known.client.name == name for known in _read(path)):
-        raise BadInput(f"{path} has a token for {name!r} already; revoke it first, or choose another name.")
     token = PREFIX + secrets.token_urlsafe(32)
     entry = {"name": name, "role": role, "sha256": _hash(token)}
     line = encode({**entry, "expires": expires} if expires else entry) + b"\n"
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write(line)
-    except OSError as error:
-        raise BadInput(f"cannot write the tokens {path}: {error.strerror}.") from error
+    with _locked(path):
+        there = path.exists()
+        if there and any(known.client.name == name for known in _read(path)):
+            raise BadInput(f"{path} has a token for {name!r} already; revoke it first, or choose another name.")
+        before = read_file(path) if there else b""
+        _replace(path, before + (b"\n" if before and not before.endswith(b"\n") else b"") + line)
     return token
 
 
 def revoke(path: Path, name: str) -> None:
-    """Take a client's token out of the file; a server that uses it hears of it at the next request."""
+    """Remove a client's token from the file. A running server notices at the next request."""
     if path.suffix == ".toml":
         raise BadInput(f"{path} is TOML, which is not written here; remove the table of {name!r} yourself.")
-    known = [entry.client.name for entry in _read(path)]
-    if name not in known:
-        raise BadInput(f"{path} has no token for {name!r}; it has {', '.join(known) or 'none'}.")
-    lines = read_file(path).splitlines(keepends=True)
-    kept = b"".join(line for line, of in zip(lines, known, strict=True) if of != name)
+    with _locked(path):
+        known = [entry.client.name for entry in _read(path)]
+        if name not in known:
+            raise BadInput(f"{path} has no token for {name!r}; it has {', '.join(known) or 'none'}.")
+        lines = read_file(path).splitlines(keepends=True)
+        _replace(path, b"".join(line for line, of in zip(lines, known, strict=True) if of != name))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock beside the file, so that one process at a time reads, changes and writes it."""
+    try:
+        handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise BadInput(f"cannot write the tokens {path}: {error.strerror}.") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Replace the file atomically; it is readable by its owner only, whatever the umask."""
+    if path.is_symlink():
+        raise BadInput(f"cannot write the tokens {path}: it is a symbolic link.")
     try:
         with write_whole(path) as scratch:
             handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
-                file.write(kept)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
     except OSError as error:
         raise BadInput(f"cannot write the tokens {path}: {error.strerror}.") from error
 
