@@ -216,3 +216,29 @@ def _placed(mention: Mention, places: set[str]) -> Mention:
 
     triples = tuple(Triple(placed(t.subject), t.relation, placed(t.object), t.verb) for t in mention.triples)
     return Mention(tuple(dict.fromkeys(placed(entity) for entity in mention.entities)), triples)
+
+
+# -- summaries --------------------------------------------------------------------------------------------------------
+
+MOST_NAMES = 12
+
+
+def central(mentioned: Iterable[Sequence[Entity]]) -> list[Entity]:
+    """Entities by how many documents name them, ties by who comes first; dates only where there is nothing else."""
+    counts: Counter[Entity] = Counter()
+    for entities in mentioned:
+        counts.update(entities)
+    order = {entity: place for place, entity in enumerate(counts)}
+    return sorted(counts, key=lambda entity: (entity.kind == DATE, -counts[entity], order[entity]))
+
+
+def summary(entities: Sequence[Entity], documents: int) -> str:
+    """ "Summary of 12 documents about tailor (job), Ann Bly, Bo Cade and 3 more"."""
+    about = ", ".join(_phrase(entity) for entity in entities[:MOST_NAMES])
+    left = len(entities) - MOST_NAMES
+    more = f" and {left} more" if left > 0 else ""
+    return f"Summary of {documents} documents" + (f" about {about}{more}" if about else "")
+
+
+def _phrase(entity: Entity) -> str:
+    return entity.name if entity.kind in (NAME, DATE) else f"{entity.name} ({entity.kind})"

@@ -17,8 +17,7 @@ from itertools import combinations
 from typing import Any
 
 from kbgym.baselines.arm import Built, Summarise, flat_store
-from kbgym.baselines.entities import by_entity, mentions
-from kbgym.baselines.summary import central, sentence
+from kbgym.baselines.entities import by_entity, central, mentions, summary
 from kbgym.errors import BadInput, Missing
 from kbgym.worlds.world import Document
 
@@ -45,7 +44,7 @@ def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, summar
         members = sorted({place for entity in own for place in named[entity]})
         order = [entity for entity in central(read[place].entities for place in members) if entity in own]
         groups.append([documents[place] for place in members])
-        texts.append(sentence(order, len(members)))
+        texts.append(summary(order, len(members)))
     written = summarise([[one.text for one in group] for group in groups]) if summarise else [None] * len(groups)
     for group, text, better in zip(groups, texts, written, strict=True):
         store.link(store.add(better or text), [one.id for one in group])
