@@ -27,7 +27,7 @@ Pair = tuple[int, int]
 
 
 def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, summarise: Summarise | None = None) -> Built:
-    """Summarise a corpus by community: in a sentence `summarise` writes, else by a rule."""
+    """Add one summary per community, written by `summarise` or else by a rule."""
     read = mentions([document.text for document in documents])
     named = {entity: places for entity, places in by_entity(read).items() if len(places) > 1}
     numbers = {entity: number for number, entity in enumerate(named)}
@@ -58,7 +58,7 @@ def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, summar
 
 
 def leiden(nodes: int, edges: Counter[Pair], size: int, seed: int) -> list[list[int]]:
-    """Communities of at most `size` nodes, each in order, by their first node."""
+    """Return sorted communities of at most `size` nodes."""
     try:
         import igraph
     except ImportError as error:
@@ -81,7 +81,7 @@ def leiden(nodes: int, edges: Counter[Pair], size: int, seed: int) -> list[list[
 
 
 def _split(graph: Any, size: int) -> list[list[int]]:
-    """Leiden, and Leiden again at a finer resolution inside each community that is too large."""
+    """Run Leiden, and again at a finer resolution inside each community that is too large."""
     finished: list[list[int]] = []
     waiting = [(graph, 1.0)]
     while waiting:

@@ -25,7 +25,7 @@ DAMPING = 0.5  # HippoRAG's value: half of all steps restart, so a walk stays ne
 
 
 def hub_text(entity: Entity) -> str:
-    """A name alone; a value behind the word for its kind ("job tailor").
+    """Return a bare name, or a value after its kind ("job tailor").
 
     Measured with the reference reader on 274 two-slot questions: this, the bare value, "tailor job", "job is tailor"
     and "People whose job is tailor" all score 1.000, in 4.81 actions (4.84 for the bare value); of the former, this
@@ -35,7 +35,7 @@ def hub_text(entity: Entity) -> str:
 
 
 def build(documents: Sequence[Document], crowd: int = CROWD, order: Literal["corpus", "pagerank"] = "corpus") -> Built:
-    """Link and hub a corpus."""
+    """Link documents that share a name and add one hub per entity."""
     read = mentions([document.text for document in documents])
     named = by_entity(read)
     hubs = {entity: places for entity, places in named.items() if len(places) > 1}
@@ -62,7 +62,7 @@ def build(documents: Sequence[Document], crowd: int = CROWD, order: Literal["cor
 
 
 def _neighbours(read: Sequence[Mention], named: dict[Entity, list[int]], crowd: int) -> list[list[int]]:
-    """For each document the others that share a name with it, in corpus order."""
+    """List for each document the others that share a name with it, in corpus order."""
     found: list[set[int]] = [set() for _ in read]
     for entity, places in named.items():
         if entity.kind == NAME and len(places) <= crowd:

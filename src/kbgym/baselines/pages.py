@@ -28,7 +28,7 @@ _LONGEST_LABEL = 5  # words
 
 
 def build(documents: Sequence[Document]) -> Built:
-    """Link the sentences of pages, and the pages that name each other."""
+    """Link the sentences of each page, and pages that mention each other."""
     pages = source_pages(documents)
     titles = PageTitles(pages)
     named = _named(pages, titles)
@@ -63,7 +63,7 @@ def build(documents: Sequence[Document]) -> Built:
 
 
 def with_page_links(documents: Sequence[Document]) -> tuple[Document, ...]:
-    """The documents of a world with the arm's links as their own; what it would write besides is left out."""
+    """Return the documents with the arm's links added; authored documents are left out."""
     store = build(documents).store
     originals = {document.id for document in documents}
     return tuple(
@@ -74,7 +74,7 @@ def with_page_links(documents: Sequence[Document]) -> tuple[Document, ...]:
 
 
 def _named(pages: Sequence[SourcePage], titles: PageTitles) -> dict[str, list[int]]:
-    """The other pages each document names, in the order it does, without those that a crowd names."""
+    """List the other pages each document mentions in text order, except those with over `CROWD` mentions."""
     page_of = {document.id: number for number, page in enumerate(pages) for document in page.documents}
     found: dict[str, list[int]] = {}
     crowds: Counter[int] = Counter()
@@ -88,7 +88,7 @@ def _named(pages: Sequence[SourcePage], titles: PageTitles) -> dict[str, list[in
 
 
 def _fields(pages: Sequence[SourcePage]) -> dict[str, list[str]]:
-    """Labels that stand on at least so many pages, and the documents they stand in ("Alder: Start Date: 2014")."""
+    """Map labels on at least `SHARED` pages to their documents ("Alder: Start Date: 2014")."""
     found: dict[str, list[str]] = {}
     holding: dict[str, set[int]] = {}
     for number, page in enumerate(pages):
@@ -118,7 +118,12 @@ Name = tuple[str, ...]
 
 
 class PageTitles:
-    """The names of some pages, numbered as they stand; `ambiguous` counts how often a sentence named one of several."""
+    """Finds mentions of pages by title, by title without brackets, and by alias.
+
+    Precision comes first: a mention is whole words spelled as in the title and not part of a longer name; a one-word
+    title must never be lower-case in the corpus. A name of several pages is resolved by the words in brackets ("the
+    film Holm" is "Holm (film)") or counted in `ambiguous`.
+    """
 
     def __init__(self, pages: Sequence[SourcePage]) -> None:
         self._small, self._large = _spellings(document.text for page in pages for document in page.documents)
@@ -148,14 +153,14 @@ class PageTitles:
         known.setdefault(page, told)
 
     def _is_name(self, tokens: Name) -> bool:
-        """Whether these words can stand for a page: not a number, nor a word that is also written small."""
+        """Return True if the words can name a page: not a number, and not usually lower-case."""
         if len(tokens) > 1:
             return any(token[:1].isupper() or token[:1].isdigit() for token in tokens) and len("".join(tokens)) > 3
         word = tokens[0]
         return len(word) > 2 and word[:1].isupper() and 20 * self._small[word.lower()] <= self._large[word]
 
     def named(self, text: str) -> Iterator[int]:
-        """The pages a sentence names, in the order it does."""
+        """Yield the pages that a sentence mentions, in text order."""
         found = list(_TOKEN.finditer(text))
         words = [token[0] for token in found]
         here = frozenset(word.lower() for word in words)
@@ -174,7 +179,7 @@ class PageTitles:
         return self._by_first.get(word) or self._by_first.get(word[:1].upper() + word[1:], [])
 
     def _stands(self, name: Name, text: str, found: list[re.Match[str]], words: list[str], at: int) -> bool:
-        """Whether a name stands at this word, as written, and is not part of a longer one."""
+        """Return True if the name begins at this word and is not part of a longer one."""
         end = at + len(name)
         if tuple(words[at + 1 : end]) != name[1:] or (len(name) == 1 and words[at] != name[0]):
             return False
@@ -184,7 +189,7 @@ class PageTitles:
         return len(name) > 1 or alone
 
     def _whose(self, name: Name, here: frozenset[str]) -> int | None:
-        """The one page a name stands for here."""
+        """Return the page that a name refers to, or None if ambiguous."""
         whose = self._pages[name]
         told = [page for page, words in whose.items() if words and words & here]
         plain = [page for page, words in whose.items() if not words]
@@ -198,7 +203,7 @@ class PageTitles:
 
 
 def other_names(page: SourcePage) -> list[str]:
-    """What a page's first sentence calls its subject besides: the full name it begins with, "also known as"."""
+    """Return aliases in a page's first sentence: its opening full name and "also known as"."""
     text = body_of(page, 0)
     own = set(_tokens(page.title))
     found = [match[1] for match in _ALSO.finditer(text)]
@@ -208,7 +213,7 @@ def other_names(page: SourcePage) -> list[str]:
 
 
 def body_of(page: SourcePage, place: int) -> str:
-    """A document without the page's title before it."""
+    """Return a document's text without the page title prefix."""
     return page.documents[place].text.removeprefix(f"{page.title}: ")
 
 
@@ -229,7 +234,7 @@ def _joined(text: str, one: re.Match[str], other: re.Match[str]) -> bool:
 
 
 def _spellings(texts: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
-    """How often words are written small, and large."""
+    """Count lower-case and capitalised spellings of words."""
     small: Counter[str] = Counter()
     large: Counter[str] = Counter()
     for text in texts:

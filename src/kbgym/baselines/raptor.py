@@ -52,7 +52,7 @@ def _unit(vector: Vectors) -> Vectors:
 
 
 def clusters(vectors: Vectors, size: int) -> list[list[int]]:
-    """Rows in groups of at most `size`, each in order, by their first row."""
+    """Split rows into groups of at most `size` by repeated two-means, without randomness; rows have unit length."""
     finished: list[list[int]] = []
     waiting = [np.arange(len(vectors))] if len(vectors) else []
     while waiting:
@@ -66,7 +66,7 @@ def clusters(vectors: Vectors, size: int) -> list[list[int]]:
 
 
 def _half(rows: Vectors) -> NDArray[np.bool_]:
-    """Which rows go left: split along the longest axis, then each to the nearer of the two means."""
+    """Return a mask of the left half: split along the principal axis, then refine by two-means."""
     centred = rows - rows.mean(axis=0)
     axis = centred[np.argmax((centred * centred).sum(axis=1))]
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""The arms by name, and how one is built for a world and searched."""
+"""Registry of arms, and the functions that build and search one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from kbgym.worlds.world import Document, World
 
 
 def build_flat(documents: Sequence[Document]) -> Built:
-    """B1, the untrained store: no link, no cost."""
+    """Build B1, the untrained store: no links, no cost."""
     return Built(flat_store(documents))
 
 
 def build_empty(documents: Sequence[Document]) -> Built:
-    """The no-store arm: every search comes back empty, so what is scored is what a reader knew, or guessed."""
+    """Build an empty store, which measures what a reader knows or guesses without documents."""
     return Built(Store(), notes={"left_out": len(documents)})
 
 
@@ -115,7 +115,7 @@ def build_arm(
     seed: int = 0,
     summarise: Summarise | None = None,
 ) -> Built:
-    """An arm's store for a world. No arm is given the questions."""
+    """Build an arm's store for a world. No arm sees the questions."""
     return arm_named(name).build(Given(world.documents, world.facts, embedder, seed, summarise))
 
 
@@ -128,6 +128,6 @@ def engine_for_arm(
     spread: Spread | None = None,
     brief: bool = False,
 ) -> Engine:
-    """What an arm's store is searched with, every document of it loaded."""
+    """Return the search engine of an arm's store with all documents loaded."""
     cached = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
     return engine_for(store, cached, tick, arm_named(name).engine or search, spread, brief)
