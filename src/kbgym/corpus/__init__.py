@@ -10,4 +10,6 @@
     questions.py, splitting.py     questions from CSV or JSONL, near-duplicates, splits
     update.py        changes between two imports, and the ids that stay
     make.py          a world from paths and a questions file, new or updated
+
+`make` and the modules it uses are independent of stores, traces, agents and models.
 """
