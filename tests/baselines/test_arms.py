@@ -114,7 +114,7 @@ def test_the_oracle_needs_facts(embedder):
         build_arm("oracle", World((Document("d", "A text."),)), lambda: embedder)
 
 
-@pytest.mark.parametrize(("name", "module"), [("graphrag", "igraph"), ("hipporag-ppr", "scipy")])
+@pytest.mark.parametrize(("name", "module"), [("graphrag", "igraph"), ("hipporag-ppr", "igraph")])
 def test_what_is_not_installed_is_named(name, module, small, embedder, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(Missing, match=r"kbgym\[report\]"):

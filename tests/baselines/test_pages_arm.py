@@ -10,8 +10,7 @@ import pytest
 
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.baselines import build_arm, engine_for_arm
-from kbgym.baselines.pages import CROWD, SHARED, with_page_links
-from kbgym.baselines.titles import PageTitles
+from kbgym.baselines.pages import CROWD, SHARED, PageTitles, with_page_links
 from kbgym.corpus.public import read_public
 from kbgym.training.exam import examine, summarise
 from kbgym.training.run import Settings

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.analysis.health import coverage
-from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, raptor
-from kbgym.baselines.clusters import clusters
+from kbgym.baselines import graphrag, hipporag, lightrag, raptor, registry
+from kbgym.baselines.raptor import clusters
 from kbgym.errors import BadInput
 from kbgym.worlds.people import kind as people_oracle
 from kbgym.worlds.world import Document
@@ -32,7 +32,7 @@ def test_the_paper_s_counts(paper):
     assert (built.notes["links_between_documents"], built.notes["links_of_hubs"]) == (173_756, 22_356)
     assert built.notes["crowded_names"] == 1
     assert coverage(built.store).direct == 1.0
-    assert flat.build(paper.documents).store.links == 0
+    assert registry.build_flat(paper.documents).store.links == 0
 
 
 def test_documents_are_linked_when_they_name_the_same_person(small):
@@ -136,7 +136,7 @@ def test_relations_are_documents(small):
 
 
 def test_the_oracle_s_indexes_hold_exactly_their_members(small):
-    store = oracle.build(small.documents, small.facts).store
+    store = registry.build_oracle(small.documents, small.facts).store
     people = {person["id"]: person for person in small.facts["people"]}
     told = {(d.kind, *d.about): d.id for d in small.documents}
     for kind, text in people_oracle._INDEX_TEXTS.items():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbgym.corpus.belonging import belonging
+from kbgym.corpus.landing import belonging
 from kbgym.store import Record, Store
 from kbgym.worlds.world import Document
 

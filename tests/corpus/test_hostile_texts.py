@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kbgym.corpus.build import ReadingOptions, read_corpus
-from kbgym.corpus.cutting import PART, parts, references
+from kbgym.corpus.inline import PART, parts, references
 from kbgym.corpus.markdown import read_markdown
 from kbgym.errors import BadInput
 
@@ -67,7 +67,7 @@ PARAGRAPHS = [
 def test_in_parts_a_text_gives_what_it_gives_whole(monkeypatch):
     text = "\n".join(PARAGRAPHS * 8)
     whole = read_markdown(text)
-    monkeypatch.setattr("kbgym.corpus.cutting.PART", 100)
+    monkeypatch.setattr("kbgym.corpus.inline.PART", 100)
     cut = read_markdown(text)
     assert len(parts(text)) > 8 and parts(text)[0][0] == 0 and parts(text)[-1][1] == len(text)
     for one, other in zip(whole.blocks, cut.blocks, strict=True):

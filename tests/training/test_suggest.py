@@ -15,8 +15,7 @@ from writers import drafting, sentences
 
 from kbgym.agents.llm.connect import Models, Options
 from kbgym.corpus.build import ReadingOptions as TraceReading
-from kbgym.corpus.drafting import COLUMNS, suggest, written
-from kbgym.corpus.groups import handfuls
+from kbgym.corpus.drafting import COLUMNS, handfuls, suggest, written
 from kbgym.corpus.make import make
 from kbgym.errors import Failed
 from kbgym.worlds.world import World

@@ -1,6 +1,6 @@
-"""Stores prepared without supervision, each from documents alone, and the oracle that bounds them.
+"""Baselines: stores built from documents alone, and the oracle that bounds them.
 
-`ARMS` names them; `build_arm` builds one for a world; `engine_for_arm` searches it.
+`ARMS` lists them by name; `build_arm` builds one for a world; `engine_for_arm` returns its search engine.
 """
 
 from kbgym.baselines.arm import Arm, Built

@@ -1,7 +1,7 @@
-"""What every arm gives back, what it may be given, and the two functions that put structure into a store.
+"""Input and output types of an arm, and the two functions that build its store.
 
-An arm is built from documents, never from questions or golds. What it makes are authored documents
-and links beside originals that keep their text and provenance.
+An arm is built from documents, never from questions or golds. It adds authored documents and links; source documents
+keep their text and provenance.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kbgym.search.embed import Embedder
 from kbgym.store import Store, source
 from kbgym.worlds.world import Document
 
-# Sentences of every group in, one that sums each up out, or None where a rule is to do it.
+# Maps groups of sentences to one summary each, or None to fall back to the rule.
 Summarise = Callable[[Sequence[Sequence[str]]], Sequence[str | None]]
 
 
 class Built(msgspec.Struct, frozen=True):
-    """A store, what it cost in tokens, and counts of what was built."""
+    """A built store, its cost in tokens, and counts for the report."""
 
     store: Store
     tokens: int = 0
@@ -30,8 +30,7 @@ class Built(msgspec.Struct, frozen=True):
 
 
 class Given(msgspec.Struct, frozen=True):
-    """Everything an arm could want. Only the oracle looks at `facts`; only RAPTOR asks for the embedder; `summarise` is
-    for GraphRAG, where a model is to write what else a rule does."""
+    """Inputs of an arm. Only the oracle uses `facts`, only RAPTOR the embedder, only GraphRAG `summarise`."""
 
     documents: Sequence[Document]
     facts: Mapping[str, Any]
@@ -41,9 +40,9 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """A way to prepare a store, under the name tables show; `engine` is what it is searched by, if that is fixed.
+    """A way to build a store. `label` is its name in tables; `engine` its search kind, if fixed.
 
-    `observations` is how its store reads where nobody says otherwise: `rich` where only that shows what has links.
+    `observations` is the default rendering: `rich` where a reader must see which documents have links.
     """
 
     name: str
@@ -55,11 +54,11 @@ class Arm(msgspec.Struct, frozen=True):
 
 
 def flat_store(documents: Iterable[Document]) -> Store:
-    """The documents as they stand, with no link."""
+    """Return a store of the documents without links."""
     return Store(source(document.id, document.text) for document in documents)
 
 
 def link_all(store: Store, links: Mapping[str, Iterable[str]]) -> None:
-    """Give each document its links, in the order they stand; a document is never linked to itself or twice."""
+    """Add links in the given order; self-links and duplicates are dropped."""
     for id, targets in links.items():
         store.link(id, targets)

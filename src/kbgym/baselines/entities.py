@@ -1,4 +1,4 @@
-"""Entities and triples found in the words alone: what an unsupervised builder may know about a corpus.
+"""Rule-based extraction of entities and triples, and summaries made from them.
 
 Names are runs of capitalised words, dates are dates, and what stands behind "'s job is", "The occupation of ... is" or
 "lives in the city of" is a value of that relation. Whatever the corpus, capitalised runs are entities; the few sentence
@@ -18,7 +18,7 @@ DATE = "date"
 
 
 class Entity(msgspec.Struct, frozen=True, order=True):
-    """A thing documents speak of; `kind` is "name", "date", or the relation it is a value of ("job", "city")."""
+    """Something that documents mention; `kind` is "name", "date", or the relation it is a value of ("job", "city")."""
 
     kind: str
     name: str
@@ -37,14 +37,14 @@ class Triple(msgspec.Struct, frozen=True):
 
 
 class Mention(msgspec.Struct, frozen=True):
-    """What one document names, in the order of its words, and what it states."""
+    """The entities of one document in text order, and its triples."""
 
     entities: tuple[Entity, ...]
     triples: tuple[Triple, ...]
 
 
 def mentions(texts: Sequence[str]) -> list[Mention]:
-    """Read a whole corpus: how a word is written elsewhere decides what a capital at a sentence's start means."""
+    """Extract from a whole corpus; spelling elsewhere decides if a capitalised first word is a name."""
     spelling = _Spelling(texts)
     read = [_read(text, spelling) for text in texts]
     places = {entity.name for mention in read for entity in mention.entities if entity.kind in _PLACES}
@@ -52,7 +52,7 @@ def mentions(texts: Sequence[str]) -> list[Mention]:
 
 
 def by_entity(read: Iterable[Mention]) -> dict[Entity, list[int]]:
-    """For each entity the numbers of the documents that name it; entities in the order they first appear."""
+    """Map each entity to the numbers of the documents that mention it, in order of first appearance."""
     found: dict[Entity, list[int]] = {}
     for number, mention in enumerate(read):
         for entity in mention.entities:
@@ -75,7 +75,7 @@ _FUNCTION = frozenset(
 
 
 class _Spelling:
-    """How words are written across a corpus."""
+    """Capitalisation statistics of a corpus."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.small: set[str] = set()
@@ -87,7 +87,7 @@ class _Spelling:
                         self.inside[run] += 1
 
     def trimmed(self, run: str) -> str:
-        """A run that opens a sentence, without a first word that is capitalised only for standing there."""
+        """Strip a sentence-initial run of a first word that is capitalised only by position."""
         first, _, rest = run.partition(" ")
         word = first.casefold()
         if word in _FUNCTION:
@@ -98,7 +98,7 @@ class _Spelling:
 
 
 def _runs(sentence: str, small: set[str] | None = None) -> Iterator[tuple[int, int, str]]:
-    """(start, end, text) of each run of capitalised words, small particles between two of them included."""
+    """Yield (start, end, text) of each run of capitalised words, including particles between two of them."""
     run: list[re.Match[str]] = []
     pending: list[re.Match[str]] = []
     for match in _WORD.finditer(sentence):
@@ -167,7 +167,7 @@ def _read(text: str, spelling: _Spelling) -> Mention:
 
 
 def _marked(sentence: str, spelling: _Spelling) -> tuple[list[Entity], str]:
-    """The names and dates of a sentence, and the sentence with a numbered mark in the place of each."""
+    """Return the names and dates of a sentence, and the sentence with each replaced by a numbered mark."""
     sentence = sentence.replace(_OPEN, " ").replace(_CLOSE, " ")
     spans = [(m.start(), m.end(), Entity(DATE, m.group())) for m in _DATE.finditer(sentence)]
     covered = _DATE.sub(lambda m: " " * len(m.group()), sentence)
@@ -207,7 +207,7 @@ def _unmarked(text: str, named: Sequence[Entity]) -> list[Entity]:
 
 
 def _placed(mention: Mention, places: set[str]) -> Mention:
-    """A name that is a city in one sentence is that city in every other."""
+    """Turn names that are a city elsewhere in the corpus into that city."""
     if not any(entity.kind == NAME and entity.name in places for entity in mention.entities):
         return mention
 
@@ -216,3 +216,29 @@ def _placed(mention: Mention, places: set[str]) -> Mention:
 
     triples = tuple(Triple(placed(t.subject), t.relation, placed(t.object), t.verb) for t in mention.triples)
     return Mention(tuple(dict.fromkeys(placed(entity) for entity in mention.entities)), triples)
+
+
+# -- summaries --------------------------------------------------------------------------------------------------------
+
+MOST_NAMES = 12
+
+
+def central(mentioned: Iterable[Sequence[Entity]]) -> list[Entity]:
+    """Sort entities by document frequency, ties by first appearance, dates last."""
+    counts: Counter[Entity] = Counter()
+    for entities in mentioned:
+        counts.update(entities)
+    order = {entity: place for place, entity in enumerate(counts)}
+    return sorted(counts, key=lambda entity: (entity.kind == DATE, -counts[entity], order[entity]))
+
+
+def summary(entities: Sequence[Entity], documents: int) -> str:
+    """Return e.g. "Summary of 12 documents about tailor (job), Ann Bly, Bo Cade and 3 more"."""
+    about = ", ".join(_phrase(entity) for entity in entities[:MOST_NAMES])
+    left = len(entities) - MOST_NAMES
+    more = f" and {left} more" if left > 0 else ""
+    return f"Summary of {documents} documents" + (f" about {about}{more}" if about else "")
+
+
+def _phrase(entity: Entity) -> str:
+    return entity.name if entity.kind in (NAME, DATE) else f"{entity.name} ({entity.kind})"

@@ -17,8 +17,7 @@ from itertools import combinations
 from typing import Any
 
 from kbgym.baselines.arm import Built, Summarise, flat_store
-from kbgym.baselines.entities import by_entity, mentions
-from kbgym.baselines.summary import central, sentence
+from kbgym.baselines.entities import by_entity, central, mentions, summary
 from kbgym.errors import BadInput, Missing
 from kbgym.worlds.world import Document
 
@@ -28,7 +27,7 @@ Pair = tuple[int, int]
 
 
 def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, summarise: Summarise | None = None) -> Built:
-    """Summarise a corpus by community: in a sentence `summarise` writes, else by a rule."""
+    """Add one summary per community, written by `summarise` or else by a rule."""
     read = mentions([document.text for document in documents])
     named = {entity: places for entity, places in by_entity(read).items() if len(places) > 1}
     numbers = {entity: number for number, entity in enumerate(named)}
@@ -45,7 +44,7 @@ def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, summar
         members = sorted({place for entity in own for place in named[entity]})
         order = [entity for entity in central(read[place].entities for place in members) if entity in own]
         groups.append([documents[place] for place in members])
-        texts.append(sentence(order, len(members)))
+        texts.append(summary(order, len(members)))
     written = summarise([[one.text for one in group] for group in groups]) if summarise else [None] * len(groups)
     for group, text, better in zip(groups, texts, written, strict=True):
         store.link(store.add(better or text), [one.id for one in group])
@@ -59,7 +58,7 @@ def build(documents: Sequence[Document], size: int = SIZE, seed: int = 0, summar
 
 
 def leiden(nodes: int, edges: Counter[Pair], size: int, seed: int) -> list[list[int]]:
-    """Communities of at most `size` nodes, each in order, by their first node."""
+    """Return sorted communities of at most `size` nodes."""
     try:
         import igraph
     except ImportError as error:
@@ -82,7 +81,7 @@ def leiden(nodes: int, edges: Counter[Pair], size: int, seed: int) -> list[list[
 
 
 def _split(graph: Any, size: int) -> list[list[int]]:
-    """Leiden, and Leiden again at a finer resolution inside each community that is too large."""
+    """Run Leiden, and again at a finer resolution inside each community that is too large."""
     finished: list[list[int]] = []
     waiting = [(graph, 1.0)]
     while waiting:

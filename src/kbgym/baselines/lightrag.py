@@ -35,7 +35,7 @@ def build(documents: Sequence[Document]) -> Built:
 
 
 def _relations(read: Sequence[Mention]) -> dict[Relation, list[int]]:
-    """The documents behind each relation of an entity, where there are two or more."""
+    """Map each relation of an entity to its documents, if there are at least two."""
     found: dict[Relation, dict[int, None]] = {}
     for place, mention in enumerate(read):
         for triple in mention.triples:

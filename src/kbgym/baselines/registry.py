@@ -1,11 +1,12 @@
-"""The arms by name, and how one is built for a world and searched."""
+"""Registry of arms, and the functions that build and search one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from kbgym.baselines import flat, graphrag, hipporag, lightrag, oracle, pages, raptor
-from kbgym.baselines.arm import Arm, Built, Given, Summarise
+from kbgym.baselines import graphrag, hipporag, lightrag, pages, raptor
+from kbgym.baselines.arm import Arm, Built, Given, Summarise, flat_store
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
@@ -14,12 +15,38 @@ from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
 from kbgym.search.ranking import Spread
 from kbgym.store import Store
-from kbgym.worlds.world import World
+from kbgym.worlds.kinds import kind_of
+from kbgym.worlds.world import Document, World
+
+
+def build_flat(documents: Sequence[Document]) -> Built:
+    """Build B1, the untrained store: no links, no cost."""
+    return Built(flat_store(documents))
+
+
+def build_empty(documents: Sequence[Document]) -> Built:
+    """Build an empty store, which measures what a reader knows or guesses without documents."""
+    return Built(Store(), notes={"left_out": len(documents)})
+
+
+def build_oracle(documents: Sequence[Document], facts: Mapping[str, Any]) -> Built:
+    world = World(tuple(documents), facts=facts)
+    indexes = kind_of(world).oracle(world)
+    if indexes is None:
+        raise BadInput("the oracle needs a world whose facts are known: a generated one, or the paper's universe.")
+    store = flat_store(documents)
+    counts: dict[str, int] = {}
+    for kind, text, members in indexes:
+        if members:
+            store.link(store.add(text), members)
+            counts[kind] = counts.get(kind, 0) + 1
+    return Built(store, notes={"indexes": counts})
+
 
 ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
-        Arm("flat", "B1 flat", "the documents as they stand, no link", lambda given: flat.build(given.documents)),
+        Arm("flat", "B1 flat", "the documents as they stand, no link", lambda given: build_flat(given.documents)),
         Arm(
             "graphrag",
             "B2 GraphRAG style",
@@ -61,15 +88,15 @@ ARMS: dict[str, Arm] = {
             "bm25",
             "BM25",
             "the flat store searched by words instead of vectors",
-            lambda given: flat.build(given.documents),
+            lambda given: build_flat(given.documents),
             engine="words",
         ),
-        Arm("nostore", "No store", "no documents at all", lambda given: flat.nothing(given.documents)),
+        Arm("nostore", "No store", "no documents at all", lambda given: build_empty(given.documents)),
         Arm(
             "oracle",
             "Oracle index",
             "every index there could be, from the world's facts: the ceiling",
-            lambda given: oracle.build(given.documents, given.facts),
+            lambda given: build_oracle(given.documents, given.facts),
         ),
     )
 }
@@ -88,7 +115,7 @@ def build_arm(
     seed: int = 0,
     summarise: Summarise | None = None,
 ) -> Built:
-    """An arm's store for a world. No arm is given the questions."""
+    """Build an arm's store for a world. No arm sees the questions."""
     return arm_named(name).build(Given(world.documents, world.facts, embedder, seed, summarise))
 
 
@@ -101,6 +128,6 @@ def engine_for_arm(
     spread: Spread | None = None,
     brief: bool = False,
 ) -> Engine:
-    """What an arm's store is searched with, every document of it loaded."""
+    """Return the search engine of an arm's store with all documents loaded."""
     cached = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
     return engine_for(store, cached, tick, arm_named(name).engine or search, spread, brief)

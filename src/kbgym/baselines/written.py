@@ -1,4 +1,4 @@
-"""Summaries written by a model, for an arm that would else have them by a rule."""
+"""Summaries written by a language model instead of a rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Summary(msgspec.Struct, frozen=True):
 
 
 class Summariser:
-    """Groups of sentences in, a sentence for each out, None where the model gave none of use."""
+    """Asks a model for one summary per group of sentences; None where it gave no valid one."""
 
     def __init__(
         self,

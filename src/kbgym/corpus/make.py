@@ -14,8 +14,7 @@ from kbgym.canonical import encode, is_text
 from kbgym.corpus.build import Corpus, ReadingOptions, read_corpus
 from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
 from kbgym.corpus.rewriting import Rewrite
-from kbgym.corpus.supports import Doubtful, doubtful, keep_questions
-from kbgym.corpus.update import Changes, Kept, changes, keep_ids, keep_links
+from kbgym.corpus.update import Changes, Doubtful, Kept, changes, doubtful, keep_ids, keep_links, keep_questions
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.kinds import kind_of

@@ -12,10 +12,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, Step, folded, row_text
-from kbgym.corpus.cutting import parts, references
 from kbgym.corpus.fields import add_fields
 from kbgym.corpus.hypertext import read_html
-from kbgym.corpus.inline import Inline, parser, places, read_inline
+from kbgym.corpus.inline import Inline, parser, parts, places, read_inline, references
 from kbgym.corpus.trees import Node, read_toml, read_yaml
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kbgym.corpus.linking import document_id
-from kbgym.worlds.world import Document
+from kbgym.corpus.splitting import normalised
+from kbgym.worlds.world import Document, Question
 
 ALIKE = 0.5
 WINDOW = 8  # how far a modified sentence is looked for among the old ones at its place
@@ -254,3 +255,61 @@ def keep_links(
         count += len(kept)
         made.append(msgspec.structs.replace(document, links=document.links + kept) if kept else document)
     return tuple(made), count
+
+
+# -- support documents of questions -----------------------------------------------------------------------------------
+
+
+class Doubtful(msgspec.Struct, frozen=True):
+    """A question whose support changed: its gold may be wrong. `said` is false where the gold was there and went."""
+
+    question: str
+    text: str
+    golds: tuple[str, ...]
+    edited: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    said: bool = True
+
+
+def doubtful(
+    questions: Iterable[Question], old: Iterable[Document], changed: Changes, own: Mapping[str, str]
+) -> tuple[Doubtful, ...]:
+    """The questions that stood on a document which now says something else or is gone, as they were before.
+
+    `own` are the sentences of the documents as they are now: where only what stands before one changed, nothing did.
+    """
+    edited, removed = {document.id: document.text for document in changed.edited}, set(changed.removed)
+    before = {document.id: document.text for document in old if document.id in edited or document.id in removed}
+    before = {id: text for id, text in before.items() if id in removed or not text.endswith(own.get(id, edited[id]))}
+    found = []
+    for question in questions:
+        touched = [id for id in question.support if id in before]
+        if touched:
+            was = any(_says(before[id], gold) for id in touched for gold in question.golds)
+            still = any(_says(edited.get(id, ""), gold) for id in touched for gold in question.golds)
+            found.append(
+                Doubtful(
+                    question.id,
+                    question.text,
+                    question.golds,
+                    tuple(id for id in touched if id in edited),
+                    tuple(id for id in touched if id in removed),
+                    still or not was,
+                )
+            )
+    return tuple(found)
+
+
+def _says(text: str, words: str) -> bool:
+    return f" {normalised(words)} " in f" {normalised(text)} "
+
+
+def keep_questions(questions: Iterable[Question], ids: Iterable[str]) -> tuple[tuple[Question, ...], int]:
+    """Old questions over new documents: supports that are gone are dropped, and counted."""
+    known = set(ids)
+    kept, lost = [], 0
+    for question in questions:
+        support = tuple(id for id in question.support if id in known)
+        lost += len(question.support) - len(support)
+        kept.append(msgspec.structs.replace(question, support=support) if support != question.support else question)
+    return tuple(kept), lost
