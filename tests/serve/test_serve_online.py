@@ -17,7 +17,7 @@ from kbgym.gym.environment import Environment
 from kbgym.gym.observations import documents as shown
 from kbgym.gym.policy import View
 from kbgym.serving.acting import act
-from kbgym.serving.learning.cooperative import beside_others
+from kbgym.serving.learning.cooperative import cooperative
 from kbgym.serving.learning.learner import Online, Refusal
 from kbgym.serving.learning.question_log import Measure, Questions, window
 from kbgym.serving.sessions import Session
@@ -380,7 +380,7 @@ def test_a_pass_lets_others_in_between_its_actions() -> None:
             return Done()
 
     async def both() -> None:
-        policy = beside_others(Rules)()
+        policy = cooperative(Rules)()
         acting = asyncio.create_task(policy.act(View("curator", None, (), 1)))  # type: ignore[arg-type]
         await asyncio.sleep(0)
         told.append("somebody else")

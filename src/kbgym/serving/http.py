@@ -37,7 +37,6 @@ from kbgym.serving.openapi import ACTIONS, document
 from kbgym.serving.rate_limit import McpSessions, Quota, RateLimits
 from kbgym.serving.sessions import Session, Sessions
 from kbgym.serving.tokens import Client, Tokens
-from kbgym.serving.turns import Turns
 from kbgym.store import ledger
 from kbgym.trace.live import LiveStore
 
@@ -64,7 +63,7 @@ class Api:
         self.live, self.online, self.version = live, online, version
         self.allowance, self.rates = allowance, RateLimits(allowance.requests)
         self.sessions = Sessions(allowance.sessions)
-        self.metrics, self.turns = Metrics(), Turns()
+        self.metrics = Metrics()
         self._document = msgspec.json.encode(document(version, auth))
         self.mcp = StreamableHTTPSessionManager(
             make_server(live, online, self._caller, version), max_request_body_size=MOST_BODY, max_sessions=None
@@ -197,7 +196,6 @@ class Api:
             "rolled_back_total": ("counter", "Backward passes whose edits were refused.", float(online.refused)),
             "withdrawn_total": ("counter", "Admitted documents withdrawn since.", float(online.withdrawn)),
             "sessions": ("gauge", "Sessions of clients that are remembered.", float(len(self.sessions))),
-            "waiting": ("gauge", "Requests that wait for their turn.", float(len(self.turns))),
             "mcp_sessions": ("gauge", "MCP sessions that are open.", float(len(self.mcp_sessions))),
             "limited_total": (
                 "counter",
@@ -254,7 +252,7 @@ def make_app(
         routes += [Route("/view", lambda request: RedirectResponse("view/"), methods=["GET"]), Mount("/view", view)]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: said})
     app.router.redirect_slashes = False
-    return _Measured(Guard(app, tokens, anybody, hosts, body_seconds, api.rates, api.turns), api.metrics, routes)
+    return _Measured(Guard(app, tokens, anybody, hosts, body_seconds, api.rates), api.metrics, routes)
 
 
 class _Measured:

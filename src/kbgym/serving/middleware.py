@@ -10,7 +10,6 @@ import asyncio
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -19,10 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.sanitize import number_in
 from kbgym.search.live import wanted_by
-from kbgym.serving.learning.cooperative import turn_before
 from kbgym.serving.rate_limit import RateLimits
 from kbgym.serving.tokens import Client, Tokens
-from kbgym.serving.turns import AN_ACTION, NOBODY, Turns
 
 MOST_BODY = 1 << 20
 BODY_SECONDS = 10.0
@@ -45,11 +42,9 @@ class Guard:
         hosts: frozenset[str] | None,
         body_seconds: float = BODY_SECONDS,
         rates: RateLimits | None = None,
-        turns: Turns | None = None,
     ) -> None:
         self.app, self.tokens, self.anybody, self.hosts = app, tokens, anybody, hosts
         self.body_seconds, self.rates = body_seconds, rates
-        self.turns = Turns() if turns is None else turns
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,12 +53,7 @@ class Guard:
             return
         headers = Headers(scope=scope)
         refusal = self._check_place(headers) or self._check_token(scope, headers)
-        # Also for being refused: that costs as much as a small answer. Those whom nobody knows are one client together.
-        name = NOBODY if refusal or self._is_open(scope) else scope["kbgym.client"].name
-        wanted_by.set(name)
-        turn_before.set(partial(self.turns.take, name, AN_ACTION))
-        if not await self.turns.take(name):
-            refusal = refuse(503, "too many ask here without a token; ask again.", {"Connection": "close"})
+        wanted_by.set("" if refusal or self._is_open(scope) else scope["kbgym.client"].name)
         refusal = refusal or self._check_rate(scope)
         if refusal is None:
             # Without a token nobody is waited for.

@@ -1,34 +1,25 @@
-"""A socket and a web server on it, as every HTTP service here wants them: quiet, bounded, naming nothing of itself."""
+"""A listening socket and the web server on it, shared by the HTTP API and the viewer.
+
+Head size and number of connections are limited by uvicorn and h11. Slow clients, unread replies and fairness between
+clients are the work of a reverse proxy (docs/security.md).
+"""
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import resource
 import socket
 
-import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
 from kbgym.errors import BadInput
-from kbgym.serving.connections import Limits, bounded
 
-SPARE = 100  # files a process has open besides its connections
-
-
-def _files() -> int:
-    """How many files may be open at once, after asking for as many as there may be."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            soft = hard
-    return soft if soft != resource.RLIM_INFINITY else 1 << 20
+HEAD_BYTES = 32_768  # at most, of a request line and its headers
+CONNECTIONS = 1_000  # at once; above it the server answers 503
 
 
 def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
-    """A listening socket, port 0 being any free one, and its address; `waiting` connections may be queued."""
+    """Return a listening socket (port 0: any free port) and its URL; `waiting` is the backlog."""
     # Named as TCP, for asyncio sends small answers at once (TCP_NODELAY) only where it is: else each takes 40 ms.
     listening = socket.socket(
         socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
@@ -44,17 +35,17 @@ def listen(host: str, port: int, waiting: int) -> tuple[socket.socket, str]:
 
 
 def worth_saying(record: logging.LogRecord) -> bool:
-    """Not that nothing was cut short: a busy machine may have kept it from seeing its last client go in time."""
+    """Return False for the message that no running task was cancelled at shutdown."""
     return not (str(record.msg).startswith("Cancel %s running") and record.args == (0,))
 
 
 def serve(app: ASGIApp, listening: socket.socket, keep_alive: int = 5, patience: int = 1) -> None:
-    """Answer until interrupted; idle connections are kept, and the last requests waited for, so many seconds."""
-    limits = Limits()
-    limits = msgspec.structs.replace(limits, connections=max(16, min(limits.connections, _files() - SPARE)))
+    """Serve until interrupted. `keep_alive` and `patience` (graceful shutdown) are in seconds."""
     config = uvicorn.Config(
         app,
-        http=bounded(limits),
+        http="h11",  # the parser that limits the size of a head
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        limit_concurrency=CONNECTIONS,
         ws="none",
         log_level="error",  # a stranger can have any number of warnings written
         access_log=False,

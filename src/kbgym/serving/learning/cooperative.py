@@ -1,25 +1,18 @@
-"""Agents that share an event loop with clients: between two actions of a pass everybody else is seen to.
+"""Wrap an agent so that it yields to other tasks of the event loop before every action.
 
-A pass of rules never waits for anything, so that a whole pass would be one step of the loop, and whoever searches in
-the meantime would wait for all of it. Where a client asked for the pass, each of its actions waits for that client's
-turn, or whoever asks long questions would get more of the server than whoever searches.
+A rule-based pass never awaits anything; without this, one pass would block every other client of the server.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import Any
 
 from kbgym.gym.actions import Action
 from kbgym.gym.policy import Agent, Policy, View
 
-# What an action of a pass waits for; set for the requests of a client.
-turn_before: ContextVar[Callable[[], Awaitable[object]] | None] = ContextVar("turn_before", default=None)
 
-
-class _BesideOthers:
+class _Cooperative:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
@@ -28,11 +21,10 @@ class _BesideOthers:
         return getattr(self._policy, "usage", None)
 
     async def act(self, view: View) -> Action:
-        turn = turn_before.get()
-        await (asyncio.sleep(0) if turn is None else turn())
+        await asyncio.sleep(0)
         return await self._policy.act(view)
 
 
-def beside_others(agent: Agent) -> Agent:
-    """The agent, whose policies let others go first before every action."""
-    return lambda: _BesideOthers(agent())
+def cooperative(agent: Agent) -> Agent:
+    """Return the agent with policies that yield to the event loop before every action."""
+    return lambda: _Cooperative(agent())

@@ -20,7 +20,7 @@ from kbgym.progress import ProgressCallback
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
-from kbgym.serving.learning.cooperative import beside_others
+from kbgym.serving.learning.cooperative import cooperative
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Questions
 from kbgym.trace.live import LiveStore
@@ -85,8 +85,8 @@ def open_online(
     """
     questions, desk = questions or Questions(), AgendaFollower(agenda_for(settings, open(place).world))
     kept = None if is_url(place) else Path(place) / KEPT
-    reader = beside_others(make_agent(settings.reader, "reader", models, trusted=trusted, kept=kept))
-    curator = beside_others(
+    reader = cooperative(make_agent(settings.reader, "reader", models, trusted=trusted, kept=kept))
+    curator = cooperative(
         make_agent(settings.curator, "curator", models, settings.strategy, trusted=trusted, kept=kept)
     )
     budget, memory = settings.forward_budget, settings.memory
