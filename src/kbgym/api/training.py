@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from kbgym.store.record import fingerprint_of
 from kbgym.sync import run_sync
 from kbgym.trace.backend import is_url, open_backend
 from kbgym.trace.folder import read_records
+from kbgym.training.lessons import Lesson
 from kbgym.training.run import Run
 from kbgym.training.session import Agents, recorded_settings
 from kbgym.training.trainer import Trainer, check_database
@@ -108,8 +109,8 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
     return Trainer(run, agents, engine, url, None if url is None else store)
 
 
-def teach(trainer: Trainer, tick: ProgressCallback | None = None) -> None:
-    """Every lesson that is left. A judge that cannot judge stops it before it begins: it would go unnoticed."""
+def teach(trainer: Trainer, tick: ProgressCallback | None = None, lessons: Sequence[Lesson] | None = None) -> None:
+    """Teach all pending lessons, or those of `lessons`. Raise before the first one if the judge fails its self-test."""
     judge = trainer.agents.judge
     if isinstance(judge, LLMJudge) and trainer.position < len(trainer.lessons):
         try:
@@ -117,7 +118,7 @@ def teach(trainer: Trainer, tick: ProgressCallback | None = None) -> None:
         except BaseException:
             run_sync(trainer.live.close())
             raise
-    run_sync(trainer.train(tick))
+    run_sync(trainer.train(tick, lessons))
 
 
 def import_corpus(
