@@ -31,7 +31,8 @@ from kbgym.store import Store, source
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import examine
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Agents, Trainer
+from kbgym.training.session import Agents
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate, pool
 
 TWO_SLOTS = (

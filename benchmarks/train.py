@@ -24,7 +24,7 @@ from kbgym.search.factory import engine_for
 from kbgym.trace.events import Acted
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Trainer
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 

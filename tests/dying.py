@@ -29,7 +29,7 @@ from kbgym.search.factory import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import ResultWriter
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Trainer
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 
 Work = Callable[[Path], None]

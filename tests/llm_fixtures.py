@@ -28,7 +28,8 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import Row, examine
 from kbgym.training.run import Run
 from kbgym.training.run import Settings as RunSettings
-from kbgym.training.train import Agents, Trainer
+from kbgym.training.session import Agents
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Question, World
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from kbgym.training.exam import Row, examine, summarise
     from kbgym.training.probe import gradient, probe_run
     from kbgym.training.run import Run, Settings
-    from kbgym.training.train import Agents, Trainer
+    from kbgym.training.session import Agents
+    from kbgym.training.trainer import Trainer
     from kbgym.worlds.people import generate
     from kbgym.worlds.world import Document, Key, Question, World
 
@@ -52,7 +53,8 @@ _HOME = {
     "kbgym.training.exam": "Row examine summarise",
     "kbgym.training.probe": "gradient probe_run",
     "kbgym.training.run": "Run Settings",
-    "kbgym.training.train": "Agents Trainer",
+    "kbgym.training.session": "Agents",
+    "kbgym.training.trainer": "Trainer",
     "kbgym.search.embed": "default_embedder",
     "kbgym.search.engine": "Engine",
     "kbgym.store": "Ledger Record Store ledger",

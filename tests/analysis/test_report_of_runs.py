@@ -17,7 +17,7 @@ from kbgym.cli.main import run as command
 from kbgym.errors import BadInput
 from kbgym.serving.learning.setup import open_online
 from kbgym.training.run import Run
-from kbgym.training.train import Trainer
+from kbgym.training.trainer import Trainer
 from kbgym.viewer.app import Viewer, guarded, make_viewer
 from kbgym.viewer.places import Places
 from kbgym.worlds.people import generate
@@ -101,16 +101,16 @@ def batched(folder, world):
 def interrupted(folder, world):
     shutil.rmtree(folder)
     settings = training_settings(world, folder, **SMALL)
-    run, real, taught = Run.open_or_create(folder, world, settings), Trainer._teach, []
+    run, real, taught = Run.open_or_create(folder, world, settings), Trainer.begin, []
 
     async def stops(self, lesson):
         taught.append(lesson)
         if len(taught) > 3:
             raise KeyboardInterrupt
-        await real(self, lesson)
+        return await real(self, lesson)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Trainer, "_teach", stops)
+        patch.setattr(Trainer, "begin", stops)
         teach(trainer_for(run, agents_named(settings)))
 
 
@@ -141,7 +141,7 @@ def proved(folder, world):
 
 def admitted_on_trial(folder, world):
     shutil.rmtree(folder)
-    kbgym.train(world, folder, **SMALL, admission=2)
+    kbgym.train(world, folder, **SMALL, gate=2)
 
 
 def torn(folder, world):

@@ -15,7 +15,7 @@ from kbgym.store import source
 from kbgym.trace.events import Began
 from kbgym.trace.folder import StoreFolder, open_folder, save_store
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Trainer
+from kbgym.training.trainer import Trainer
 from kbgym.worlds import people
 
 ORIGINALS = ("Anna Berg lives in Lund.", "Bo Ek lives in Lund.", "Cy Dahl lives in Ystad.", "Bo Ek works as a baker.")

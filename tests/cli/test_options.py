@@ -17,7 +17,7 @@ from kbgym.worlds.people import generate
 SMALL = ("--questions", "20", "--epochs", "1", "--embedder", "hash", "--strategy", "class")
 OPTIONS = {
     "ranking": ("--ranking", "apart"),
-    "admission": ("--admission", "3"),
+    "gate": ("--gate", "3"),
 }
 
 
@@ -38,7 +38,7 @@ def trained(request, world, tmp_path_factory) -> tuple[str, Path]:
 
 def test_the_run_and_its_trace_say_so_and_it_does_something(trained):
     name, out = trained
-    value = {"ranking": "apart", "admission": 3}[name]
+    value = {"ranking": "apart", "gate": 3}[name]
     folder = StoreFolder(out)
     genesis = folder.events[0]
     assert isinstance(genesis, Genesis) and genesis.settings[name] == value
@@ -47,7 +47,7 @@ def test_the_run_and_its_trace_say_so_and_it_does_something(trained):
         pages = [len(e.result.ids) for e in folder.events if isinstance(e, Acted) and isinstance(e.result, Found)]
         assert max(pages) > PAGE_SIZE
     else:
-        assert [e for e in folder.events if isinstance(e, Noted) and e.kind == "admission"]
+        assert [e for e in folder.events if isinstance(e, Noted) and e.kind == "gate"]
 
 
 def test_it_replays_and_a_cut_trace_comes_to_the_same_bytes(trained, world, tmp_path):
@@ -113,7 +113,7 @@ def test_a_run_that_had_levels_off_goes_on_and_one_that_split_its_indexes_is_rep
     ("arguments", "words"),
     [
         (("--ranking", "best"), "'best' is not one of"),
-        (("--admission", "3", "--batch-size", "2"), "one lesson at a time"),
+        (("--gate", "3", "--batch-size", "2"), "one lesson at a time"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(world, tmp_path, arguments, words):

@@ -12,7 +12,7 @@ from fault_server import FaultServer
 import kbgym as package
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.training.exam import ResultWriter
-from kbgym.training.train import Trainer
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
 
@@ -61,7 +61,7 @@ def test_a_verdict_with_everything_it_rests_on(world, tmp_path, kbgym):
 def test_interrupted_it_goes_on_and_ends_in_the_same_bytes(world, tmp_path, kbgym, monkeypatch, where, after):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert kbgym("prove", world, "--out", whole, *SMALL, "--quiet")[0] == 0
-    method = "add" if where is ResultWriter else "_teach"
+    method = "add" if where is ResultWriter else "begin"
     real, calls = getattr(where, method), []
 
     def stops(self, *given):
@@ -93,7 +93,7 @@ def test_a_run_that_was_trained_before_is_proved_without_training_again(world, t
     out = tmp_path / "run"
     train = ["train", "--world", world, "--out", out, "--embedder", "hash", "--questions", "12", "--epochs", "1"]
     assert kbgym(*train, "--quiet")[0] == 0
-    monkeypatch.setattr(Trainer, "_teach", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(Trainer, "begin", lambda *_: pytest.fail("trained again"))
     assert kbgym("prove", world, "--out", out, "--quiet")[0] == 0
     code, _, error = kbgym("prove", world, "--out", out, "--epochs", "3")
     assert code == 2 and "was started with epochs 1, not 3" in error

@@ -24,7 +24,7 @@ HEAVY = (
     "kbgym.agents.llm",
     "kbgym.corpus",
 )
-PLAYING = ("kbgym.agents.registry", "kbgym.training.train", "kbgym.training.exam", "kbgym.search.live")
+PLAYING = ("kbgym.agents.registry", "kbgym.training.loop", "kbgym.training.exam", "kbgym.search.live")
 MAKING = ("kbgym.api.training", "kbgym.worlds.people", "kbgym.worlds.phantomwiki")
 FOR_HELP = (*HEAVY, *PLAYING, *MAKING, "numpy", "msgspec", "kbgym.store", "kbgym.search", "kbgym.api")
 

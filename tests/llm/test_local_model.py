@@ -32,7 +32,7 @@ from kbgym.search.factory import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import Row, examine
 from kbgym.training.run import Settings
-from kbgym.training.train import Agents
+from kbgym.training.session import Agents
 
 SHORT = Settings(forward_budget=3)
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "local_model.py"

@@ -149,7 +149,7 @@ def test_what_nothing_speaks_for_is_withheld_and_the_rest_lands(place: Path) -> 
     asyncio.run(work())
     assert replayed(place)
     notes = [event for event in StoreFolder(place).events if isinstance(event, Noted)]
-    assert [note.kind for note in notes if note.kind != "asked"] == ["withheld", "withheld", "admission"]
+    assert [note.kind for note in notes if note.kind != "asked"] == ["withheld", "withheld", "gate"]
     assert notes[-1].data["withheld"] == ["People whose hobby is chess."]
 
 
@@ -158,7 +158,7 @@ def test_what_was_withheld_is_not_tried_again_until_a_question_names_it() -> Non
     desk(Began(1, "forward", "reference", "q1", QUESTION), store, "")
     assert ("job", "baker") in [(index_task.kind, index_task.value) for index_task in desk.index_tasks(store)]
     data = {"verdict": "admitted", "withheld": ["People whose job is baker"]}
-    desk(Noted(2, "admission", data), store, "")
+    desk(Noted(2, "gate", data), store, "")
     assert ("job", "baker") not in [(index_task.kind, index_task.value) for index_task in desk.index_tasks(store)]
     assert ("job", "baker") in [(index_task.kind, index_task.value) for index_task in desk.index_tasks(store, QUESTION)]
 

@@ -93,7 +93,7 @@ def test_being_told_right_makes_no_gold_of_the_stores_own_answer(place: Path) ->
             assert online.questions.rolling().em == 1.0  # type: ignore[union-attr]
 
     asyncio.run(work())
-    assert not any(isinstance(e, Noted) and e.kind == "admission" for e in StoreFolder(place).events)
+    assert not any(isinstance(e, Noted) and e.kind == "gate" for e in StoreFolder(place).events)
 
 
 def test_a_gold_is_taken_once_and_only_for_a_question_that_was_asked(place: Path) -> None:

@@ -151,8 +151,7 @@ def test_turns_do_not_mix(folder: Path) -> None:
                 async with live.turn():
                     raise ZeroDivisionError
             await do(live, Add("The lock was given back."))
-            assert not live.shared and await live.claim("anything") and await live.claim("anything")
-            await live.release("anything")
+            assert not live.shared
 
     asyncio.run(work())
 
@@ -252,7 +251,6 @@ def test_whoever_only_looks_writes_nothing_and_follows_the_file(folder: Path) ->
                 async with looking.looking():
                     assert ear.cleared == told, "what has not changed is not read again"
                 assert [type(event).__name__ for event in ear.events] == ["Genesis", "Acted", "Committed"]
-            assert await looking.claim("x")
 
     asyncio.run(work())
 
@@ -456,18 +454,6 @@ def test_a_rollback_by_another_is_followed(shared: SharedPlace) -> None:
     asyncio.run(work())
 
 
-def test_work_is_claimed_by_one_until_it_is_released(shared: SharedPlace) -> None:
-    async def work() -> None:
-        async with opened(URL) as one, opened(URL) as other:
-            await do(one, Add("News."))
-            assert await one.claim("lesson 1") and not await other.claim("lesson 1")
-            assert other.iteration == 1, "whoever asks has followed what was done"
-            await one.release("lesson 1")
-            assert await other.claim("lesson 1") and await one.claim("lesson 2")
-
-    asyncio.run(work())
-
-
 def test_whoever_gives_up_waiting_for_a_turn_keeps_nobody_out(shared: SharedPlace) -> None:
     async def work() -> None:
         async with opened(URL) as one, opened(URL) as other:
@@ -502,16 +488,6 @@ def test_whoever_goes_away_at_the_end_of_a_turn_leaves_it_whole(shared: SharedPl
             async with asyncio.timeout(10), live.turn():
                 pass
             assert len(shared.events) == 3 and not shared.turn.locked()
-
-    asyncio.run(work())
-
-
-def test_where_nobody_else_writes_all_work_is_ones_own(folder: Path) -> None:
-    async def work() -> None:
-        for write in (True, False):
-            async with opened(folder, write=write) as live:
-                assert await live.claim("lesson 1")
-                await live.release("lesson 1")
 
     asyncio.run(work())
 

@@ -11,7 +11,7 @@ from kbgym.api.factory import agents_named, embedder_named
 from kbgym.search.factory import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Trainer
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 

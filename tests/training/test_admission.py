@@ -110,7 +110,7 @@ class Lesson:
             else:
                 await land(live, 1, "backward", made)
             if verdict is not None:
-                live.record(Noted(1, "admission", verdict))
+                live.record(Noted(1, "gate", verdict))
             durable = live.commit()
         await durable
         if refused or verdict is None:
@@ -135,7 +135,7 @@ def test_edits_that_make_answers_worse_are_refused_and_leave_nothing_behind(tmp_
     question, key = join()
     other = next(d.id for d in WORLD.documents if f"'s job is {key.value}." in d.text and d.id not in question.support)
     events = Lesson(tmp_path / "w", Liar(key, other), answered=[question]).events
-    (verdict,) = [event.data for event in events if isinstance(event, Noted) and event.kind == "admission"]
+    (verdict,) = [event.data for event in events if isinstance(event, Noted) and event.kind == "gate"]
     assert verdict["verdict"] == "quarantined" and verdict["after"] < verdict["before"]
     refused = [event.data["action"]["tool"] for event in events if isinstance(event, Noted) and event.kind == "refused"]
     assert refused == ["add", "link_many", "read"], "the edits, and what was read of them"

@@ -146,7 +146,7 @@ def test_ablations_vary_one_thing():
         ("trained-class-ranking-paper", "paper"),
         ("trained-class-ranking-apart", "apart"),
     ]
-    assert [one.settings.admission for one in trainings("ablation", "admission", ("paper",), BASE)] == [0, 10]
+    assert [one.settings.gate for one in trainings("ablation", "gate", ("paper",), BASE)] == [0, 10]
     with pytest.raises(BadInput, match="ranking cannot be 'best'"):
         trainings("ablation", "ranking", ("class",), BASE, ("best",))
     assert [one.settings.strategy for one in trainings("ablation", "strategy", ("paper", "class"), BASE)] == [

@@ -21,7 +21,8 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
 from kbgym.training.lessons import schedule
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Agents, Trainer
+from kbgym.training.session import Agents
+from kbgym.training.trainer import Trainer
 
 SMALL = Settings(questions=20, epochs=2, embedder="hash")
 

@@ -14,7 +14,8 @@ from kbgym.gym.policy import View
 from kbgym.search.factory import engine_for
 from kbgym.trace.folder import StoreFolder
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Agents, Trainer
+from kbgym.training.session import Agents
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,10 +26,10 @@ from kbgym.trace.backend import StoreBackend, open_backend
 from kbgym.trace.copying import copy_store
 from kbgym.trace.events import Acted, Began, Ended, Graded
 from kbgym.trace.folder import StoreFolder
-from kbgym.training import train as train_module
 from kbgym.training.lessons import schedule
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Trainer, join, remembered
+from kbgym.training.session import recorded_settings
+from kbgym.training.trainer import Trainer, check_database
 from kbgym.worlds.people import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason=MISSING)]
@@ -54,7 +52,7 @@ def run_in(folder: str) -> Run:
 def train(folder: str, url: str, settings: Settings = SETTINGS) -> Trainer:
     run, agents = run_in(folder), agents_named(settings)
     initial = StoreFolder(Path(folder)).initial
-    join(url, initial.fingerprint, "hash", remembered(settings, agents))
+    check_database(url, initial.fingerprint, "hash", recorded_settings(settings, agents))
     trainer = Trainer(run, agents, engine_for(initial, embedder_named("hash")), url)
     asyncio.run(trainer.train())
     return trainer
@@ -91,35 +89,10 @@ def test_one_trainer_learns_there_what_it_learns_in_a_folder(cluster: Cluster, t
     there = Run.open_or_create(tmp_path / "one", run.world, alone)
     agents = agents_named(alone)
     initial = StoreFolder(there.folder).initial
-    join(url, initial.fingerprint, "hash", remembered(alone, agents))
+    check_database(url, initial.fingerprint, "hash", recorded_settings(alone, agents))
     trainer = Trainer(there, agents, engine_for(initial, embedder_named("hash")), url)
     asyncio.run(trainer.train())
     assert trainer.store.fingerprint == StoreFolder(here.folder).store().fingerprint
-    whole(url)
-
-
-def test_who_finds_lessons_taken_goes_on_with_others_and_waits_only_for_the_last(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = cluster.url("taken")
-    run = run_in(str(tmp_path / "world"))
-    copy_store(str(run.folder / "world"), url)
-    join(url, StoreFolder(run.folder).initial.fingerprint, "hash", remembered(SETTINGS, agents_named(SETTINGS)))
-    taken = [f"lesson 1 {lesson.question.id}" for lesson in schedule(run.world, SETTINGS)[:3]]
-    other, sleep, over = open_backend(url).resume(), asyncio.sleep, list[int]()
-    assert all(other.claim(name) for name in taken)
-
-    async def watched(seconds: float, *rest: object) -> None:
-        if seconds == train_module._LOOK_AGAIN:
-            over.append(open_backend(url).position)
-            for name in taken:
-                other.release(name)
-        await sleep(seconds, *rest)
-
-    monkeypatch.setattr(asyncio, "sleep", watched)
-    train(str(tmp_path / "one"), url)
-    assert over[0] >= 20 - 3 - SETTINGS.batch_size + 1, "it waited while there were lessons that nobody had"
-    other.close()
     whole(url)
 
 
@@ -128,13 +101,20 @@ def test_others_documents_or_settings_are_refused(cluster: Cluster, tmp_path: Pa
     run = run_in(str(tmp_path / "a"))
     copy_store(str(run.folder / "world"), url)
     initial, agents = StoreFolder(run.folder).initial, agents_named(SETTINGS)
-    join(url, initial.fingerprint, "hash", remembered(SETTINGS, agents))
+    check_database(url, initial.fingerprint, "hash", recorded_settings(SETTINGS, agents))
     with pytest.raises(BadInput, match="strategy 'class', not 'paper'"):
-        join(url, initial.fingerprint, "hash", remembered(Settings(questions=20, embedder="hash", eval=False), agents))
+        check_database(
+            url,
+            initial.fingerprint,
+            "hash",
+            recorded_settings(Settings(questions=20, embedder="hash", eval=False), agents),
+        )
     other = generate(people=40, seed=1)
     other.save(tmp_path / "other")
     with pytest.raises(BadInput, match="other documents"):
-        join(url, StoreFolder(tmp_path / "other").initial.fingerprint, "hash", remembered(SETTINGS, agents))
+        check_database(
+            url, StoreFolder(tmp_path / "other").initial.fingerprint, "hash", recorded_settings(SETTINGS, agents)
+        )
 
 
 def test_documents_that_are_only_there_need_not_be_held(
@@ -174,57 +154,6 @@ def start(folder: Path, url: str) -> subprocess.Popen[str]:
     code = _TRAIN.format(tests=str(Path(__file__).parent.parent))
     command = [sys.executable, "-c", code, str(folder), url]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
-
-
-def test_three_trainers_of_which_two_are_killed_again_and_again(cluster: Cluster, tmp_path: Path) -> None:
-    url = cluster.url("three")
-    copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
-    running = {name: start(tmp_path / name, url) for name in ("a", "b", "c")}
-    kills = 0
-    try:
-        for number in range(4):
-            victim = ("b", "c")[number % 2]
-            assert running[victim].stdout is not None
-            running[victim].stdout.readline()
-            time.sleep(0.7)
-            if running[victim].poll() is None:
-                os.kill(running[victim].pid, signal.SIGKILL)
-                kills += 1
-            running[victim].wait()
-            running[victim] = start(tmp_path / victim, url)
-        said = {name: process.communicate(timeout=200)[0] for name, process in running.items()}
-    finally:
-        for process in running.values():
-            process.kill()
-    assert kills >= 2 and all("finished" in text for text in said.values())
-    whole(url)
-
-
-@pytest.mark.timeout(600)
-def test_a_fleet_of_eight_of_which_three_are_killed(cluster: Cluster, tmp_path: Path) -> None:
-    """In the middle of lessons, for good; and the server crashes once. Every lesson is taught once."""
-    url = cluster.url("eight")
-    copy_store(str(run_in(str(tmp_path / "world")).folder / "world"), url)
-    running = [start(tmp_path / str(number), url) for number in range(8)]
-    place = open_backend(url)
-    try:
-        for process in running:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        for victim, moment in zip(running[:3], (60, 180, 300), strict=True):
-            while _iteration(place) < moment:
-                assert any(process.poll() is None for process in running), "they ended before anybody was killed"
-                time.sleep(0.02)
-            assert victim.poll() is None
-            victim.kill()
-        place.close()
-        cluster.stop("immediate")
-        cluster.start()
-        said = [process.communicate(timeout=400)[0] for process in running]
-    finally:
-        for process in running:
-            process.kill()
-    assert ["finished" in text for text in said] == [False] * 3 + [True] * 5
-    whole(url)
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (pip install 'kbgym[ray]')")

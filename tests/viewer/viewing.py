@@ -19,7 +19,7 @@ from kbgym.store import Store
 from kbgym.trace.folder import StoreFolder, save_store
 from kbgym.training.exam import examine
 from kbgym.training.run import Run, Settings
-from kbgym.training.train import Trainer
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Document, Question, Source, World
 

@@ -203,7 +203,7 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
         case "helps":
             first = f"Next: kbgym serve {run} --mcp --role reader"
         case "hurts":
-            first = f"Next: keep only edits that do no harm: kbgym prove {world} --out {run}-gated --admission 10"
+            first = f"Next: keep only edits that do no harm: kbgym prove {world} --out {run}-gated --gate 10"
         case _:
             first = "Next: " if not proof.verdict.more_questions else "Next: ask more questions, or "
             first += f"train further: kbgym prove {world} --out {run}-class --strategy class"

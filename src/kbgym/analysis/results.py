@@ -40,7 +40,7 @@ from kbgym.worlds.world import Question, World
 
 PROBED = ("trained", "both", "one", "neither")
 ORDER = (*PROBED, "unseen")
-PROTOCOL = ("forward_budget", "backward_budget", "memory", "ranking", "admission", "observations", "search")
+PROTOCOL = ("forward_budget", "backward_budget", "memory", "ranking", "gate", "observations", "search")
 POOLED = "pooled"
 Pair = tuple[Row, Row]
 

@@ -32,7 +32,7 @@ from kbgym.worlds.world import Document, Question, World
 
 if TYPE_CHECKING:  # who plays is loaded when somebody does: a search waits for what is imported here
     from kbgym.agents.llm.connect import Models
-    from kbgym.training.train import Agents
+    from kbgym.training.session import Agents
 
 CASSETTE = "cassette.jsonl"  # what the models of a run said, beside its trace
 Player = str | Callable[..., Any]  # a name, a callable that gives a policy, or a function of a view
@@ -133,7 +133,7 @@ def agents_named(
     from kbgym.agents.llm.judge import LLMJudge
     from kbgym.agents.llm.policy import LLMAgent
     from kbgym.agents.registry import make_judge
-    from kbgym.training.train import Agents
+    from kbgym.training.session import Agents
 
     about = description_for_prompt(world) if world is not None else ""
     told: dict[str, Any] = {"about": about, "kept": kept}
@@ -186,12 +186,12 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
         raise BadInput(f"bad settings: {error}.") from error
     if made.strategy not in STRATEGIES:
         raise BadInput(f"there is no strategy {made.strategy!r}; use {' or '.join(STRATEGIES)}.")
-    if made.admission < 0:
-        raise BadInput("admission is a number of questions; 0 is off.")
+    if made.gate < 0:
+        raise BadInput("gate is a number of questions; 0 is off.")
     if made.per_source < 0:
         raise BadInput("per_source is a number of documents; 0 is any number.")
-    if made.admission and made.batch_size > 1:
-        raise BadInput("admission judges one lesson at a time: use a batch size of 1.")
+    if made.gate and made.batch_size > 1:
+        raise BadInput("the gate judges one lesson at a time: use a batch size of 1.")
     return made
 
 

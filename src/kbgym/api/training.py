@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,10 @@ from kbgym.store.record import fingerprint_of
 from kbgym.sync import run_sync
 from kbgym.trace.backend import is_url, open_backend
 from kbgym.trace.folder import read_records
+from kbgym.training.lessons import Lesson
 from kbgym.training.run import Run
-from kbgym.training.train import Agents, Trainer, join, remembered
+from kbgym.training.session import Agents, recorded_settings
+from kbgym.training.trainer import Trainer, check_database
 from kbgym.worlds.world import World
 
 
@@ -89,15 +91,15 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
     if url is not None:
         if not is_url(url):
             raise BadInput(f"--store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
-        if settings.admission:
-            raise BadInput("admission judges one lesson at a time, which a store shared with others does not allow.")
+        if settings.gate:
+            raise BadInput("the gate judges one lesson at a time, which a store shared with others does not allow.")
         there = not run.world.documents  # and nowhere else
         if there and settings.per_source:
             raise BadInput("--per-source needs the world's documents, which say where they are from.")
         began = None if there else fingerprint_of(read_records(run.folder))
-        join(url, began, settings.embedder, remembered(settings, agents))
+        check_database(url, began, settings.embedder, recorded_settings(settings, agents))
     place = open_backend(url or run.folder)
-    overlays = settings.admission > 0  # what is on trial is searched apart
+    overlays = settings.gate > 0  # what is on trial is searched apart
     spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None
     vectors = embedder_named(settings.embedder)
     store = place.store()
@@ -107,8 +109,8 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
     return Trainer(run, agents, engine, url, None if url is None else store)
 
 
-def teach(trainer: Trainer, tick: ProgressCallback | None = None) -> None:
-    """Every lesson that is left. A judge that cannot judge stops it before it begins: it would go unnoticed."""
+def teach(trainer: Trainer, tick: ProgressCallback | None = None, lessons: Sequence[Lesson] | None = None) -> None:
+    """Teach all pending lessons, or those of `lessons`. Raise before the first one if the judge fails its self-test."""
     judge = trainer.agents.judge
     if isinstance(judge, LLMJudge) and trainer.position < len(trainer.lessons):
         try:
@@ -116,7 +118,7 @@ def teach(trainer: Trainer, tick: ProgressCallback | None = None) -> None:
         except BaseException:
             run_sync(trainer.live.close())
             raise
-    run_sync(trainer.train(tick))
+    run_sync(trainer.train(tick, lessons))
 
 
 def import_corpus(

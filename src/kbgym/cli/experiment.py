@@ -105,7 +105,7 @@ def run_command(
     questions of two splits.
 
     An ablation varies the strategy, the budget of a backward pass (15, 30, 60), the training questions (25, 50, 100,
-    200, 400; a generated world then has that many), the ranking (paper, apart) or admission (0, 10 questions asked
+    200, 400; a generated world then has that many), the ranking (paper, apart) or gate (0, 10 questions asked
     again; 0 is off).
 
     For every seed: a world, a training for each strategy, the gradient's question groups, and exams of every arm on
@@ -121,7 +121,7 @@ def run_command(
       kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
       kbgym experiment run ablation --vary budget --out exp/budget --seeds 0-2
       kbgym experiment run headroom --seeds 0-9 --out exp/headroom
-      kbgym experiment run ablation --vary admission --values 0,5,20 --out exp/admission
+      kbgym experiment run ablation --vary gate --values 0,5,20 --out exp/gate
       kbgym report exp/paper
     """
     where, spending = Where(flags), Spending(flags)

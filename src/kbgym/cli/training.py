@@ -27,7 +27,7 @@ training_options = flags(
     click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]"),
     click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]"),
     click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]"),
-    click.option("--admission", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [0]"),
+    click.option("--gate", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [0]"),
     click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [rich for real text]"),
     click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]"),
     click.option("--embedder", callback=say_cost, help="all-MiniLM-L6-v2[-int8], wordllama, or hash for tests."),

@@ -68,7 +68,7 @@ VALUES: dict[str, tuple[int | str, ...]] = {
     "budget": (15, 30, 60),
     "questions": (25, 50, 100, 200, 400),
     "ranking": RANKINGS,
-    "admission": (0, 10),
+    "gate": (0, 10),
 }
 _FIELDS = {"budget": "backward_budget"}
 

@@ -104,7 +104,7 @@ class Imported(_Event, frozen=True, tag="import"):
 
 
 class Noted(_Event, frozen=True, tag="note"):
-    """Something worth keeping that changes nothing: an exam at an epoch's end, an admission verdict."""
+    """Something worth keeping that changes nothing: an exam at an epoch's end, a verdict of the gate."""
 
     iteration: int
     kind: str

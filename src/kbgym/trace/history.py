@@ -238,7 +238,7 @@ def _entry(iteration: int, events: Iterable[Event], commit: Committed, undone: b
                 found |= {"f1": f1, "em": em, "answer": answer, "golds": golds}
             case RolledBack(_, to, reason):
                 found |= {"rollback_to": to, "reason": reason}
-            case Noted(_, "admission", data):
+            case Noted(_, "gate", data):
                 notes.append(str(data.get("verdict")))
                 found |= {"reason": str(data.get("reason", ""))}
             case Noted(_, kind) if kind not in ("asked", "refused"):  # a verdict says it for the whole pass

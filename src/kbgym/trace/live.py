@@ -206,25 +206,6 @@ class LiveStore:
             self.flushes += bool(done)
             self._written(done)
 
-    async def claim(self, name: str) -> bool:
-        """Take a piece of work and follow what was done so far; what another has claimed is its own until it dies."""
-        if self._turn is None:
-            return True
-        async with self._lock:
-            await self._write(self._turn)
-            claimed = await self._turn.claim(name)
-            await self._news()
-            return claimed
-
-    def holds(self, name: str) -> bool:
-        return self._writer is None or self._writer.holds(name)
-
-    async def release(self, name: str) -> None:
-        if self._turn is not None:
-            async with self._lock:
-                await self._write(self._turn)
-                await self._turn.release(name)
-
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def prepare(self, actions: Sequence[Action]) -> None:

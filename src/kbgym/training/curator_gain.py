@@ -16,10 +16,11 @@ import msgspec
 
 from kbgym.errors import BadInput
 from kbgym.gym.environment import Environment
-from kbgym.gym.policy import Agent, Backward, PassVerdict
+from kbgym.gym.policy import Agent, Backward
 from kbgym.search.live import LiveEngine
 from kbgym.store import Store
 from kbgym.training.asking import ask, qa_pairs
+from kbgym.training.loop import backward_task
 from kbgym.training.run import Settings
 from kbgym.training.tool_calls import PassByCalls
 from kbgym.worlds.kinds import kind_of
@@ -66,8 +67,7 @@ class Curation:
         (asking,) = qa_pairs([question])
         settings = self.settings
         passed, grade = await ask(asking, self._base, self._reader, settings.forward_budget, settings.memory)
-        verdict: PassVerdict = "out of budget" if passed.answer is None else "right" if grade.f1 == 1.0 else "wrong"
-        task = Backward(question.text, passed.turns, question.golds, grade.f1, verdict)
+        task = backward_task(question.text, passed.turns, question.golds, grade.f1, passed.answer)
         return CuratorLesson(self._environment(self._store.copy()), task, settings.backward_budget, question)
 
     async def gain(self, lesson: CuratorLesson, seed: int) -> Gain:

@@ -29,12 +29,19 @@ import numpy as np
 from kbgym.gym.actions import Found, Opened
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import FORWARD_BUDGET, MEMORY, Transcript
-from kbgym.gym.policy import Agent
+from kbgym.gym.policy import Agent, Backward
 from kbgym.search.index import Hit
 from kbgym.search.live import Overlay
-from kbgym.training.asking import QAPair, ask
+from kbgym.trace.events import Noted, Phase
+from kbgym.trace.live import LiveStore
+from kbgym.training.asking import QAPair, ask, qa_pairs
+from kbgym.training.lessons import Lesson
+from kbgym.training.loop import Curate
 from kbgym.training.reasons import Words
-from kbgym.training.trial import Trial, without
+from kbgym.training.session import Session
+from kbgym.training.trial import Trial, land, refuse, trial, without
+
+Verdict = dict[str, Any] | None  # as the trace keeps it; None if there was nothing to judge
 
 MARGIN = 0.01
 _RECENT = 200
@@ -100,7 +107,7 @@ class Judging(Protocol):
     async def judge(self, before: Environment, after: Environment, touched: set[str], number: int) -> Admission: ...
 
 
-async def judged(gate: Judging | None, made: Trial, number: int) -> tuple[Trial, dict[str, Any] | None]:
+async def judged(gate: Judging | None, made: Trial, number: int) -> tuple[Trial, Verdict]:
     """The part of a trial that may land, and the verdict as the trace keeps it: none where nothing was to be judged."""
     if gate is None or not made.changed:
         return made, None
@@ -114,6 +121,36 @@ async def judged(gate: Judging | None, made: Trial, number: int) -> tuple[Trial,
     data: dict[str, Any] = msgspec.to_builtins(found)
     del data["admitted"]
     return made, {"verdict": "admitted" if found.admitted else "quarantined", **data, "withheld": withheld}
+
+
+async def settle(live: LiveStore, number: int, phase: Phase, question: str, made: Trial, verdict: Verdict) -> bool:
+    """Apply a judged pass to the live store or record it as refused; return whether it was applied.
+
+    The caller holds the turn.
+    """
+    applied = verdict is None or verdict["verdict"] != "quarantined"
+    if applied:
+        await land(live, number, phase, made)
+    else:
+        refuse(live, number, phase, made)
+    if verdict is not None:
+        live.record(Noted(number, "gate", {"question": question, **verdict}))
+    return applied
+
+
+def gated_curate(gate: GateQuestions) -> Curate:
+    """Return a `curate` that plays the backward pass on a copy and applies it only if the gate admits it."""
+
+    async def curate(session: Session, lesson: Lesson, curator: Agent, task: Backward) -> Transcript:
+        live, settings, number = session.live, session.settings, session.state(lesson).iteration
+        made = await trial(live, curator, task, settings.backward_budget, settings.memory)
+        gate.answered = qa_pairs(session.answered(lesson))
+        made, verdict = await judged(gate, made, number)
+        async with live.turn():
+            await settle(live, number, "backward", lesson.question.id, made, verdict)
+        return made.transcript
+
+    return curate
 
 
 class GateQuestions:

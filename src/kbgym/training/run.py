@@ -37,7 +37,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
     The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
-    exams. `admission`: how many questions are asked again before the edits of a lesson stay, 0 for none.
+    exams. `gate`: how many questions are asked again before the edits of a lesson stay, 0 for none.
     `observations`: how results read. `search`: what a search goes by. `per_source`: how many documents of one page of
     the source a page of results may have, 0 for any number. `begins`: the store it was begun with, by what it is and
     its fingerprint; empty for the world's own documents.
@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_size: int = 1
     eval: bool = True
     ranking: Ranking = "paper"
-    admission: int = 0
+    gate: int = 0
     observations: Observations = "paper"
     search: SearchKind = "vectors"
     per_source: int = 0

@@ -68,7 +68,7 @@ class AgendaFollower:
             case Imported(_, _, edited):
                 for document in edited:
                     self._doubt(document.id, store, event.iteration)
-            case Noted(_, "admission", data):
+            case Noted(_, "gate", data):
                 self._withheld.update(data.get("withheld", ()))
             case RolledBack(_, to):
                 self._see_again(store)

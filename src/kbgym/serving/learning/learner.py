@@ -17,7 +17,7 @@ from kbgym.gym.actions import Action, Answer, Delete
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.gym.grading import abstains, score
-from kbgym.gym.policy import Agent, Backward, PassVerdict, Turn
+from kbgym.gym.policy import Agent, Backward, Turn
 from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.open_questions import OpenQuestion, OpenQuestions, Refusal, new_id
@@ -28,9 +28,10 @@ from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
 from kbgym.trace.live import LiveStore
 from kbgym.trace.snapshot import Snapshot
 from kbgym.training.asking import QAPair
-from kbgym.training.gate import Gate, judged
+from kbgym.training.gate import Gate, judged, settle
+from kbgym.training.loop import backward_task
 from kbgym.training.run import Settings
-from kbgym.training.trial import TRIES, Trial, forward, land, record_forward, refuse, trial, unchanged
+from kbgym.training.trial import TRIES, Trial, forward, record_forward, trial, unchanged
 
 _logger = logging.getLogger("kbgym.learning")
 
@@ -200,14 +201,13 @@ class Online:
 
     async def _lesson(self, id: str) -> None:
         asked = self.questions.asked[id]
-        verdict: PassVerdict = "out of budget" if asked.answer is None else "right" if asked.f1 == 1.0 else "wrong"
         index_tasks = (
             self.desk.index_tasks(self.live.store, asked.question) if self.settings.strategy == "class" else ()
         )
         turns = self.questions.turns.get(id, ())
         if self.gate is not None:
             await self._withdraw(self.gate, asked, turns)
-        task = Backward(asked.question, turns, asked.golds, asked.f1 or 0.0, verdict, index_tasks)
+        task = backward_task(asked.question, turns, asked.golds, asked.f1 or 0.0, asked.answer, index_tasks)
         await self.backward(task, "backward", id, asked.question, self.settings.backward_budget)
 
     async def _withdraw(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
@@ -222,7 +222,7 @@ class Online:
                 data = {"question": asked.id, "verdict": "withdrawn", "reason": reason, "cost": round(cost, 6)}
                 live.record(Began(number, "idle", "gate"))
                 live.record(Acted(number, "idle", 1, step.action, step.result, step.verdict), step.observation)
-                live.record(Noted(number, "admission", data))
+                live.record(Noted(number, "gate", data))
                 live.record(Ended(number, "idle", "done"))
                 live.commit()
                 self.withdrawn += 1
@@ -242,17 +242,13 @@ class Online:
                     if attempt < TRIES:
                         continue
                     reason = "documents it builds on were changed by others each time it was played"
-                    refused, verdict = True, {"verdict": "quarantined", "reason": reason}
+                    verdict = {"verdict": "quarantined", "reason": reason}
                 number = live.iteration + 1
                 live.record(Began(number, phase, self.curates, id, text))
-                if refused:
-                    refuse(live, number, phase, made)
-                    self.refused += 1
-                else:
-                    await land(live, number, phase, made)
+                if await settle(live, number, phase, id, made, verdict):
                     self.admitted += made.changed
-                if verdict is not None:
-                    live.record(Noted(number, "admission", {"question": id, **verdict}))
+                else:
+                    self.refused += 1
                 passed = made.transcript
                 live.record(Ended(number, phase, passed.outcome, passed.failure, passed.usage))
                 live.commit()

@@ -141,7 +141,7 @@ class Questions:
                     self._measure(Measure(question, iteration, self.asked[question].actions, float(right)))
             case Began(_, "backward", _, question) if question in self.asked:
                 self._over(question, "learnt")
-            case Noted(_, "admission", {"verdict": "quarantined", "question": str(question), "reason": str(reason)}):
+            case Noted(_, "gate", {"verdict": "quarantined", "question": str(question), "reason": str(reason)}):
                 if question in self.asked:
                     self._over(question, "refused", reason)
             case Noted(_, "set aside", {"question": str(question), "reason": str(reason)}):

@@ -1,0 +1,98 @@
+"""The training loop: answer a question, grade the answer, edit the store, commit.
+
+`train` teaches every pending lesson; `teach` is one lesson. A lesson is one training step: a forward pass by the
+reader, its grade, and a backward pass by the curator, who sees the expected answer and edits the store. The session
+plays passes and records them; `curate` decides how a backward pass reaches the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from kbgym.gym.episode import Transcript
+from kbgym.gym.grading import score
+from kbgym.gym.policy import Agent, Backward, Forward, IndexTask, PassVerdict, Turn
+from kbgym.training.lessons import Lesson, schedule
+from kbgym.training.run import Settings
+from kbgym.training.session import Agents, Session
+from kbgym.worlds.world import World
+
+Curate = Callable[[Session, Lesson, Agent, Backward], Awaitable[Transcript]]
+
+
+async def curate_directly(session: Session, lesson: Lesson, curator: Agent, task: Backward) -> Transcript:
+    """Play the backward pass on the store itself; every edit takes effect at once."""
+    return await session.play("backward", lesson, curator, task)
+
+
+async def train(
+    world: World,
+    settings: Settings,
+    agents: Agents,
+    session: Session,
+    curate: Curate = curate_directly,
+    lessons: Sequence[Lesson] | None = None,
+) -> None:
+    """Teach the lessons that are pending, up to `settings.batch_size` side by side.
+
+    Interrupted training resumes where the trace ends and produces the same bytes as uninterrupted training.
+
+    Args:
+        lessons: the lessons to teach; by default the whole schedule.
+    """
+
+    async def step(lesson: Lesson) -> None:
+        await teach(lesson, settings, agents, session, curate)
+        await session.commit(lesson)
+
+    await session.evaluate_untrained()
+    for epoch in session.pending(schedule(world, settings) if lessons is None else lessons):
+        await side_by_side(epoch, settings.batch_size, step)
+
+
+async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Session, curate: Curate) -> None:
+    """Teach one lesson, or the rest of one that was interrupted."""
+    question = lesson.question
+    state = await session.begin(lesson)
+    if state.grade is None:
+        forward = await session.play("forward", lesson, agents.reader, Forward(question.text))
+        if forward.outcome == "agent_failed":
+            await session.end(lesson, "forward", forward)
+            return
+        await session.grade(lesson, forward, score(forward.answer, question.golds, question.unanswerable))
+    assert state.grade is not None
+    turns = tuple(Turn(step.action, step.observation) for step in state.forward)
+    agenda = session.index_tasks(lesson)
+    task = backward_task(question.text, turns, question.golds, state.grade.f1, state.grade.answer, agenda)
+    await session.end(lesson, "backward", await curate(session, lesson, agents.curator, task))
+
+
+def backward_task(
+    question: str,
+    turns: tuple[Turn, ...],
+    golds: tuple[str, ...],
+    f1: float,
+    answer: str | None,
+    agenda: tuple[IndexTask, ...] = (),
+) -> Backward:
+    """Return the curator's task for a graded forward pass."""
+    verdict: PassVerdict = "out of budget" if answer is None else "right" if f1 == 1.0 else "wrong"
+    return Backward(question, turns, golds, f1, verdict, agenda)
+
+
+async def side_by_side(lessons: Iterable[Lesson], width: int, step: Callable[[Lesson], Awaitable[None]]) -> None:
+    """Run `step` for every lesson in order, at most `width` at a time; raise the first error."""
+    waiting = deque(lessons)
+
+    async def work() -> None:
+        while waiting:
+            await step(waiting.popleft())
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(width, len(waiting))):
+                group.create_task(work())
+    except* Exception as failures:
+        raise failures.exceptions[0] from None

@@ -1,0 +1,267 @@
+"""A training session: an open store with its trace, which plays passes, records, resumes and commits.
+
+Every lesson ends with a commit that is durable before the next one starts. Lessons that run side by side share one
+store, and the trace holds their steps in the order in which they took effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from kbgym.canonical import sweep
+from kbgym.errors import BadInput
+from kbgym.gym.actions import Action
+from kbgym.gym.environment import Environment, SearchEngine, Step
+from kbgym.gym.episode import Transcript, play
+from kbgym.gym.grading import Grade
+from kbgym.gym.policy import Agenda, Agent, Backward, Forward, IndexTask
+from kbgym.gym.tools import Role, check
+from kbgym.progress import ProgressCallback
+from kbgym.store import Store
+from kbgym.store.guard import Judge
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
+from kbgym.trace.folder import StoreFolder
+from kbgym.trace.live import LiveStore
+from kbgym.training.exam import examine, summarise
+from kbgym.training.lessons import Lesson, LessonState, Progress, schedule
+from kbgym.training.run import Run, Settings
+from kbgym.worlds.world import Question
+
+EVAL = ("n", "f1", "em", "set_f1", "actions", "characters", "outcomes")  # fields of an evaluation kept in the trace
+
+
+class Agents(msgspec.Struct, frozen=True):
+    """The agents of a training.
+
+    `described` holds the model names, parameters and prompt hashes that the trace keeps. `agenda` makes the agenda of
+    the strategy `class`; without it, curators get none.
+    """
+
+    reader: Agent
+    curator: Agent
+    judge: Judge | None = None
+    described: dict[str, Any] = {}
+    agenda: Callable[[], Agenda] | None = None
+
+
+def recorded_settings(settings: Settings, agents: Agents) -> dict[str, Any]:
+    """Return the settings kept in the first event of a trace; later additions only if they are not the default."""
+    found: dict[str, Any] = msgspec.to_builtins(settings)
+    for name in ("search", "per_source", "begins"):
+        if found[name] == getattr(Settings(), name):
+            del found[name]
+    return {**found, "agents": agents.described} if agents.described else found
+
+
+class Session:
+    """An open store in training. The run's folder keeps the store, or the database at `url`.
+
+    Evaluations and snapshots at the end of an epoch exist only for a store in a folder.
+    """
+
+    def __init__(
+        self, run: Run, agents: Agents, engine: SearchEngine, url: str | None = None, known: Store | None = None
+    ) -> None:
+        """Open the store and replay its trace.
+
+        Args:
+            known: the state of the store that `engine` indexes, if the store may have changed since.
+        """
+        if run.settings.strategy == "class" and agents.agenda is None:
+            raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
+        self.run, self.agents, self.settings = run, agents, run.settings
+        self.lessons = schedule(run.world, run.settings)
+        self.progress = Progress()
+        self.tick: ProgressCallback | None = None
+        self.ended = 0  # lessons taught in this session
+        self._in_folder = url is None
+        self._started: dict[Lesson, float] = {}
+        self.clear()
+        self.live = LiveStore(
+            run.folder if url is None else url,
+            lambda store: engine if known is None else _caught_up(engine, known, store),
+            (self.progress, self),
+            judge=agents.judge,
+            ranking=self.settings.ranking,
+            observations=self.settings.observations,
+            embedder=self.settings.embedder,
+            settings=recorded_settings(self.settings, agents),
+            position=lambda: self.position,
+        )
+        if self._in_folder:
+            self._restore_snapshots()
+
+    @property
+    def store(self) -> Store:
+        return self.live.store
+
+    @property
+    def iteration(self) -> int:
+        return self.live.iteration
+
+    @property
+    def position(self) -> int:
+        """Return the number of finished lessons."""
+        return self.progress.over
+
+    def clear(self) -> None:
+        self.agenda = self.agents.agenda() if self.agents.agenda else None
+        self.grades: list[Graded] = []
+
+    def __call__(self, event: Event, store: Store, observation: str) -> None:
+        """Follow the trace, live or replayed, to keep the agenda and the grades."""
+        if isinstance(event, Graded):
+            self.grades.append(event)
+        if self.agenda is None:
+            return
+        if isinstance(event, Began) and event.phase == "forward":
+            self.agenda.note_question(event.text, event.iteration)
+        elif isinstance(event, Ended) and (event.phase == "backward" or event.outcome == "agent_failed"):
+            self.agenda.give_back(event.iteration)
+        elif isinstance(event, Acted):
+            self.agenda.note_turn(event.action, observation)
+
+    # -- lessons ------------------------------------------------------------------------------------------------------
+
+    def pending(self, lessons: Sequence[Lesson]) -> Iterator[list[Lesson]]:
+        """Yield the unfinished lessons of each epoch, interrupted ones first."""
+        for epoch in sorted({lesson.epoch for lesson in lessons}):
+            left = [lesson for lesson in lessons if lesson.epoch == epoch and not self.progress.is_over(lesson)]
+            if left:
+                yield sorted(left, key=lambda lesson: lesson.key not in self.progress.begun)
+
+    def answered(self, lesson: Lesson) -> list[Question]:
+        """Return the questions of all finished lessons in order of the schedule, then that of `lesson`."""
+        return [*(other.question for other in self.lessons if self.progress.is_over(other)), lesson.question]
+
+    def state(self, lesson: Lesson) -> LessonState:
+        return self.progress.begun[lesson.key]
+
+    def index_tasks(self, lesson: Lesson) -> tuple[IndexTask, ...]:
+        """Return the agenda's tasks for a lesson; none without an agenda."""
+        return self.agenda.index_tasks(lesson.question.text, self.state(lesson).iteration) if self.agenda else ()
+
+    async def begin(self, lesson: Lesson) -> LessonState:
+        """Start a lesson, or return the state of one that was interrupted."""
+        self._started[lesson] = time.perf_counter()
+        if lesson.key not in self.progress.begun:
+            async with self.live.turn():
+                self.live.record(self._began(self.progress.last + 1, "forward", lesson))
+        return self.state(lesson)
+
+    async def play(self, phase: Phase, lesson: Lesson, agent: Agent, task: Forward | Backward) -> Transcript:
+        """Play a pass on the store, after the steps of it that the trace already has."""
+        state, settings = self.state(lesson), self.settings
+        role: Role
+        if phase == "forward":
+            role, budget, past = "reader", settings.forward_budget, state.forward
+        else:
+            role, budget, past = "curator", settings.backward_budget, state.backward
+        acting = _Recording(self.live, state.iteration, phase, len(past))
+        return await play(agent(), acting, role, task, budget, settings.memory, past=past)
+
+    async def grade(self, lesson: Lesson, forward: Transcript, grade: Grade) -> None:
+        """Record the end of the forward pass, its grade, and the start of the backward pass."""
+        number, question = self.state(lesson).iteration, lesson.question
+        async with self.live.turn():
+            self.live.record(_ended(number, "forward", forward))
+            self.live.record(Graded(number, question.id, question.golds, *grade, forward.answer))
+            self.live.record(self._began(number, "backward", lesson))
+
+    async def end(self, lesson: Lesson, phase: Phase, transcript: Transcript) -> None:
+        """Record the last pass of a lesson as over."""
+        async with self.live.turn():
+            self.live.record(_ended(self.state(lesson).iteration, phase, transcript))
+        self.ended += 1
+
+    async def commit(self, lesson: Lesson) -> None:
+        """Make everything done so far durable; evaluate and write a snapshot if the lesson ended its epoch."""
+        if self._in_folder:
+            ends = self._ends_epoch(self.position)
+            if ends:
+                await self._evaluate(lesson.epoch)
+            async with self.live.turn():
+                durable = self.live.commit()
+            await asyncio.shield(durable)
+            if ends:
+                self.run.snapshot(self.store, self.iteration)
+            self.run.timed("iteration", time.perf_counter() - self._started.pop(lesson), iteration=self.iteration)
+        if self.tick:
+            self.tick(self.position, len(self.lessons), self._summary())
+
+    async def evaluate_untrained(self) -> None:
+        """Evaluate the store before the first lesson."""
+        if self.position == 0:
+            await self._evaluate(0)
+
+    async def _evaluate(self, epoch: int) -> None:
+        """Ask the eval split of the store as it is now, for the learning curve; never the test splits."""
+        questions = self.run.world.split("eval") if self.settings.eval and self._in_folder else ()
+        if not questions:
+            return
+        engine = self.live.environment.engine
+        rows = await examine(self.store, engine, questions, self.agents.reader, settings=self.settings)
+        data = {name: value for name, value in msgspec.to_builtins(summarise(rows)).items() if name in EVAL}
+        # It belongs to the commit that ends the epoch; before the first lesson there is none yet.
+        self.live.record(Noted(self.iteration + 1 if epoch else 0, "eval", {"epoch": epoch, **data}))
+
+    def _began(self, iteration: int, phase: Phase, lesson: Lesson) -> Began:
+        """Name the model itself, even if a cassette plays it."""
+        role, given = ("reader", self.settings.reader) if phase == "forward" else ("curator", self.settings.curator)
+        agent = self.agents.described.get(role, {}).get("agent", given)
+        return Began(iteration, phase, agent, lesson.question.id, lesson.question.text, lesson.epoch)
+
+    def _restore_snapshots(self) -> None:
+        """Write missing snapshots of finished epochs and remove partial ones, as a crash leaves them."""
+        sweep(self.run.folder / "snapshots")
+        folder = StoreFolder(self.run.folder)
+        for commit in (event for event in folder.events if isinstance(event, Committed)):
+            if self._ends_epoch(commit.position) and not self.run.has_snapshot(commit.iteration):
+                self.run.snapshot(folder.store(commit.iteration), commit.iteration)
+
+    def _ends_epoch(self, position: int) -> bool:
+        """Return whether an epoch is over after `position` lessons."""
+        if position == len(self.lessons):
+            return True
+        return position > 0 and self.lessons[position - 1].epoch != self.lessons[position].epoch
+
+    def _summary(self) -> str:
+        recent = self.grades[-20:]
+        f1 = sum(grade.f1 for grade in recent) / max(1, len(recent))
+        return f"forward F1 {f1:.2f}  documents {len(self.store):,}  links {self.store.links:,}"
+
+
+class _Recording:
+    """The live store as a pass acts on it; each step is recorded when it takes effect."""
+
+    def __init__(self, live: LiveStore, iteration: int, phase: Phase, taken: int) -> None:
+        self._live, self._iteration, self._phase, self._taken = live, iteration, phase, taken
+
+    @property
+    def require_visible_ids(self) -> bool:
+        return self._live.environment.require_visible_ids
+
+    async def step(self, action: Action, role: Role) -> Step:
+        live, action = self._live, check(action, role)
+        await live.prepare([action])
+        async with live.turn():
+            step = await live.environment.carry_out(action)
+            self._taken += 1
+            acted = Acted(self._iteration, self._phase, self._taken, step.action, step.result, step.verdict)
+            live.record(acted, step.observation)
+        return step
+
+
+def _caught_up(engine: SearchEngine, known: Store, now: Store) -> SearchEngine:
+    """Update a search engine from an earlier state of a store to the current one."""
+    Environment(known, engine).sync_to(now)
+    return engine
+
+
+def _ended(iteration: int, phase: Phase, transcript: Transcript) -> Ended:
+    return Ended(iteration, phase, transcript.outcome, transcript.failure, transcript.usage)

@@ -1,0 +1,60 @@
+"""A run's training from its settings: the session, the gate if one is set, and checks of a database store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kbgym.errors import BadInput
+from kbgym.progress import ProgressCallback
+from kbgym.trace.backend import ConnectionLost, open_backend
+from kbgym.training.asking import qa_pairs
+from kbgym.training.gate import GateQuestions, gated_curate
+from kbgym.training.lessons import Lesson
+from kbgym.training.loop import Curate, curate_directly, train
+from kbgym.training.session import Session
+
+
+class Trainer(Session):
+    """A session that trains by the settings of its run."""
+
+    async def train(self, tick: ProgressCallback | None = None, lessons: Sequence[Lesson] | None = None) -> None:
+        """Teach every pending lesson, or those of `lessons`, and close the store."""
+        self.tick = tick
+        settings, world = self.settings, self.run.world
+        curate: Curate = curate_directly
+        if settings.gate:
+            budget, memory = settings.forward_budget, settings.memory
+            held_out = qa_pairs(world.split("eval"))
+            gate = GateQuestions(settings.gate, held_out, self.agents.reader, settings.seed, budget, memory)
+            curate = gated_curate(gate)
+        try:
+            while True:
+                try:
+                    return await train(world, settings, self.agents, self, curate, lessons)
+                except ConnectionLost:  # nothing of the last transaction was committed: resume where the trace ends
+                    continue
+        finally:
+            await self.live.close()
+
+
+def check_database(url: str, initial: str | None, embedder: str, settings: dict[str, Any]) -> None:
+    """Start the trace of a store in a database, or raise BadInput if it began with other documents or settings.
+
+    Args:
+        initial: fingerprint of the expected documents; None accepts any.
+    """
+    place = open_backend(url)
+    try:
+        if initial is not None and place.initial.fingerprint != initial:
+            raise BadInput(f"{place.name} began with other documents than this world's.")
+        if place.genesis is None:
+            place.start(embedder, settings).close()
+            return
+        begun = place.genesis.settings
+        # The number of lessons side by side may differ between processes.
+        if other := [name for name in settings if name != "batch_size" and begun.get(name) != settings[name]]:
+            values = "; ".join(f"{name} {begun.get(name)!r}, not {settings[name]!r}" for name in other)
+            raise BadInput(f"{place.name} is being trained with {values}.")
+    finally:
+        place.close()
