@@ -1,12 +1,13 @@
-"""A training fleet: many trainers of one run at one store in PostgreSQL, wherever an engine starts them.
+"""Train one run on many workers that share a store in PostgreSQL; the engine hands each worker its lessons.
 
-Each is an ordinary trainer with a scratch folder of its own; who has which lesson is settled at the store. So a trainer
-that is lost costs nothing but the step it was at: the others, or the engine's next try, go on with its lesson.
+A worker is an ordinary trainer with a scratch folder of its own. Each lesson belongs to exactly one task, so that
+workers never compete. The engine runs a lost worker's task again; it resumes where the trace ends.
 """
 
 from __future__ import annotations
 
 import tempfile
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -17,12 +18,15 @@ from kbgym.api.training import teach, trainer_for
 from kbgym.errors import BadInput
 from kbgym.experiments.engines import WorkEngine
 from kbgym.store import Store
+from kbgym.training.lessons import Lesson, schedule
 from kbgym.training.run import Run, Settings
 from kbgym.worlds.world import World
 
+LESSONS = 4  # per task: few enough to balance the load, many enough to pay for opening the store
+
 
 class Fleet(msgspec.Struct, frozen=True):
-    """What all trainers share. `begun` is the store it began with, where that was not the world's documents."""
+    """The run that all workers train; `begun` is its initial store if that is not the world's documents."""
 
     world: World
     settings: Settings
@@ -30,18 +34,22 @@ class Fleet(msgspec.Struct, frozen=True):
     begun: Store | None = None
 
 
-def train_fleet(engine: WorkEngine, fleet: Fleet) -> list[int]:
-    """As many trainers as the engine has workers, until every lesson is over; gives how many lessons each ended."""
+def train_fleet(engine: WorkEngine, fleet: Fleet) -> None:
+    """Teach every lesson once; an epoch begins when the one before it is over."""
     players = (fleet.settings.reader, fleet.settings.curator, fleet.settings.judge)
     if any(map(is_model, players)):
-        raise BadInput("a fleet of models has no common budget: run `kbgym train --store URL` in several processes.")
-    return list(engine.run(train_one, fleet, range(engine.workers)))
+        raise BadInput("a fleet of models has no common budget: train in one process with a larger batch_size.")
+    for _, group in groupby(schedule(fleet.world, fleet.settings), key=lambda lesson: lesson.epoch):
+        lessons = tuple(group)
+        tasks = [lessons[start : start + LESSONS] for start in range(0, len(lessons), LESSONS)]
+        for _ in engine.run(teach_task, fleet, tasks):
+            pass
 
 
-def train_one(fleet: Fleet, number: int) -> int:
-    """One trainer, in whatever process this is."""
+def teach_task(fleet: Fleet, lessons: tuple[Lesson, ...]) -> int:
+    """Teach the lessons of one task, in a worker process, and return their number."""
     with tempfile.TemporaryDirectory(prefix="kbgym-trainer-") as scratch:
         run = Run.open_or_create(Path(scratch) / "run", fleet.world, fleet.settings, fleet.begun)
         trainer = trainer_for(run, agents_named(fleet.settings, world=fleet.world), fleet.url)
-        teach(trainer)
-        return trainer.ended
+        teach(trainer, lessons=lessons)
+    return len(lessons)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from kbgym.training.gate import GateQuestions, gated_curate
 from kbgym.training.lessons import Lesson
 from kbgym.training.loop import Curate, curate_directly, train
 from kbgym.training.session import Session
+
+RETRIES = 20  # of a training whose connection to the database broke
 
 
 class Trainer(Session):
@@ -29,11 +32,13 @@ class Trainer(Session):
             gate = GateQuestions(settings.gate, held_out, self.agents.reader, settings.seed, budget, memory)
             curate = gated_curate(gate)
         try:
-            while True:
+            for attempt in range(RETRIES + 1):
                 try:
                     return await train(world, settings, self.agents, self, curate, lessons)
                 except ConnectionLost:  # nothing of the last transaction was committed: resume where the trace ends
-                    continue
+                    if attempt == RETRIES:
+                        raise
+                    await asyncio.sleep(0.1 * attempt)
         finally:
             await self.live.close()
 
