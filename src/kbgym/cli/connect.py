@@ -14,8 +14,7 @@ import click
 from kbgym.cli.common import STORE, Printed, verb
 from kbgym.errors import BadInput
 from kbgym.gym.tools import Role
-from kbgym.serving.connect.agents import AGENTS
-from kbgym.serving.connect.rules import rules_with
+from kbgym.serving.connect import AGENTS, rules_with
 from kbgym.trace.url import is_url
 
 _MOST = 10_000_000  # bytes of a configuration file
