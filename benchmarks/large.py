@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/large.py [--sentences N] [--documents N]
 
 The first runs the commands a user would run, each in a process of its own: `kbgym import corpus`, then `kbgym store
-search` with the hash embedder twice, with nothing in the cache before. The second loads made-up people (`scale_words.py`),
+search` with the hash embedder twice, with an empty cache. The second loads made-up people (`scale_words.py`),
 searches, and edits, adds and removes documents, each followed by a search that must know. Prints Markdown.
 """
 
