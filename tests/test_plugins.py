@@ -61,7 +61,7 @@ def test_a_package_adds_an_agent(installed):
 
 def test_a_plugin_that_cannot_be_loaded_is_one_sentence(installed):
     code = (
-        "from kbgym import plugins\ntry: plugins.load('kbgym.agents', 'broken')\nexcept Exception as e: print(repr(e))"  # noqa: E501
+        "from kbgym import plugins\ntry: plugins.load('kbgym.agents', 'broken')\nexcept Exception as e: print(repr(e))"
     )
     said = run(installed, "-c", code).stdout
     assert said.startswith("Failed(") and "broken" in said and said.count("\n") == 1
