@@ -69,7 +69,8 @@ from pathlib import Path
 import msgspec
 import kbgym
 from kbgym.canonical import encode, write_lines
-from kbgym.trace.copying import Lines, write
+from kbgym.trace.copying import write
+from kbgym.trace.folder import StoreLines
 from kbgym.worlds.people import NO_QUESTIONS
 
 folder, url, (people, worlds, questions) = Path(sys.argv[1]), sys.argv[2], map(int, sys.argv[3:])
@@ -82,7 +83,7 @@ for seed in range(worlds):
         write_lines(folder / "world" / "questions.jsonl", world.split("train")[:questions])
     named = (msgspec.structs.replace(one, id=f"{seed}-{one.id}" if seed else one.id) for one in world.documents)
     lines += [encode(document).decode() for document in named]
-write(Lines("documents.jsonl", lines, [], ()), url)
+write(StoreLines("documents.jsonl", lines, [], ()), url)
 print(len(lines))
 """
 

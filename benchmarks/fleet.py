@@ -7,7 +7,7 @@ once with ones that think for so long before every action, as a model does. The 
 starts, as far as Ray keeps them; every training begins anew on a store of its own, and is checked: every lesson once.
 
 A watch stands on every trainer's turns: what an action takes outside of the turn and within, the wait for the disk at
-its end, and what following another's action takes. benchmarks/scale_plan.py simulates larger fleets from these.
+its end, and what following another's action takes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many of a question's supporting sentences the question itself finds, by vectors, by words and by both.
 
-    python benchmarks/recall.py [WORLD...] [--embedder wordllama] [--depth 5]
+    python benchmarks/recall.py [WORLD...] [--embedder NAME] [--depth 5]
 
 recall@5 is the share of a question's supports among the first five hits, a mean over the questions that have supports.
 Both together must reach the better of the two, less 0.01. Without a world, those of `trained_text.py`. Prints a

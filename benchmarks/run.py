@@ -52,7 +52,6 @@ COMMANDS = {
     "ray": ["ray_exam.py"],
     "ray_vectors": ["ray_exam.py", *"--people 60000 --embedder hash-384 --questions 160 --times 2".split()],
     "fleet": ["fleet.py"],
-    "fleet_plan": ["scale_plan.py", "--fleet"],
     "mutants": ["../scripts/mutants.py", "--least", "85"],
 }
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 from playing import Live, lines, records
-from shared_place import SharedPlace
 
 from kbgym.canonical import write_lines
 from kbgym.errors import BadInput, KbgymError
 from kbgym.gym.actions import Add, Link
 from kbgym.store import Store
 from kbgym.trace import copying
-from kbgym.trace.copying import Copied, copy_store, lines_of, save_store
+from kbgym.trace.copying import Copied, copy_store, save_store
 from kbgym.trace.events import Committed, Genesis
 from kbgym.trace.folder import StoreFolder, open_folder
 from kbgym.worlds.world import Document
@@ -99,11 +98,6 @@ def test_a_copy_that_is_another_store_is_no_copy(live: Live, tmp_path: Path, mon
     with pytest.raises(BadInput, match="changed while it was copied"):
         copy_store(str(live.path), str(tmp_path / "copy"))
     assert open_folder(tmp_path / "other").arm == "pages"
-
-
-def test_what_is_neither_a_folder_nor_a_database_is_not_copied() -> None:
-    with pytest.raises(TypeError, match="cannot copy postgresql://nobody"):
-        lines_of(SharedPlace(records()).open())
 
 
 def test_a_url_is_no_name_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

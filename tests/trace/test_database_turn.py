@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kbgym.backends.postgres import write_lock as database_turn
-from kbgym.backends.postgres.write_lock import WriteLock
 from kbgym.trace.backend import ConnectionLost
 from kbgym.trace.events import Event, Noted
+from kbgym.trace.write_lock import WriteLock
 
 
 class Writer:

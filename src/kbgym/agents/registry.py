@@ -13,6 +13,7 @@ import importlib
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from kbgym import plugins
 from kbgym.agents.external.agent import CommandAgent
 from kbgym.agents.external.command_line import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
@@ -79,6 +80,9 @@ def make_agent(
         raise BadInput(f"the {role} here was an agent that was connected then; name another with --{role}.")
     if ":" in name:
         return _imported(name)
+    if plugins.has("kbgym.agents", name):
+        made: Agent = plugins.load("kbgym.agents", name)(role)
+        return made
     raise BadInput(
         f"there is no agent {name!r}; use reference, general, small, neutral:NAME, llm:openai/MODEL, "
         f"llm:anthropic/MODEL, llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand, hand:FOLDER "

@@ -20,7 +20,7 @@ from kbgym.errors import BadInput
 from kbgym.gym.actions import Action
 from kbgym.gym.policy import Agenda, Agent, View
 from kbgym.gym.tools import PAGE_SIZE, Role
-from kbgym.search.cache import VectorCache, cache_folder
+from kbgym.search.cache import cache_folder
 from kbgym.search.choice import search_named
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, default_embedder
 from kbgym.search.minilm import GRAPHS, NAME
@@ -45,23 +45,14 @@ def embedder_named(name: str) -> CachedEmbedder:
         return _hash_embedder(int(size or 256))
     if name in ("", *GRAPHS):
         return _default_embedder(cache_folder(), name or NAME)
-    if kind == "wordllama":
-        return _wordllama(cache_folder())
     if name == "none":
         return CachedEmbedder(NoEmbedder())
-    raise BadInput(f"there is no embedder {name!r}; use {', '.join(GRAPHS)}, wordllama, or hash for tests.")
+    raise BadInput(f"there is no embedder {name!r}; use {', '.join(GRAPHS)} or hash for tests.")
 
 
 @cache
 def _hash_embedder(dimensions: int) -> CachedEmbedder:
     return CachedEmbedder(HashEmbedder(dimensions))
-
-
-@cache
-def _wordllama(folder: Path) -> CachedEmbedder:
-    from kbgym.search.wordllama import WordLlamaEmbedder
-
-    return CachedEmbedder(WordLlamaEmbedder(), VectorCache(folder))
 
 
 _default_embedder = cache(default_embedder)

@@ -161,15 +161,6 @@ def progress(title: str, quiet: bool = False) -> Iterator[ProgressCallback]:
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=safe_text(note))
 
 
-def say_cost(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
-    """What an embedder costs in what is found, said when it is chosen."""
-    if name and name.startswith("wordllama"):
-        from kbgym.search.wordllama import COST
-
-        click.echo(COST, err=True)
-    return name
-
-
 def with_search(world: World, search: SearchKind | None) -> World:
     """A world that says itself what it is searched by."""
     return msgspec.structs.replace(world, facts={**world.facts, "search": search}) if search else world

@@ -13,7 +13,7 @@ import msgspec
 from kbgym.api import Workspace, open
 from kbgym.api.factory import CASSETTE
 from kbgym.canonical import refuse_links
-from kbgym.cli.common import Printed, forward_budget, progress, say, say_cost, search_options, verb
+from kbgym.cli.common import Printed, forward_budget, progress, say, search_options, verb
 from kbgym.cli.engines import Where, engine_options
 from kbgym.cli.spending import Spending, spending_options, used_by_commands
 from kbgym.errors import BadInput
@@ -39,7 +39,7 @@ from kbgym.worlds.world import World
     type=click.Path(path_type=Path, dir_okay=False),
     help="Rows as JSONL; run again to resume.  [a run keeps its own]",
 )
-@click.option("--embedder", callback=say_cost, help="Overrides the one the store was trained with.")
+@click.option("--embedder", help="Overrides the one the store was trained with.")
 @click.option(
     "--ranking", type=click.Choice(RANKINGS), help="How a page is filled.  [default: as in training, or paper]"
 )

@@ -13,7 +13,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem
 
-from kbgym import __version__
+from kbgym import __version__, plugins
 from kbgym.errors import KbgymError
 from kbgym.sanitize import safe_text
 
@@ -88,11 +88,13 @@ class Verbs(click.Group):
     verbs, sections = VERBS, SECTIONS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.verbs)
+        return [*self.verbs, *(plugins.names("kbgym.commands") if self.verbs is VERBS else ())]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.verbs:
-            return None
+            found = self.verbs is VERBS and plugins.has("kbgym.commands", name)
+            added: click.Command | None = plugins.load("kbgym.commands", name) if found else None
+            return added
         module, _, attribute = self.verbs[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(f"kbgym.cli.{module}"), attribute or "command")
         return command

@@ -89,7 +89,7 @@ def exam_command(
 @click.option("--epochs", type=click.IntRange(min=1), default=1, show_default=True, help="How often each is asked.")
 @click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
 @click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
-@click.option("--embedder", help="all-MiniLM-L6-v2[-int8], wordllama, or hash for tests.  [default: all-MiniLM-L6-v2]")
+@click.option("--embedder", help="all-MiniLM-L6-v2[-int8] or hash for tests.  [default: all-MiniLM-L6-v2]")
 @forward_budget
 @search_options
 @over_mcp

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from kbgym.api import Workspace, open
-from kbgym.cli.common import Printed, progress, say_cost, search_options, verb
+from kbgym.cli.common import Printed, progress, search_options, verb
 from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
@@ -33,9 +33,7 @@ def command() -> None:
 @click.argument("place", metavar="STORE")
 @click.argument("query")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
-@click.option(
-    "--embedder", callback=say_cost, help="all-MiniLM-L6-v2[-int8], wordllama, or hash.  [default: the store's]"
-)
+@click.option("--embedder", help="all-MiniLM-L6-v2[-int8] or hash.  [default: the store's]")
 @search_options
 def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     """The documents most similar to a query, as an agent would find them.

@@ -11,7 +11,7 @@ import click
 
 from kbgym.agents.trust import remember
 from kbgym.api.factory import agents_named
-from kbgym.cli.common import agent_options, flags, forward_budget, say, say_cost, search_options
+from kbgym.cli.common import agent_options, flags, forward_budget, say, search_options
 from kbgym.errors import BadInput
 from kbgym.gym.environment import RANKINGS
 from kbgym.gym.observations import OBSERVATIONS
@@ -30,7 +30,7 @@ training_options = flags(
     click.option("--gate", type=click.IntRange(min=0), help="Questions asked again before edits stay.  [0]"),
     click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [rich for real text]"),
     click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]"),
-    click.option("--embedder", callback=say_cost, help="all-MiniLM-L6-v2[-int8], wordllama, or hash for tests."),
+    click.option("--embedder", help="all-MiniLM-L6-v2[-int8] or hash for tests."),
     forward_budget,
     agent_options,
     search_options,

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Literal, Protocol, TypeVar, get_args
 
+from kbgym import plugins
 from kbgym.errors import BadInput, Missing
 
 Name = Literal["local", "ray"]
@@ -52,9 +53,7 @@ def opened(name: Name, workers: int | None = None, address: str | None = None) -
     if name == "local":
         yield Here()
         return
-    from kbgym.engines.ray import RayEngine  # only here: nothing of Ray is loaded unless asked for
-
-    engine = RayEngine(workers, address)
+    engine = plugins.load("kbgym.engines", name)(workers, address)
     try:
         yield engine
     finally:

@@ -7,7 +7,7 @@ cosine. The order is (score, highest first, then id), the same whatever was put 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from kbgym.errors import BadInput
 Hit = tuple[str, float]
 Fetch = Callable[[int, int], list[Hit]]  # a ranking: offset and limit in, hits out
 
+BESIDE = 16  # results fetched beyond a page where some may be hidden
 _GROUP = 64  # rows of which only the best counts when the few best of many are sought
 
 
@@ -182,3 +183,15 @@ def length_of(square: float) -> float:
 def page_of(ranked: Iterable[Hit], offset: int, limit: int) -> list[Hit]:
     """Hits in any order, put in the order every index answers in, and cut to a page."""
     return sorted(ranked, key=lambda hit: (-hit[1], hit[0]))[offset : offset + limit]
+
+
+def visible_hits(first: Callable[[int], list[Hit]], hidden: Collection[str], end: int) -> list[Hit]:
+    """Return the first `end` hits that are not hidden; `first(n)` gives the first n of the ranking."""
+    most = end + len(hidden)
+    asked = min(most, end + BESIDE)
+    while True:
+        found = first(asked)
+        hits = [hit for hit in found if hit[0] not in hidden]
+        if len(hits) >= end or len(found) < asked or asked == most:
+            return hits[:end]
+        asked = min(most, 4 * asked)

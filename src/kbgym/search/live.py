@@ -23,12 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kbgym.backends.postgres.layered import LayeredIndex, LayeredWords, shown
 from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.hybrid import DEPTH, WordRanking, blend
-from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of
+from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of, visible_hits
 from kbgym.search.ranking import FIRST, Spread
 from kbgym.search.recent import LRUCache
 from kbgym.search.waiting import LONG, FairQueue
@@ -269,17 +268,18 @@ class LiveEngine(ServedEngine):
 
     async def _read_ahead(self, texts: list[str]) -> None:
         """Read what a search of these texts needs of a base; a text that is long is seldom searched for by words."""
-        if isinstance(self.index, LayeredIndex) or isinstance(self.words, LayeredWords):
+        if hasattr(self.index, "ahead") or hasattr(self.words, "ahead"):
             await asyncio.gather(*(self._read_one(text) for text in set(texts) if not self._read.get(text)))
 
     async def _read_one(self, text: str) -> None:
         near: list[Hit] = []
-        if isinstance(self.index, LayeredIndex):
+        if (ahead := getattr(self.index, "ahead", None)) is not None:
             depth = DEPTH if self.kind == "hybrid" else FIRST
-            near = await asyncio.to_thread(self.index.ahead, self.embedding(text), depth)
-        if isinstance(self.words, LayeredWords) and len(text) < LONG:
-            await asyncio.to_thread(self.words.ahead, text)
-            await asyncio.to_thread(self.words.read(text, FIRST, [id for id, _ in near]))
+            near = await asyncio.to_thread(ahead, self.embedding(text), depth)
+        words: Any = self.words
+        if hasattr(words, "ahead") and len(text) < LONG:
+            await asyncio.to_thread(words.ahead, text)
+            await asyncio.to_thread(words.read(text, FIRST, [id for id, _ in near]))
         self._read.put(text, True)
 
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
@@ -353,7 +353,7 @@ class Overlay(ServedEngine):
         if offset >= len(index) + len(own):
             return []
         vector = self.embedding(text)
-        hits = shown(lambda end: index.search(vector, 0, end), self._apart, end) if len(index) else []
+        hits = visible_hits(lambda end: index.search(vector, 0, end), self._apart, end) if len(index) else []
         return page_of([*hits, *(own.search(vector, 0, end) if len(own) else ())], offset, limit)
 
     async def _read_ahead(self, texts: list[str]) -> None:

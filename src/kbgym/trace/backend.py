@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kbgym.errors import Failed
+from kbgym.progress import ProgressCallback
 from kbgym.store import Store
 from kbgym.trace.events import Event, Genesis
-from kbgym.trace.folder import open_folder
+from kbgym.trace.folder import StoreLines, open_folder
 from kbgym.trace.log import TraceReading
 from kbgym.trace.replay import Watcher
-from kbgym.trace.url import is_url, shown
+from kbgym.trace.url import is_url, plugin_for, shown
 from kbgym.worlds.world import Document
 
 
@@ -129,16 +130,35 @@ class StoreBackend(Protocol):
     def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
         """The user's sentences it stands for, as later imports changed them; all of them, or these."""
 
+    def lines(self) -> StoreLines:
+        """Return the store as the lines of its files."""
+
     def close(self) -> None:
-        """Close connections; appenders stay open."""
+        """Close connections; writers stay open."""
+
+
+class BackendPlugin(Protocol):
+    """A backend by URL scheme, found by `kbgym.plugins` in the group `kbgym.backends`."""
+
+    def open(self, url: str) -> StoreBackend: ...
+
+    def create(self, url: str, lines: StoreLines, tick: ProgressCallback | None = None) -> StoreBackend:
+        """Write a new store, all or nothing. Raise BadInput if there is one."""
+
+    def display_name(self, url: str) -> str:
+        """Return the URL without passwords."""
+
+
+def backend_plugin(url: str) -> BackendPlugin:
+    """Return the backend of a URL's scheme."""
+    found: BackendPlugin = plugin_for(url)
+    return found
 
 
 def open_backend(place: str | Path) -> StoreBackend:
     """A store wherever it is: a folder (`FOLDER`, `FOLDER@57`) or a database (`postgresql://...`)."""
     if is_url(place):
-        from kbgym.backends.postgres.place import PostgresBackend
-
-        return PostgresBackend(str(place))
+        return backend_plugin(str(place)).open(str(place))
     return open_folder(place)
 
 

@@ -13,21 +13,9 @@ from kbgym.canonical import atomic_dir, encode
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.store import Store
-from kbgym.trace.backend import StoreBackend, is_url, open_backend
-from kbgym.trace.events import Committed, Event
-from kbgym.trace.folder import ARM, RECORDS, TRACE, StoreFolder, initial_file
-
-# ProgressCallback(done, total, note): told how far the work has come.
-
-
-class Lines(msgspec.Struct, frozen=True):
-    """A store as the lines of its files; `kind` is the name of the initial one, `arm` what an arm said of itself."""
-
-    kind: str
-    initial: list[str]
-    trace: list[str]
-    events: tuple[Event, ...]
-    arm: str | None = None
+from kbgym.trace.backend import StoreBackend, backend_plugin, is_url, open_backend
+from kbgym.trace.events import Committed
+from kbgym.trace.folder import ARM, RECORDS, TRACE, StoreLines
 
 
 class Copied(msgspec.Struct, frozen=True):
@@ -48,7 +36,7 @@ def copy_store(source: str, target: str, tick: ProgressCallback | None = None) -
     place = open_backend(source)
     note(0, 3, "reading")
     store = place.store()  # what a replay would not repeat is not copied
-    lines = _cut(lines_of(place), place)
+    lines = _cut(place.lines(), place)
     note(1, 3, "writing")
     written = write(lines, target, note)
     note(3, 3, "done")
@@ -60,27 +48,7 @@ def copy_store(source: str, target: str, tick: ProgressCallback | None = None) -
     return copied
 
 
-def lines_of(place: StoreBackend) -> Lines:
-    """The lines of a store as they stand."""
-    if isinstance(place, StoreFolder):
-        file = initial_file(place.folder)
-        trace = place.trace.read_bytes()[: place.reading.length] if place.reading else b""
-        about = place.folder / ARM
-        arm = about.read_text(encoding="utf-8") if about.is_file() else None
-        return Lines(file.name, _split(file.read_bytes()), _split(trace), place.events, arm)
-    from kbgym.backends.postgres.place import PostgresBackend, stored_lines
-
-    if not isinstance(place, PostgresBackend):
-        raise TypeError(f"cannot copy {place.name}")
-    initial, traced = stored_lines(place)
-    return Lines(place.meta.initial, initial, traced, place.events, place.meta.arm)
-
-
-def _split(data: bytes) -> list[str]:
-    return data.decode("utf-8").removesuffix("\n").split("\n") if data else []
-
-
-def _cut(lines: Lines, place: StoreBackend) -> Lines:
+def _cut(lines: StoreLines, place: StoreBackend) -> StoreLines:
     """Only up to the iteration that was asked for."""
     if place.at is None:
         return lines
@@ -89,12 +57,10 @@ def _cut(lines: Lines, place: StoreBackend) -> Lines:
     return msgspec.structs.replace(lines, trace=lines.trace[:end], events=lines.events[:end])
 
 
-def write(lines: Lines, target: str, tick: ProgressCallback | None = None) -> StoreBackend:
+def write(lines: StoreLines, target: str, tick: ProgressCallback | None = None) -> StoreBackend:
     """A new store of these lines, all or nothing."""
     if is_url(target):
-        from kbgym.backends.postgres.place import create
-
-        return create(target, lines.kind, lines.initial, lines.trace, lines.events, lines.arm, tick)
+        return backend_plugin(target).create(target, lines, tick)
     with atomic_dir(Path(target)) as folder:
         _write(folder / lines.kind, lines.initial)
         if lines.trace:
@@ -111,4 +77,4 @@ def _write(path: Path, lines: list[str]) -> None:
 
 def save_store(store: Store, target: str, arm: str | None = None) -> None:
     """Write a store without history, with what its arm says of itself."""
-    write(Lines(RECORDS, [encode(record).decode() for record in store], [], (), arm), target).close()
+    write(StoreLines(RECORDS, [encode(record).decode() for record in store], [], (), arm), target).close()

@@ -26,6 +26,16 @@ TRACE = "trace.jsonl"
 ARM = "arm.json"
 
 
+class StoreLines(msgspec.Struct, frozen=True):
+    """A store as the lines of its files; `kind` is the name of the initial file, `arm` the text of `arm.json`."""
+
+    kind: str
+    initial: list[str]
+    trace: list[str]
+    events: tuple[Event, ...]
+    arm: str | None = None
+
+
 class StoreFolder:
     """Initial documents and a trace, read once; any state of the store on request."""
 
@@ -84,6 +94,13 @@ class StoreFolder:
         self.reading = read_trace(self.trace)
         return store
 
+    def lines(self) -> StoreLines:
+        """Return the store as the lines of its files."""
+        file, about = initial_file(self.folder), self.folder / ARM
+        trace = self.trace.read_bytes()[: self.reading.length] if self.reading else b""
+        arm = about.read_text(encoding="utf-8") if about.is_file() else None
+        return StoreLines(file.name, _split(file.read_bytes()), _split(trace), self.events, arm)
+
     def verify(self) -> None:
         """There is nothing beside the trace but snapshots, which `snapshots.py` compares."""
 
@@ -92,6 +109,10 @@ class StoreFolder:
 
     def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
         return originals(self.folder, self.events, ids)
+
+
+def _split(data: bytes) -> list[str]:
+    return data.decode("utf-8").removesuffix("\n").split("\n") if data else []
 
 
 def returning(

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kbgym.backends.postgres.write_lock import WriteLock
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import Action
 from kbgym.gym.environment import Environment, Ranking, SearchEngine, texts_in
@@ -31,6 +30,7 @@ from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import JudgeCache
 from kbgym.trace.replay import Listener, catch_up, committed, replaying, rolled_back
 from kbgym.trace.snapshot import Snapshot, overlay_of, snapshot_of
+from kbgym.trace.write_lock import WriteLock
 
 Transaction = tuple[list[Event], "asyncio.Future[None]"]
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-SCHEMES = ("postgresql://", "postgres://")
+from kbgym import plugins
 
 
 def is_url(place: str | Path) -> bool:
     """Return True if the place is a database URL."""
-    return str(place).startswith(SCHEMES)
+    scheme, found, _ = str(place).partition("://")
+    return bool(found) and plugins.has("kbgym.backends", scheme)
 
 
 def shown(place: str | Path) -> str:
     """Return the name of a store for display: a URL loses its password."""
     if is_url(place):
-        from kbgym.backends.postgres.url import parse
-
-        address = parse(str(place))
-        return address.shown if address.at is None else f"{address.shown}@{address.at}"
+        return str(plugin_for(str(place)).display_name(str(place)))
     return str(place)
+
+
+def plugin_for(url: str) -> Any:
+    """Load the backend of a URL's scheme: a `trace.backend.BackendPlugin`."""
+    return plugins.load("kbgym.backends", url.partition("://")[0])

@@ -14,13 +14,13 @@ a plain folder) is documents and questions: it can do none of that, and says so.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Protocol
 
+from kbgym import plugins
 from kbgym.errors import BadInput
 from kbgym.worlds.truth import Truth
 from kbgym.worlds.world import Description, Document, Question, SentenceForm, World
@@ -227,20 +227,13 @@ class UnknownKind:
         return describe(world.documents)
 
 
-# Where a kind is; it is loaded when something is asked of it, since with it comes all that makes such a world.
-_KINDS = {"people": "people.kind:PeopleKind", "phantomwiki": "phantomwiki.kind:WikiKind"}
-
-
 def kind_of(world: World) -> WorldKind:
     return _kind(_name(world))
 
 
 @cache
 def _kind(name: str) -> WorldKind:
-    if name not in _KINDS:
-        return UnknownKind(name)
-    module, _, attribute = _KINDS[name].partition(":")
-    made: WorldKind = getattr(importlib.import_module(f"kbgym.worlds.{module}"), attribute)()
+    made: WorldKind = plugins.load("kbgym.worlds", name)() if plugins.has("kbgym.worlds", name) else UnknownKind(name)
     return made
 
 
@@ -250,7 +243,7 @@ def _name(world: World) -> str:
 
 def agent_for(world: World) -> str:
     """Who plays on a world unless told otherwise: the reference agents where they know the grammar, else general."""
-    return "reference" if _name(world) in _KINDS else "general"
+    return "reference" if _name(world) in plugins.BUILT_IN["kbgym.worlds"] else "general"
 
 
 def why_agent(world: World) -> str:

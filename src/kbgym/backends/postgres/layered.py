@@ -17,24 +17,11 @@ from kbgym.backends.postgres.words import NO_PLACES, DatabaseWords, Places
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import TextBase
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.index import ExactIndex, Hit, page_of
+from kbgym.search.index import BESIDE, ExactIndex, Hit, page_of, visible_hits
 from kbgym.search.terms import terms
 from kbgym.search.words import Weighed, WordPart, scores_in_parts, search_parts, weigh
 
 _AT_ONCE = 5_000  # texts of a base asked for together
-_BESIDE = 16  # results asked for beyond a page where some may be hidden
-
-
-def shown(first: Callable[[int], list[Hit]], hidden: Collection[str], end: int) -> list[Hit]:
-    """The first `end` hits that are not hidden, out of a ranking of which any number of the first can be had."""
-    most = end + len(hidden)
-    asked = min(most, end + _BESIDE)
-    while True:
-        found = first(asked)
-        hits = [hit for hit in found if hit[0] not in hidden]
-        if len(hits) >= end or len(found) < asked or asked == most:
-            return hits[:end]
-        asked = min(most, 4 * asked)
 
 
 class LayeredIndex:
@@ -91,12 +78,12 @@ class LayeredIndex:
         if offset < 0 or limit <= 0:
             return self._vectors.search(vector, offset, limit)  # nothing, or what is wrong with it
         end = offset + limit
-        below = shown(lambda end: self._vectors.search(vector, 0, end), self._hidden, end)
+        below = visible_hits(lambda end: self._vectors.search(vector, 0, end), self._hidden, end)
         return page_of([*below, *self._own.search(vector, 0, end)], offset, limit)
 
     def ahead(self, vector: ArrayLike, end: int) -> list[Hit]:
         """Have the base's first hits read, in any thread."""
-        return self._vectors.search(vector, 0, end + _BESIDE)
+        return self._vectors.search(vector, 0, end + BESIDE)
 
 
 class LayeredWords:

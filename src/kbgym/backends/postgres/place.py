@@ -24,7 +24,7 @@ from kbgym.progress import ProgressCallback
 from kbgym.store import Store
 from kbgym.store.ledger import counts_of
 from kbgym.trace.events import SCHEMA, Acted, Event, Genesis
-from kbgym.trace.folder import RECORDS, imported, returning
+from kbgym.trace.folder import RECORDS, StoreLines, imported, returning
 from kbgym.trace.log import TraceReading
 from kbgym.trace.replay import Watcher, replay
 from kbgym.worlds.world import Document
@@ -138,14 +138,31 @@ class PostgresBackend:
         known = () if self.meta.initial == RECORDS else map(Decoder[Document](Document).decode, self.base.lines(ids))
         return imported(known, self.events, ids)
 
+    def lines(self) -> StoreLines:
+        """Return the store as the lines of its files."""
+        with self.server.said():
+            traced = list(trace_lines(self.server.connection, self.head.seq))
+            return StoreLines(self.meta.initial, list(self.base.lines()), traced, self.events, self.meta.arm)
+
     def close(self) -> None:
         self.server.close()
 
 
-def stored_lines(place: PostgresBackend) -> tuple[list[str], list[str]]:
-    """The initial lines and the trace's, as they stand."""
-    with place.server.said():
-        return list(place.base.lines()), list(trace_lines(place.server.connection, place.head.seq))
+class PostgresPlugin:
+    """PostgreSQL as a `trace.backend.BackendPlugin`."""
+
+    def open(self, url: str) -> PostgresBackend:
+        return PostgresBackend(url)
+
+    def create(self, url: str, lines: StoreLines, tick: ProgressCallback | None = None) -> PostgresBackend:
+        return create(url, lines.kind, lines.initial, lines.trace, lines.events, lines.arm, tick)
+
+    def display_name(self, url: str) -> str:
+        address = parse(url)
+        return address.shown if address.at is None else f"{address.shown}@{address.at}"
+
+
+PLUGIN = PostgresPlugin()
 
 
 def create(
