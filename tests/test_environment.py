@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playing import Live, check_search, engine_of, records, step
+from store_fixtures import Live, check_search, engine_of, records, step
 from test_tools import HOSTILE
 
 from kbgym.gym.actions import (

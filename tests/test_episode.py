@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 import pytest
-from playing import engine_of, records
+from store_fixtures import engine_of, records
 
 from kbgym.codes import code
 from kbgym.gym.actions import Action, Add, Answer, Done, Error, Finished, Invalid, Link, Linked, Opened, Read, Search

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import SENTENCES, engine_of, records, step
+from store_fixtures import SENTENCES, engine_of, records, step
 
 from kbgym.gym.actions import Add, Delete, Error, Found, Link, Search
 from kbgym.gym.environment import MOST_APART, Environment

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import ACTIONS
+from store_fixtures import ACTIONS
 
 from kbgym.canonical import encode, is_text
 from kbgym.gym import actions, tools

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from playing import engine_of
+from store_fixtures import engine_of
 
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.registry import make_agent

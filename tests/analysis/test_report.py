@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shutil
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from experiments import small_experiment
 
 from kbgym.analysis.cells import Cell, CellSource, as_csv, explain, number, shown
-from kbgym.analysis.network import layout
 from kbgym.analysis.page import Figure, write
 from kbgym.analysis.report import make_report, write_report
 from kbgym.analysis.results import open_results
@@ -130,17 +128,6 @@ def test_the_same_experiment_gives_the_same_report(folder, report, tmp_path):
     for file in sorted((folder / "report").rglob("*")):
         if file.is_file():
             assert (tmp_path / "again" / file.relative_to(folder / "report")).read_bytes() == file.read_bytes(), file
-
-
-@pytest.mark.slow
-def test_the_map_is_worked_out_once(folder, report):
-    places = folder / "seed-0" / "trained-paper" / "network.json"
-    kept = json.loads(places.read_bytes())
-    assert len(kept["places"]) > 800
-    before = places.stat().st_mtime_ns
-    trained = open_results(folder).seeds[0].trained["trained-paper"]
-    assert layout(trained, embedder_named("hash")).keys() == kept["places"].keys()
-    assert places.stat().st_mtime_ns == before
 
 
 def test_without_matplotlib_the_tables_remain(folder, monkeypatch):

@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
-from playing import Live
+from store_fixtures import Live
 
 from kbgym.analysis.health import coverage
 from kbgym.analysis.trajectory import degrees, trajectory

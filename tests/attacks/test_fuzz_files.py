@@ -19,7 +19,7 @@ import pytest
 from damaging import damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from playing import Live
+from store_fixtures import Live
 
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.values import Call, Message, Reply, Request

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 from family import documents, family, store_with
-from playing import Live
+from store_fixtures import Live
 
 from kbgym.cli.main import VERBS, app
 from kbgym.errors import BadInput

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playing import Live, records
+from store_fixtures import Live, records
 
 from kbgym.canonical import write_lines
 from kbgym.gym.actions import Add, Delete, Edit, Link, LinkMany

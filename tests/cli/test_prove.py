@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from dying import killed
+from crash_recovery import killed
 from experiments import contents
 from fault_server import FaultServer
 

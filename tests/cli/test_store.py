@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from playing import Live
+from store_fixtures import Live
 
 from kbgym.canonical import write_lines
 from kbgym.cli.main import run

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playing import records
+from store_fixtures import records
 
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import Live, step
+from store_fixtures import Live, step
 
 from kbgym.gym.actions import Add, Added, Edit, Edited, Error, Merged
 from kbgym.gym.environment import Environment, Nearest, apply

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import ACTIONS, SENTENCES, all_of, check_invariants, records
+from store_fixtures import ACTIONS, SENTENCES, all_of, check_invariants, records
 
 from kbgym.gym.actions import Action, Add, Added, Found, Linked, LinkMany, Opened, Read, Search
 from kbgym.gym.environment import apply

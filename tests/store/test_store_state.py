@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playing import check_invariants
+from store_fixtures import check_invariants
 
 from kbgym.errors import BadInput
 from kbgym.store import Record, Refused, Store, source

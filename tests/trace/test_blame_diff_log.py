@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import ACTIONS, Live
+from store_fixtures import ACTIONS, Live
 
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Add, Delete, Edit, Link, LinkMany, Unlink

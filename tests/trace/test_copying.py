@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playing import Live, lines, records
+from store_fixtures import Live, lines, records
 
 from kbgym.canonical import write_lines
 from kbgym.errors import BadInput, KbgymError

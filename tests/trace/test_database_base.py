@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from live_stores import LiveClient
-from playing import ACTIONS, SENTENCES, all_of, records
-from travelling import Posted
+from pickling_engine import Posted
+from store_fixtures import ACTIONS, SENTENCES, all_of, records
 
 import kbgym
 from kbgym.backends.postgres import base as base_module

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playing import HASH, Live, records
 from shared_place import URL, OpenedPlace, SharedPlace
+from store_fixtures import HASH, Live, records
 
 import kbgym
 from kbgym.canonical import write_lines

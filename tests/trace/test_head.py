@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playing import Live
+from store_fixtures import Live
 
 from kbgym.canonical import encode
 from kbgym.cli.main import run

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from live_stores import NoSearch, live_store
-from playing import engine_of, records
 from shared_place import URL, SharedPlace, full_disk
+from store_fixtures import engine_of, records
 
 from kbgym.errors import BadInput, Failed
 from kbgym.gym.actions import Action, Add, Delete, Edit, Result

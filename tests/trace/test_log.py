@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playing import Live
+from store_fixtures import Live
 
 from kbgym.errors import BadInput, Damaged, Failed
 from kbgym.gym.actions import Add, Delete, Link, Search

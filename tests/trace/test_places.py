@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from live_stores import LiveClient
-from playing import ACTIONS, HASH, check_invariants, engine_of, lines, records
 from postgres import Maker
+from store_fixtures import ACTIONS, HASH, check_invariants, engine_of, lines, records
 
 from kbgym.canonical import encode
 from kbgym.cli.main import run

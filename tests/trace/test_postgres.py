@@ -12,7 +12,7 @@ from pathlib import Path
 import postgres
 import pytest
 from live_stores import LiveClient
-from playing import records
+from store_fixtures import records
 
 import kbgym
 from kbgym.backends.postgres import server, tables

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import ACTIONS, ROLES, Live, check_invariants, check_search, engine_of, lines, records, step
+from store_fixtures import ACTIONS, ROLES, Live, check_invariants, check_search, engine_of, lines, records, step
 
 from kbgym.gym.actions import Deleted, Error, Merged
 from kbgym.gym.environment import Environment

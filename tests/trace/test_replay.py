@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from playing import Live, check_invariants, lines, records
+from store_fixtures import Live, check_invariants, lines, records
 
 import kbgym
 from kbgym.canonical import encode, write_lines

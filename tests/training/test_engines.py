@@ -12,7 +12,7 @@ import pytest
 from experiments import contents, run, small_plan
 from fault_server import FaultServer
 from llm_fixtures import direct_rows, flat_store, plain, world
-from travelling import Posted
+from pickling_engine import Posted
 
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.connect import Models, Options
@@ -161,7 +161,7 @@ def test_a_provider_that_is_down_stops_the_exam_and_keeps_what_was_finished(ques
 
 
 def test_rows_finished_before_a_failure_come_back_with_it(questions):
-    desk = flat_desk("travelling:nothing")
+    desk = flat_desk("pickling_engine:nothing")
     answered = ask_chunk(desk, Chunk(questions[:2]))
     assert isinstance(answered, ChunkResult) and isinstance(answered.failure, BadInput) and answered.rows == b""
 

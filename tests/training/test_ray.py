@@ -10,9 +10,9 @@ from importlib.util import find_spec
 
 import pytest
 from experiments import contents
+from pickling_engine import FOLDER
 from processes import gone
 from ray_cluster import TESTS, free_port, ray_cluster
-from travelling import FOLDER
 
 from kbgym.canonical import write_lines
 from kbgym.experiments.chunks import EACH
@@ -57,7 +57,7 @@ def test_a_killed_worker_costs_its_chunk_and_the_bytes_are_the_same(exam, tmp_pa
     words, questions, expected = exam
     (tmp_path / "fatal").write_text(questions[len(questions) // 2].text)
     out = tmp_path / "rows.jsonl"
-    ray = ["--agent", "travelling:Mortal", "--engine", "ray", "--workers", "2", "--out", str(out)]
+    ray = ["--agent", "pickling_engine:Mortal", "--engine", "ray", "--workers", "2", "--out", str(out)]
     done = kbgym(*words, *ray, **{FOLDER: str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1 and json.loads(done.stdout)["n"] == len(questions)
@@ -91,7 +91,7 @@ def test_what_goes_wrong_there_is_one_sentence_here(cluster, exam):
     ray = ["--engine", "ray", "--address", addresses["direct"]]
     done = kbgym(*words, *ray, "--agent", "nobody", **token)
     assert done.returncode == 2 and done.stderr.startswith("kbgym: there is no agent 'nobody'")
-    done = kbgym(*words, *ray, "--agent", "travelling:Broken", **token)
+    done = kbgym(*words, *ray, "--agent", "pickling_engine:Broken", **token)
     assert done.returncode == 1
     assert done.stderr == "kbgym: a Ray worker failed: ZeroDivisionError: division by zero\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from dying import killed
+from crash_recovery import killed
 
 from kbgym.analysis.health import coverage
 from kbgym.api.factory import agents_named, embedder_named

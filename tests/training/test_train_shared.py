@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from pickling_engine import FOLDER
 from postgres import MISSING, Cluster, installed
-from travelling import FOLDER
 
 from kbgym.api.factory import agents_named, embedder_named
 from kbgym.backends.postgres.place import PostgresBackend
@@ -167,7 +167,7 @@ def test_a_fleet_on_ray_of_which_one_dies(cluster: Cluster, tmp_path: Path) -> N
     (tmp_path / "fatal").write_text(schedule(world, SETTINGS)[5].question.text)
     words = ["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / "run"), "--store", url, "--json"]
     words += ["--questions", "20", "--epochs", "2", "--embedder", "hash", "--no-eval", "--strategy", "class"]
-    words += ["--batch-size", "2", "--reader", "travelling:Mortal", "--engine", "ray", "--workers", "2", "--quiet"]
+    words += ["--batch-size", "2", "--reader", "pickling_engine:Mortal", "--engine", "ray", "--workers", "2", "--quiet"]
     program = [sys.executable, "-c", "from kbgym.cli.main import run; run()", *words]
     done = subprocess.run(program, capture_output=True, text=True, env=environment() | {FOLDER: str(tmp_path)})
     assert done.returncode == 0, done.stderr

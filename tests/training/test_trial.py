@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from live_stores import live_store
-from playing import records
+from store_fixtures import records
 
 from kbgym.gym.actions import Action, Add, Answer, Answered, Delete, Done, Edit, Link, Opened, Read
 from kbgym.gym.environment import Step

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from viewing import hub_store, store_at
 
+from kbgym.analysis import network
 from kbgym.trace.events import Committed
 from kbgym.trace.folder import StoreFolder
-from kbgym.viewer import layout
 from kbgym.viewer.live import Follower
 from kbgym.viewer.maps import ALWAYS, Growth, Map
 from kbgym.viewer.places import Places
@@ -73,12 +73,12 @@ def test_the_layout_is_the_same_every_time_and_kept(tmp_path, monkeypatch):
     from kbgym.search.embed import HashEmbedder
 
     texts = [f"Person {number} lives in the city of {number % 7}." for number in range(80)]
-    first = layout.places(texts, HashEmbedder())
+    first = network.layout(texts, HashEmbedder())
     assert list((tmp_path / "layouts").iterdir())
-    monkeypatch.setattr(layout, "arrange", lambda vectors: pytest.fail("it was kept"))
-    assert np.array_equal(layout.places(texts, HashEmbedder()), first)
+    monkeypatch.setattr(network, "arrange", lambda vectors: pytest.fail("it was kept"))
+    assert np.array_equal(network.layout(texts, HashEmbedder()), first)
     monkeypatch.undo()
-    assert np.array_equal(layout.arrange(HashEmbedder().embed(texts)), first)
+    assert np.array_equal(network.arrange(HashEmbedder().embed(texts)), first)
     assert np.isfinite(first).all() and np.abs(first).max() == pytest.approx(1)
 
 
@@ -87,7 +87,7 @@ def test_few_documents_have_places_too(count):
     from kbgym.search.embed import HashEmbedder
 
     texts = ["the same", "the same", "another", "a third", "a fourth"][:count]
-    found = layout.arrange(HashEmbedder().embed(texts))
+    found = network.arrange(HashEmbedder().embed(texts))
     assert found.shape == (count, 2) and np.isfinite(found).all()
 
 
@@ -95,7 +95,7 @@ def test_neighbours_in_meaning_are_neighbours_on_the_map():
     draw = np.random.default_rng(1)
     centres = draw.normal(size=(6, 20))
     points = np.concatenate([centre + 0.05 * draw.normal(size=(40, 20)) for centre in centres]).astype(np.float32)
-    found = layout.arrange(points)
+    found = network.arrange(points)
     group = np.repeat(np.arange(6), 40)
     gaps = ((found[:, None] - found[None]) ** 2).sum(axis=2)
     np.fill_diagonal(gaps, np.inf)

@@ -239,14 +239,14 @@ def _network(results: Results, arm: str, embedder: Embedders | None) -> Figure:
         f"{links['index to index']:,} join two indexes."
     )
     caption = (
-        f"{results.caption(results.seeds[:1], n=False)} One t-SNE layout, of the final store, serves all panels; only "
-        "nearness means anything. Named indexes are sound: every link right, no member missing."
+        f"{results.caption(results.seeds[:1], n=False)} All panels share one layout, of the final store; only "
+        "neighbourhoods are meaningful. Labelled indexes are correct: no wrong link, no missing member."
     )
 
     def draw() -> bytes:
         if embedder is None:
             raise Missing("the map was not asked for; `kbgym report` draws it.")
-        return network.panels(trained, network.layout(trained, embedder(trained.settings.embedder)))
+        return network.panels(trained, embedder(trained.settings.embedder))
 
     return _figure(f"network-{arm}", f"The network that was built: {results.label(arm)}", caption, sentence, draw)
 

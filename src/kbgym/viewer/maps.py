@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from kbgym.analysis.network import layout
 from kbgym.api.factory import embedder_named
 from kbgym.store import Record, Store
 from kbgym.trace.events import Committed, Event, Graded
 from kbgym.trace.history import log
-from kbgym.viewer.layout import places
 from kbgym.viewer.opened_store import ViewedStore
 
 ALWAYS = 2**31 - 1
@@ -100,7 +100,7 @@ class Map:
 
     def _lay_out(self) -> None:
         try:
-            self._places = places(list(self.growth.texts.values()), embedder_named(self._viewed.settings.embedder))
+            self._places = layout(list(self.growth.texts.values()), embedder_named(self._viewed.settings.embedder))
         except Exception as error:  # a thread has nobody to raise to; the page says what it was
             self.failure = str(error) or type(error).__name__
 

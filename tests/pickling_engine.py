@@ -1,4 +1,4 @@
-"""For tests of work that travels: an engine that pickles everything, and a reader that can be killed."""
+"""Test doubles for distributed work: an engine that pickles everything and readers that crash."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = "KBGYM_TEST_ASKED"
 
 
 class Posted:
-    """Like an engine elsewhere, here: nothing reaches the work that was not pickled, and nothing comes back so."""
+    """An in-process engine that pickles inputs and results, as a remote engine does."""
 
     def __init__(self, workers: int = 2) -> None:
         self.workers = workers
@@ -34,7 +34,7 @@ class Posted:
 
 
 class Mortal(ReferenceReader):
-    """Writes down every question it is asked, with its process; the first to be asked the fatal one dies of it."""
+    """Log every question with its process id. The first process to see the fatal question kills itself."""
 
     async def act(self, view: View) -> Action:
         if not view.history:
@@ -48,14 +48,14 @@ class Mortal(ReferenceReader):
 
 
 class Broken(ReferenceReader):
-    """Has a mistake in it."""
+    """Raise ZeroDivisionError on every action."""
 
     async def act(self, view: View) -> Action:
         raise ZeroDivisionError("division by zero")
 
 
 def _exists(file: Path) -> bool:
-    """Whether it was there before; it is now."""
+    """Create the file. Return True if it existed before."""
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL))
     except FileExistsError:

@@ -1,10 +1,10 @@
-"""Work that is killed again and again, each time it is about to change a file, and still ends in the same bytes.
+"""Crash recovery: kill work repeatedly with SIGKILL and check that the resumed result has the same bytes.
 
-    python tests/dying.py train FOLDER KILLS
-    python tests/dying.py prove FOLDER KILLS WORLD
+    python tests/crash_recovery.py train FOLDER KILLS
+    python tests/crash_recovery.py prove FOLDER KILLS WORLD
 
-The moments are counted, not timed, so that a busy machine changes nothing; a block that is being written to the trace
-stays half. One process loads everything and forks the ones that die, since loading takes longer than the work.
+Kill points are counted file operations, not times, so a busy machine changes nothing; a trace block being written is
+left half written. One process imports everything and forks the children, since importing takes longer than the work.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def prove(folder: Path) -> None:
 
 
 def watch(moment: int) -> list[int]:
-    """Kill this process at its moment; what is given back counts them."""
+    """Kill this process at the given file operation. Return a counter of file operations."""
     seen = [0]
 
     def reached(before: Callable[[], object] = lambda: None) -> None:
@@ -77,7 +77,7 @@ def watch(moment: int) -> list[int]:
 
 
 def dies(work: Work, folder: Path, moment: int) -> bool:
-    """Whether it was killed; the number of its moments is left beside the folder where it was not."""
+    """Run the work in a child process. Return True if it was killed; else write its operation count to a file."""
     child = os.fork()
     if child == 0:
         try:
@@ -121,7 +121,7 @@ def main(work: Work, place: Path, kills: int) -> None:
 
 
 def killed(what: str, place: Path, kills: int, *more: object) -> None:
-    """For a test: all of it in a process of its own, and what went wrong."""
+    """Run this module in its own process and fail with its output if the bytes differ."""
     arguments = [sys.executable, __file__, what, place, kills, *more]
     done = subprocess.run([str(one) for one in arguments], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What tests of stores and traces share: a small store, a live environment that writes its trace, random actions."""
+"""Shared fixtures for store and trace tests: a small store, a live environment with a trace, random actions."""
 
 from __future__ import annotations
 
