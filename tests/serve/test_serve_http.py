@@ -166,7 +166,7 @@ def test_a_token_in_the_address_is_none(served: Served) -> None:
 def test_health_and_the_api_document_need_none(served: Served) -> None:
     server, _ = served
     assert httpx.get(f"{server.url}/health").json()["status"] == "ok"
-    assert httpx.get(f"{server.url}/openapi.json").json() == json.loads(json.dumps(document("0.1.0", True)))
+    assert httpx.get(f"{server.url}/openapi.json").json() == json.loads(json.dumps(document("0.2.0", True)))
     assert httpx.get(f"{server.url}/metrics").status_code == 401
 
 
