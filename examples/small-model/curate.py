@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 import torch
 from play import PlayedStores, QueuedModel, Writer, model
+from small_curator import SmallCuratorPolicy
 
 from kbgym.agents.llm.connect import ModelSettings
 from kbgym.agents.llm.values import Reply, Request
-from kbgym.agents.small_curator import SmallCuratorPolicy
 from kbgym.api import teach, trainer_for
 from kbgym.api.factory import agents_named
 from kbgym.experiments.experiment import read_plan, seed_folder

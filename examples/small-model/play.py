@@ -25,11 +25,11 @@ import msgspec
 import torch
 import torch.nn.functional as F
 from gguf import Model, tokenizer
+from small import SmallPolicy, rendered
 from train import Player, norm, padded, turned
 
 from kbgym.agents.llm.connect import ModelSettings
 from kbgym.agents.llm.values import Call, Reply, Request
-from kbgym.agents.small import SmallPolicy, rendered
 from kbgym.api.workspace import Workspace
 from kbgym.canonical import write_lines
 from kbgym.experiments.experiment import read_plan, seed_folder

@@ -22,11 +22,11 @@ import msgspec
 import numpy as np
 import torch
 import torch.nn.functional as F
+from distill import STORES, drawn, practice_world, stores_of
 from gguf import write_adapter
 from play import PlayedStores, Writer, model
 from train import IGNORED, Pass, Player, batches, tensors
 
-from kbgym.api.distill import STORES, drawn, practice_world, stores_of
 from kbgym.training.exam import Row
 from kbgym.worlds.world import Question
 

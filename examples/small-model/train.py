@@ -1,6 +1,6 @@
 """Teach SmolLM2-135M to play: low-rank adapters on all its matrices, by imitation of recorded passes, in plain PyTorch.
 
-    kbgym distill --worlds 48 --out samples
+    python distill.py --worlds 48 --out samples
     python train.py --base SmolLM2-135M-Instruct.Q4_1.gguf --samples samples --minutes 8 --out adapter.gguf
 
 The weights are read from the GGUF file as they lie there, quantised as the player will use them. A sample is a whole

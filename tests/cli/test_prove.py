@@ -179,7 +179,7 @@ def test_who_remembers_earlier_questions_proves_nothing(kbgym, tmp_path):
     generate(40, 0).save(tmp_path / "world")
     for words in (
         ["prove", tmp_path / "world", "--out", tmp_path / "run", "--reader", "hand"],
-        ["experiment", "run", "paper", "--out", tmp_path / "exp", "--readers", f"reference,hand:{tmp_path / 'folder'}"],
+        ["experiment", "run", "paper", "--out", tmp_path / "exp", "--readers", "reference,hand"],
     ):
         code, _, error = kbgym(*words)
         assert code == 2 and "remembers earlier questions" in error

@@ -1,7 +1,7 @@
 """The real thing: a small language model on this machine plays a training run and an exam, end to end.
 
-What the untaught model answers is worth nothing; that every step of the way is a real one is what this shows. `small`
-should find an answer. `make test-llm` runs it.
+What the untaught model answers is worth nothing; that every step of the way is a real one is what this shows. `make
+test-llm` runs it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from llm_fixtures import plain, train, world
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.connect import Models, Options
 from kbgym.agents.llm.policy import LLMAgent
-from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.agents.registry import make_agenda, make_agent
 from kbgym.api.factory import embedder_named
 from kbgym.search.factory import engine_for
 from kbgym.trace.folder import StoreFolder
@@ -118,59 +115,6 @@ def test_a_training_run_and_an_exam(url: str, tmp_path: Path) -> None:
         return await examine(store, engine, world().split("test_in")[:2], again, settings=SHORT, concurrency=1)
 
     assert plain(asyncio.run(once_more())) == plain(rows)
-
-
-def test_the_small_model_plays(tmp_path: Path) -> None:
-    """It reads in a training run and in an exam, and finds an answer that one sentence states."""
-    pytest.importorskip("xllamacpp")
-    folder, cassette = tmp_path / "run", tmp_path / "c.jsonl"
-    models = Models(Options(timeout=300.0, cassette=cassette))
-    reader = make_agent("small", "reader", models)
-    assert isinstance(reader, LLMAgent)
-
-    async def played() -> list[Row]:
-        try:
-            await train(folder, Agents(reader, ReferenceCurator), questions=1, forward_budget=6, backward_budget=6)
-            store = StoreFolder(folder).store()
-            engine = engine_for(store, embedder_named("hash"))
-            asked = [question for question in world().split("test_in") if question.class_ == "QC1"][:2]
-            return await examine(store, engine, asked, reader, settings=Settings(forward_budget=6))
-        finally:
-            await models.close()
-
-    rows = asyncio.run(played())
-    assert reader.client.usage.malformed == 0
-    assert [row.outcome for row in rows] == ["answered"] * len(rows)
-    assert any(row.f1 == 1.0 for row in rows)
-    again = make_agent(f"cassette:{cassette}", "reader", Models())
-
-    async def once_more() -> list[Row]:
-        store = StoreFolder(folder).store()
-        engine = engine_for(store, embedder_named("hash"))
-        asked = [question for question in world().split("test_in") if question.class_ == "QC1"][:2]
-        return await examine(store, engine, asked, again, settings=Settings(forward_budget=6))
-
-    assert plain(asyncio.run(once_more())) == plain(rows)
-
-
-def test_the_small_model_curates(tmp_path: Path) -> None:
-    """It works off an agenda: what it adds is linked, and no call is malformed."""
-    pytest.importorskip("xllamacpp")
-    models = Models(Options(timeout=300.0, cassette=tmp_path / "c.jsonl"))
-    curator = make_agent("small", "curator", models, "class")
-    assert isinstance(curator, LLMAgent)
-    agents = Agents(ReferenceReader, curator, agenda=make_agenda)
-
-    async def played() -> None:
-        try:
-            await train(tmp_path / "run", agents, questions=1, backward_budget=8, strategy="class")
-        finally:
-            await models.close()
-
-    asyncio.run(played())
-    assert curator.client.usage.malformed == 0
-    added = [record for record in StoreFolder(tmp_path / "run").store() if record.flag == "authored"]
-    assert added and all(record.links for record in added)
 
 
 def test_both_ways_to_one_call(url: str, tmp_path: Path) -> None:

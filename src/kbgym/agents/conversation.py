@@ -140,7 +140,7 @@ class _Pass:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation, self._begun = conversation, False
 
-    async def ask(self, view: View, skill: Skill, error: str) -> Reply | None:
+    async def ask(self, view: View, skill: Skill, error: str) -> Reply:
         conversation = self._conversation
         if not self._begun:
             self._begun = True

@@ -1,10 +1,9 @@
 """Agents by name, as given on the command line.
 
-`reference` is the deterministic reader and curator, `general` a reader of any text; `small` is a small language model
-on this machine; `llm:PROVIDER/MODEL` is any language model, `cassette:FILE` a recorded one; `hand` is a
-person at the terminal and `hand:FOLDER` whoever answers there;
-`command:LINE` is a program that plays over MCP, and `claude-code`, `codex` and others are such lines, ready made;
-`MODULE:NAME` is your own: a function without arguments that makes a policy for one pass.
+`reference` is the deterministic reader and curator, `general` works on any text, `neutral:NAME` is a rule-based reader.
+`llm:PROVIDER/MODEL` is a language model, `cassette:FILE` a recorded one, and `hand` a person at the terminal.
+`command:LINE` is a program that plays over MCP; `claude-code`, `codex` and others are predefined commands.
+`MODULE:NAME` is a user's own agent: a function without arguments that returns a policy for one pass.
 """
 
 from __future__ import annotations
@@ -19,18 +18,15 @@ from kbgym.agents.external.command_line import READY, is_command
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
-from kbgym.agents.human import hand_agent, is_hand
+from kbgym.agents.human import HAND, AtTerminal, HandAgent
 from kbgym.agents.llm.connect import Models, is_model
 from kbgym.agents.llm.judge import LLMJudge
 from kbgym.agents.llm.policy import LLMAgent
 from kbgym.agents.llm.prompting import skill_of
-from kbgym.agents.llm.small import NAME as SMALL
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.agents.small import SmallAgent
-from kbgym.agents.small_curator import SmallCurator
 from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.gym.policy import Agenda, Agent
@@ -48,11 +44,15 @@ def make_agent(
     trusted: Collection[str] | None = None,
     kept: Path | None = None,
 ) -> Agent:
-    """What plays a role under this name; the models of one run share `models`.
+    """Return the agent of this name for a role.
 
-    What a model is told follows the strategy, what the world says of itself, and whether the store may have indexes. A
-    name that stands in a file, and was not given by the person, must be built in or among those `trusted`. What the
-    processes of a command print is kept in the file `kept`.
+    Args:
+        models: Shared by all models of one run.
+        strategy: The curation strategy; it selects the prompt.
+        about: The world's description of itself, for the prompt.
+        indexes: The store may contain indexes.
+        trusted: Names the user allowed, if the name comes from a file; built-in names are always allowed.
+        kept: The log file for output of an external agent's processes.
     """
     if trusted is not None:
         refuse_stranger(name, trusted)
@@ -63,17 +63,9 @@ def make_agent(
     if name.startswith("neutral:"):
         return _neutral(name.partition(":")[2], role)
     if is_model(name):
-        if name != SMALL:
-            agent = LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
-            if agent.name != SMALL:  # else what it said was recorded
-                return agent
-        if role == "reader":
-            return SmallAgent(models or Models(), name, role)
-        if strategy != "class":
-            raise BadInput("small curates what an agenda names: train with --strategy class.")
-        return SmallCurator(models or Models(), name, role)
-    if is_hand(name):
-        return hand_agent(name, skill_of(role, strategy, about, indexes))
+        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
+    if name == HAND:
+        return HandAgent(skill_of(role, strategy, about, indexes), AtTerminal)
     if is_command(name):
         return CommandAgent(name, role, skill_of(role, strategy, about, indexes), kept)
     if name == PLAYED_LIVE:
@@ -84,8 +76,8 @@ def make_agent(
         made: Agent = plugins.load("kbgym.agents", name)(role)
         return made
     raise BadInput(
-        f"there is no agent {name!r}; use reference, general, small, neutral:NAME, llm:openai/MODEL, "
-        f"llm:anthropic/MODEL, llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand, hand:FOLDER "
+        f"there is no agent {name!r}; use reference, general, neutral:NAME, llm:openai/MODEL, "
+        f"llm:anthropic/MODEL, llm:local/MODEL, cassette:FILE, command:LINE, {', '.join(READY)}, hand "
         "or MODULE:NAME."
     )
 
@@ -99,12 +91,12 @@ def _neutral(name: str, role: Role) -> Agent:
 
 
 def make_agenda(agent: str = "reference") -> Agenda:
-    """An agenda that has seen no event yet: one that knows the benchmark's grammar, or one for any text."""
+    """Return an empty agenda: for any text if the agent is `general`, else for the benchmark's grammar."""
     return GeneralAgenda() if agent == "general" else ReferenceAgenda()
 
 
 def make_judge(name: str, models: Models | None = None, trusted: Collection[str] | None = None) -> LLMJudge | None:
-    """The judge of near-duplicates under this name; None is the offline rule."""
+    """Return the near-duplicate judge of this name, or None for the offline rule."""
     if trusted is not None:
         refuse_stranger(name, trusted)
     if name == "rule":

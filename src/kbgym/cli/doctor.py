@@ -21,7 +21,6 @@ from kbgym.agents.llm.judge import LLMJudge
 from kbgym.agents.llm.limits import Prices, forecast
 from kbgym.agents.llm.policy import LLMAgent
 from kbgym.agents.llm.retry import Retry
-from kbgym.agents.llm.small import NAME as SMALL
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.agents.registry import make_agent
 from kbgym.cli.common import emit, output_options, progress
@@ -140,7 +139,7 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
     prices = Prices("local", name)
     try:
         reader = make_agent(name, "reader", models)
-        curator = None if name == SMALL else make_agent(name, "curator", models)
+        curator = make_agent(name, "curator", models)
         if isinstance(reader, LLMAgent):
             prices = reader.client.prices
             if reader.client.provider is not None:
@@ -152,8 +151,7 @@ async def examine_agent(name: str, judge: str | None, options: Options, quiet: b
         checks.append(_played(passes))
         if isinstance(reader, LLMAgent):
             checks.append(_well_formed(reader.client.usage))
-            if judge is not None or name != SMALL:  # which was not taught to judge
-                checks.append(await _judged(models, judge or name, needed=judge is not None))
+            checks.append(await _judged(models, judge or name, needed=judge is not None))
     except KbgymError as error:
         checks.append(DoctorCheck("reached", False, str(error)))
     finally:

@@ -37,7 +37,6 @@ VERBS: dict[str, tuple[str, str]] = {
     "verify-submission": ("submit:verify_command", "Do a submitted exam again, action by action, and grade it again."),
     "doctor": ("doctor", "Can this agent play, how fast, and at what price?"),
     "transcripts": ("transcripts", "What was played as chats, preferences or ATIF trajectories, to learn from."),
-    "distill": ("distill", "A teacher's passes as samples for teaching a small model."),
     "replay": ("replay", "Rebuild a store from its trace and verify every recorded result."),
     "log": ("history:log_command", "What happened to a store, an iteration a line."),
     "diff": ("history:diff_command", "What differs between two stores, or two iterations of one."),
@@ -78,7 +77,7 @@ SECTIONS = {
     "Look into a store and its history": "store view audit explain log diff blame agenda",
     "Change or restore a store": "curate learn watch prune rollback replay",
     "Give it to agents": "serve connect mcp-bridge",
-    "Pass it on": "submit verify-submission transcripts distill completion",
+    "Pass it on": "submit verify-submission transcripts completion",
 }
 
 

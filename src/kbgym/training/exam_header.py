@@ -88,7 +88,7 @@ class KeptExam(msgspec.Struct, frozen=True):
 def header_of(
     store: Store, iteration: int, arm: str, world: str, agent: str, set: str, asked: Sequence[Question], how: Settings
 ) -> ExamHeader:
-    one = agent == PLAYED_LIVE or agent.partition(":")[0] == "hand"
+    one = agent in (PLAYED_LIVE, "hand")
     return ExamHeader(
         store=store.fingerprint,
         iteration=iteration,

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from kbgym.agents.llm import small
 from kbgym.agents.llm.anthropic_api import Anthropic
 from kbgym.agents.llm.cassette import Cassette, Role
 from kbgym.agents.llm.client import Budget, ModelClient, Provider
@@ -58,8 +57,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_model(name: str) -> bool:
-    """Whether an agent's name is one of ours."""
-    return name.startswith(("llm:", "cassette:")) or name == small.NAME
+    """Return True if an agent's name is that of a model or a cassette."""
+    return name.startswith(("llm:", "cassette:"))
 
 
 class Models:
@@ -88,22 +87,17 @@ class Models:
         if kind == "cassette" and rest:
             return self._player(rest, role)
         provider, _, model = rest.partition("/")
-        if name == small.NAME:
-            if role != "reader" and role != "curator":
-                raise BadInput(f"small reads and curates; name another {role}.")
-            provider, model = small.NAME, small.model_name(role)
-        elif kind != "llm" or provider not in KEYS or not model:
+        if kind != "llm" or provider not in KEYS or not model:
             raise BadInput(
                 f"there is no agent {name!r}; models are llm:openai/MODEL, llm:anthropic/MODEL, llm:local/MODEL "
                 "and cassette:FILE."
             )
         settings = self._settings(provider, model, role)
-        key = f"{name} {role}" if name == small.NAME else name  # an adapter a role
-        if key not in self._clients:
-            self._clients[key] = self._connect(name, provider, model, role)
+        if name not in self._clients:
+            self._clients[name] = self._connect(name, provider, model)
         if self.cassette is not None:
             self.cassette.introduce(role, name, msgspec.to_builtins(settings))
-        return self._clients[key], settings
+        return self._clients[name], settings
 
     async def close(self) -> None:
         for client in self._clients.values():
@@ -116,8 +110,6 @@ class Models:
         if role == "judge":
             # Room to think: a reasoning model given less returns nothing, and an empty verdict is no verdict.
             return ModelSettings(model, 0.0, "minimal" if provider == "openai" else None, 500)
-        if provider == small.NAME:
-            return ModelSettings(model, 0.0, None, small.LONGEST_REPLY)
         return ModelSettings(
             model=model,
             temperature=0.3 if options.temperature is None else options.temperature,
@@ -125,16 +117,13 @@ class Models:
             max_tokens=options.completion or (2_048 if provider == "local" else 12_000),
         )
 
-    def _connect(self, name: str, provider: str, model: str, role: Role) -> ModelClient:
+    def _connect(self, name: str, provider: str, model: str) -> ModelClient:
         options, base_url, where = self.options, self.options.base_url, self._address
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise BadInput(f"--base-url {base_url!r} does not start with http:// or https://.")
         endpoint: Provider
-        key = os.environ.get(KEYS.get(provider, ""))
-        if provider == small.NAME:
-            provider, where = "local", address(small.served("curator" if role == "curator" else "reader"))
-            endpoint = OpenAI("local", where, "none", options.timeout, self._redact)
-        elif provider == "local":
+        key = os.environ.get(KEYS[provider])
+        if provider == "local":
             where = where if where.url else address(LOCAL_URL)
             endpoint = OpenAI("local", where, key or "none", options.timeout, self._redact)
         elif not key:
@@ -161,7 +150,6 @@ class Models:
         key = f"cassette:{file}:{recorded.name}"
         if key not in self._clients:
             provider, _, model = recorded.name.removeprefix("llm:").partition("/")
-            provider = "local" if recorded.name == small.NAME else provider
             self._clients[key] = ModelClient(recorded.name, None, Prices(provider, model), cassette=cassette)
         return self._clients[key], msgspec.convert(recorded.settings, ModelSettings)
 

@@ -7,20 +7,23 @@ curator is taught by what the reference curator did for each index_task of its a
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from notes import working
+from small import sample
+from small_curator import errand_sample
+
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.notes import working
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.agents.small import sample
-from kbgym.agents.small_curator import errand_sample
 from kbgym.api.factory import agent_of
 from kbgym.api.training import train
 from kbgym.api.workspace import Workspace
+from kbgym.canonical import write_lines, write_whole
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Answer, Done, Search
 from kbgym.gym.environment import Environment
@@ -158,3 +161,30 @@ def _passes(
         if passed.answer is not None and grade(passed.answer, question.golds, question.unanswerable)[0] == 1.0:
             about = {"store": store, "template": question.template, "actions": len(passed.steps)}
             yield {**sample(question.text, passed.turns, budget, policy.notes), **about}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write a teacher's correct passes as training samples.")
+    parser.add_argument("--out", required=True, type=Path, help="Output folder; one file per world.")
+    parser.add_argument("--worlds", default=8, type=int, help="Number of worlds.")
+    parser.add_argument("--seed", default=1000, type=int, help="Seed of the first world; evaluate on others.")
+    parser.add_argument("--people", default=300, type=int, help="People per world.")
+    parser.add_argument("--questions", default=700, type=int, help="Questions per world and store.")
+    parser.add_argument("--teacher", default="reference", choices=["reference", "general"])
+    parser.add_argument("--role", default="reader", choices=["reader", "curator"])
+    chosen = parser.parse_args()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    for seed in range(chosen.seed, chosen.seed + chosen.worlds):
+        file = chosen.out / f"{seed}.jsonl"
+        if file.exists():
+            continue
+        if chosen.role == "curator":
+            samples = distill_curator(seed, chosen.people)
+        else:
+            samples = distill(seed, chosen.people, chosen.questions, chosen.teacher)
+        with write_whole(file) as scratch:
+            write_lines(scratch, list(samples))
+
+
+if __name__ == "__main__":
+    main()

@@ -12,11 +12,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from small import TOOLS as READING
+from small import NumberedTalk, SmallAgent, as_json, plainly, rendered
+
 from kbgym.agents.llm.asking import Flawed
 from kbgym.agents.llm.policy import LLMPolicy, read
 from kbgym.agents.llm.values import Call, Message, Reply, Request, tool
-from kbgym.agents.small import TOOLS as READING
-from kbgym.agents.small import NumberedTalk, SmallAgent, as_json, plainly, rendered
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.gym.policy import Backward, IndexTask, Lookup, Turn, View
