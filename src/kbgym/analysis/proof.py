@@ -181,7 +181,7 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     best = [one for one in used if one.useful][:NAMED]
     found += [f"  gave {use_line(one)}" for one in best] + [f"  cost {use_line(one)}" for one in harmful[:NAMED]]
     if harmful:
-        found.append(f"Take out what cost more than it gave: kbgym prune {run} --harmful --dry-run")
+        found.append(f"Take out what cost more than it gave: kbgym store prune {run} --harmful --dry-run")
     elif verdict.word == "hurts":
         found.append("No single document is shown to do it: what training wrote may stand in the way of searches.")
     return [*found, "", *_next(proof, run, world)]
@@ -203,7 +203,7 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
         case "helps":
             first = f"Next: kbgym serve {run} --mcp --role reader"
         case "hurts":
-            first = f"Next: keep only edits that do no harm: kbgym prove {world} --out {run}-gated --admission 10"
+            first = f"Next: keep only edits that do no harm: kbgym prove {world} --out {run}-gated --gate 10"
         case _:
             first = "Next: " if not proof.verdict.more_questions else "Next: ask more questions, or "
             first += f"train further: kbgym prove {world} --out {run}-class --strategy class"
