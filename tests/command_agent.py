@@ -71,7 +71,7 @@ async def connected(how: str, url: str, token: str) -> Any:
 
     if how == "bridge":
         env = {**os.environ, "KBGYM_TOKEN": token, "PYTHONPATH": str(HERE.parent / "src")}
-        bridge = StdioServerParameters(command=sys.executable, args=["-m", "kbgym", "mcp-bridge", url], env=env)
+        bridge = StdioServerParameters(command=sys.executable, args=["-m", "kbgym", "play", "bridge", url], env=env)
         async with Client(stdio_client(bridge)) as client:
             yield Official(client)
         return

@@ -88,7 +88,8 @@ def test_uvx_and_pipx_play_once_the_model_is_in_the_cache(wheel, tools, tmp_path
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_completes_verbs_and_options(shell):
     kbgym = [sys.executable, "-m", "kbgym"]
-    assert "_KBGYM_COMPLETE" in done(*kbgym, "completion", shell, PYTHONPATH=ROOT / "src").stdout
+    source = done(*kbgym, PYTHONPATH=ROOT / "src", _KBGYM_COMPLETE=f"{shell}_source")
+    assert "_KBGYM_COMPLETE" in source.stdout
     asked = {"_KBGYM_COMPLETE": f"{shell}_complete"}
 
     def offered(line: str) -> str:
@@ -96,6 +97,6 @@ def test_the_shell_completes_verbs_and_options(shell):
         at = {"COMP_WORDS": line, "COMP_CWORD": last if shell == "fish" else len(words) - 1}
         return done(*kbgym, PYTHONPATH=ROOT / "src", **asked, **at).stdout
 
-    assert "export-benchmark" in offered("kbgym exp") and "train" not in offered("kbgym exp")
+    assert "experiment" in offered("kbgym exp") and "train" not in offered("kbgym exp")
     assert "--ranking" in offered("kbgym exam --ran")
     assert "apart" in offered("kbgym exam --ranking ap")

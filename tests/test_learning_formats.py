@@ -25,7 +25,7 @@ def needs(*packages: str):
 
 def written(folder: Path, *words: object) -> list[dict]:
     with pytest.raises(SystemExit) as end:
-        run(["transcripts", *map(str, words), "--out", str(folder / "out.jsonl"), "--quiet"])
+        run(["export", "transcripts", *map(str, words), "--out", str(folder / "out.jsonl"), "--quiet"])
     assert end.value.code == 0
     return [json.loads(line) for line in (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()]
 

@@ -90,7 +90,7 @@ def learned_from_traffic(folder, world):
 
 
 def rolled_back(folder, world):
-    assert verb("rollback", folder, "--to", 3) == 0
+    assert verb("store", "rollback", folder, "--to", 3) == 0
 
 
 def batched(folder, world):
@@ -127,7 +127,7 @@ def imported(folder, world):
 
 def pruned(folder, world):
     examined(folder)
-    assert verb("prune", folder, "--unused") == 0
+    assert verb("store", "prune", folder, "--unused") == 0
     shutil.rmtree(folder / "exams")
 
 

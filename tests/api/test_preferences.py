@@ -71,7 +71,7 @@ def test_exams_of_another_store_are_refused(place):
 
 
 def test_the_command(place, tmp_path):
-    words = ["transcripts", place / "right.jsonl", place / "guessed.jsonl", "--out", tmp_path / "pairs.jsonl"]
+    words = ["export", "transcripts", place / "right.jsonl", place / "guessed.jsonl", "--out", tmp_path / "pairs.jsonl"]
     assert called(*words) == 2
     assert called(*words, "--preferences", place / "w") == 0
     assert set(json.loads((tmp_path / "pairs.jsonl").read_text().splitlines()[0])) == {
@@ -80,7 +80,13 @@ def test_the_command(place, tmp_path):
         "rejected",
         "tools",
     }
-    assert called("transcripts", place / "right.jsonl", "--preferences", place / "w", "--out", tmp_path / "x") == 2
     assert (
-        called("transcripts", place / "right.jsonl", "no", "--preferences", place / "w", "--out", tmp_path / "x") == 2
+        called("export", "transcripts", place / "right.jsonl", "--preferences", place / "w", "--out", tmp_path / "x")
+        == 2
+    )
+    assert (
+        called(
+            "export", "transcripts", place / "right.jsonl", "no", "--preferences", place / "w", "--out", tmp_path / "x"
+        )
+        == 2
     )

@@ -57,12 +57,12 @@ def test_an_arm_without_a_world_of_its_own_is_packed_with_it(submitted: tuple[Pa
     how = ["--world", str(world), "--embedder", "hash", "--out", str(tmp_path / "rows.jsonl"), "--quiet"]
     assert _exit("exam", str(tmp_path / "arm"), *how) == 0
     store = ["--store", str(tmp_path / "arm"), "--world", str(world)]
-    assert _exit("submit", str(tmp_path / "rows.jsonl"), *store, "--out", str(tmp_path / "arm.zip")) == 0
-    assert _exit("verify-submission", str(tmp_path / "arm.zip"), "--world", str(world)) == 0
+    assert _exit("submit", "pack", str(tmp_path / "rows.jsonl"), *store, "--out", str(tmp_path / "arm.zip")) == 0
+    assert _exit("submit", "verify", str(tmp_path / "arm.zip"), "--world", str(world)) == 0
     assert check(tmp_path / "arm.zip").header.arm == "hipporag"
-    assert _exit("submit", str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "x.zip")) == 2, "which store?"
+    assert _exit("submit", "pack", str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "x.zip")) == 2, "which store?"
     other = ["--store", str(submitted[0]), "--out", str(tmp_path / "x.zip")]
-    assert _exit("submit", str(tmp_path / "rows.jsonl"), *other) == 2 and not (tmp_path / "x.zip").exists()
+    assert _exit("submit", "pack", str(tmp_path / "rows.jsonl"), *other) == 2 and not (tmp_path / "x.zip").exists()
 
 
 def test_what_one_conversation_played_can_be_checked_too(submitted: tuple[Path, Path], tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def only_world(place: Path) -> None:
     world(place / "world")
 
 
-STORE = ("replay {}/store", "log {}/store", "blame {}/store n3", "store stats {}/store")
+STORE = ("store replay {}/store", "store log {}/store", "store blame {}/store n3", "store stats {}/store")
 WORLD = (
     "exam {}/world --set test_in --embedder hash",
     "audit {}/world",
@@ -124,7 +124,7 @@ WORLD = (
     "train --world {}/world --out {}/out --embedder hash",
 )
 RUN = (
-    "replay {}/run",
+    "store replay {}/run",
     "exam {}/run --set test_in --embedder hash",
     "probe {}/run",
     "curate {}/run --idle --budget 5 --embedder hash",
@@ -149,7 +149,7 @@ FORMATS = {
     "tokens.toml": Format(toml, "tokens.toml", ("serve {}/store --tokens {}/tokens.toml --new-token ada",)),
     "config.toml": Format(toml, "config.toml", ("train --world {}/world --out {}/out --config {}/config.toml",)),
     "arm": Format(an_arm, "store/arm.json", ("exam {}/store@0 --world {}/world --embedder hash", "audit {}/store")),
-    "snapshot": Format(a_run, "run/snapshots/1.jsonl", ("replay {}/run",)),
+    "snapshot": Format(a_run, "run/snapshots/1.jsonl", ("store replay {}/run",)),
     "experiment": Format(an_experiment, "exp/experiment.json", ("report {}/exp",)),
 }
 

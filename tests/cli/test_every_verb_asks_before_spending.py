@@ -59,7 +59,7 @@ def world(tmp_path_factory):
         ["prove", "{world}", "--out", "{out}"],
         ["experiment", "run", "paper", "--world", "{world}", "--out", "{out}", "--questions", "10", "--n", "2"],
         ["learn", "{store}", "--traffic", "{world}/questions.jsonl"],
-        ["curate", "{store}", "--idle"],
+        ["learn", "{store}", "--idle"],
         ["serve", "{store}", "--http", "127.0.0.1:0", "--no-auth"],
     ],
 )

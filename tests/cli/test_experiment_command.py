@@ -99,7 +99,7 @@ def test_seeds_are_numbers_and_ranges():
 
 
 def test_headroom_examines_flat_stores_of_two_sizes_and_goes_on(tmp_path, kbgym, monkeypatch):
-    monkeypatch.setattr("kbgym.cli.headroom.SIZES", (60, 90))
+    monkeypatch.setattr("kbgym.cli.experiment.SIZES", (60, 90))
     arguments = ("experiment", "run", "headroom", "--out", tmp_path / "h", "--embedder", "hash", "--json")
     code, text, _ = kbgym(*arguments)
     found = json.loads(text)

@@ -34,10 +34,10 @@ def proved(world, tmp_path_factory):
 
 
 def test_a_question_is_explained_by_what_it_opened(proved, kbgym):
-    code, text, _ = kbgym("explain", proved, "--json")
+    code, text, _ = kbgym("store", "explain", proved, "--json")
     listed = json.loads(text)
     assert code == 0 and listed["gained"] and listed["n"] == 20
-    code, text, _ = kbgym("explain", proved, listed["gained"][0], "--json")
+    code, text, _ = kbgym("store", "explain", proved, listed["gained"][0], "--json")
     found = json.loads(text)
     assert code == 0 and (found["f1_gained"], found["actions_saved"]) > (0, 0)
     assert found["stores"]["flat"]["actions"] - found["stores"]["trained"]["actions"] == found["actions_saved"]
@@ -45,10 +45,10 @@ def test_a_question_is_explained_by_what_it_opened(proved, kbgym):
         by = one["by"]
         entry = next(entry for entry in package.open(proved).log() if entry.iteration == by["iteration"])
         assert entry.question == by["question"] and by["phase"] == "backward"
-    code, said, _ = kbgym("explain", proved, found["text"])
+    code, said, _ = kbgym("store", "explain", proved, found["text"])
     assert said.count("this made the difference") == sum(one["needed"] for one in found["opened"]) > 0
     assert code == 0 and "flat:" in said and "trained:" in said and "search " in said
-    code, _, error = kbgym("explain", proved, "zebra")
+    code, _, error = kbgym("store", "explain", proved, "zebra")
     assert code == 2 and "no question of its exams" in error and len(error.splitlines()) == 1
 
 
@@ -73,23 +73,23 @@ def test_pruning_is_one_iteration_that_can_be_undone(proved, tmp_path, kbgym):
     before = StoreFolder(run).store().fingerprint
     indexes = json.loads((run / "verdict.json").read_text())["indexes"]
     unused = {one["id"] for one in indexes if not one["questions"]}
-    code, text, _ = kbgym("prune", run, "--unused", "--dry-run", "--json")
+    code, text, _ = kbgym("store", "prune", run, "--unused", "--dry-run", "--json")
     assert code == 0 and set(json.loads(text)["pruned"]) == unused and StoreFolder(run).store().fingerprint == before
-    code, text, _ = kbgym("prune", run, "--unused", "--json")
+    code, text, _ = kbgym("store", "prune", run, "--unused", "--json")
     done = json.loads(text)
     assert code == 0 and done["iteration"] == 13 and not unused & {record.id for record in StoreFolder(run).store()}
-    assert kbgym("replay", run, "--quiet")[0] == 0
-    code, _, error = kbgym("prune", run, "--unused")
+    assert kbgym("store", "replay", run, "--quiet")[0] == 0
+    code, _, error = kbgym("store", "prune", run, "--unused")
     assert code == 2 and "store as it is now" in error, "exams of the store before say nothing of this one"
-    assert kbgym("rollback", run, "--to", 12, "--quiet")[0] == 0
+    assert kbgym("store", "rollback", run, "--to", 12, "--quiet")[0] == 0
     assert StoreFolder(run).store().fingerprint == before
-    assert kbgym("prune", run)[0] == 2 and kbgym("prune", tmp_path, "--unused")[0] == 2
+    assert kbgym("store", "prune", run)[0] == 2 and kbgym("store", "prune", tmp_path, "--unused")[0] == 2
 
 
 def test_what_was_never_opened_makes_no_difference_when_it_is_gone(proved, tmp_path, kbgym):
     """Unless it stood in the way of a search: accuracy is not lower without it."""
     run = shutil.copytree(proved, tmp_path / "run")
-    assert kbgym("prune", run, "--unused", "--quiet")[0] == 0
+    assert kbgym("store", "prune", run, "--unused", "--quiet")[0] == 0
     found = {}
     for place in (proved, run):
         rows = tmp_path / f"{place.parent.name}.jsonl"
@@ -102,7 +102,7 @@ def test_the_log_goes_by_commit_with_lessons_side_by_side(world, tmp_path, kbgym
     run = tmp_path / "run"
     train = ["train", "--world", world, "--out", run, "--embedder", "hash", "--questions", "12", "--epochs", "1"]
     assert kbgym(*train, "--batch-size", 4, "--quiet")[0] == 0
-    code, out, _ = kbgym("log", run)
+    code, out, _ = kbgym("store", "log", run)
     lines = out.splitlines()
     assert code == 0 and [int(line.split()[0].strip("x")) for line in lines] == list(range(1, 13))
     for line in lines:

@@ -41,77 +41,77 @@ def ok(called: tuple[int, str, str]) -> Any:
 
 class TestReplay:
     def test_it_verifies_and_says_so(self, kbgym: Kbgym, place: Path) -> None:
-        result = ok(kbgym("replay", place, "--json"))
+        result = ok(kbgym("store", "replay", place, "--json"))
         store = StoreFolder(place).store()
         assert result["identical"] is True and result["hash"] == store.fingerprint and result["events"] == 12
         assert result["seconds"] >= 0 and result["dropped"] is None
-        code, out, _ = kbgym("replay", place)
+        code, out, _ = kbgym("store", "replay", place)
         assert code == 0 and "12 events" in out and store.fingerprint in out
 
     def test_at_an_iteration_either_way(self, kbgym: Kbgym, place: Path) -> None:
         store = StoreFolder(place).store(1)
-        assert ok(kbgym("replay", place, "--at", 1, "--json"))["hash"] == store.fingerprint
-        assert ok(kbgym("replay", f"{place}@1", "--json"))["hash"] == store.fingerprint
-        code, _, err = kbgym("replay", place, "--at", 9)
+        assert ok(kbgym("store", "replay", place, "--at", 1, "--json"))["hash"] == store.fingerprint
+        assert ok(kbgym("store", "replay", f"{place}@1", "--json"))["hash"] == store.fingerprint
+        code, _, err = kbgym("store", "replay", place, "--at", 9)
         assert code == 2 and "no iteration 9: this store has 0 to 2" in err
 
     def test_damage_is_exit_2_and_not_identical(self, kbgym: Kbgym, place: Path) -> None:
         trace = place / "trace.jsonl"
         trace.write_bytes(trace.read_bytes().replace(b"bread", b"cakes"))
-        code, out, err = kbgym("replay", place, "--json")
+        code, out, err = kbgym("store", "replay", place, "--json")
         assert code == 2 and "line 10: the hash chain breaks here" in err
         assert json.loads(out)["identical"] is False
 
     def test_snapshots_are_compared(self, kbgym: Kbgym, place: Path) -> None:
         (place / "snapshots").mkdir()
         write_lines(place / "snapshots" / "1.jsonl", StoreFolder(place).store(1))
-        assert ok(kbgym("replay", place, "--json"))["snapshots"] == 1
+        assert ok(kbgym("store", "replay", place, "--json"))["snapshots"] == 1
         write_lines(place / "snapshots" / "1.jsonl", StoreFolder(place).store(2))
-        code, out, err = kbgym("replay", place, "--json")
+        code, out, err = kbgym("store", "replay", place, "--json")
         assert code == 2 and "1.jsonl, line 1: document d0" in err and json.loads(out)["identical"] is False
 
     def test_a_torn_tail_is_reported(self, kbgym: Kbgym, place: Path) -> None:
         with (place / "trace.jsonl").open("ab") as file:
             file.write(b'{"event":"act"')
-        assert "torn last line of 14 bytes" in ok(kbgym("replay", place, "--json"))["dropped"]
-        assert "torn last line" in kbgym("replay", place)[1]
+        assert "torn last line of 14 bytes" in ok(kbgym("store", "replay", place, "--json"))["dropped"]
+        assert "torn last line" in kbgym("store", "replay", place)[1]
 
     def test_no_trace(self, kbgym: Kbgym, tmp_path: Path) -> None:
         save_store(Store(records()), tmp_path / "plain")
-        code, _, err = kbgym("replay", tmp_path / "plain")
+        code, _, err = kbgym("store", "replay", tmp_path / "plain")
         assert code == 2 and "has no trace" in err
-        assert kbgym("replay", tmp_path / "nowhere")[0] == 2
+        assert kbgym("store", "replay", tmp_path / "nowhere")[0] == 2
 
 
 class TestLog:
     def test_a_line_an_iteration(self, kbgym: Kbgym, place: Path) -> None:
-        code, out, _ = kbgym("log", place)
+        code, out, _ = kbgym("store", "log", place)
         first, second = out.splitlines()
         assert code == 0
         assert "q1" in first and "f1 0.500" in first and "1 adds, 2 links" in first and "answered" in first
         assert "1 edits, 1 deletes, 1 links" in second and "What is question 2?" in second
 
     def test_json_limit_and_rollbacks(self, kbgym: Kbgym, place: Path) -> None:
-        kbgym("rollback", place, "--to", 1, "--reason", "no")
-        result = ok(kbgym("log", place, "--json", "--limit", 2))
+        kbgym("store", "rollback", place, "--to", 1, "--reason", "no")
+        result = ok(kbgym("store", "log", place, "--json", "--limit", 2))
         assert result["total"] == 3
         assert [(entry["iteration"], entry["undone"], entry["rollback_to"]) for entry in result["iterations"]] == [
             (2, True, None),
             (3, False, 1),
         ]
-        out = kbgym("log", place)[1].splitlines()
+        out = kbgym("store", "log", place)[1].splitlines()
         assert out[1].split()[0] == "2x" and "rolled back to 1: no" in out[2]
-        assert ok(kbgym("log", f"{place}@1", "--json"))["total"] == 1
+        assert ok(kbgym("store", "log", f"{place}@1", "--json"))["total"] == 1
 
     def test_no_history(self, kbgym: Kbgym, tmp_path: Path) -> None:
         save_store(Store(records()), tmp_path / "plain")
-        assert "no history yet" in kbgym("log", tmp_path / "plain")[1]
-        assert kbgym("log", f"{tmp_path / 'plain'}@4")[0] == 2
+        assert "no history yet" in kbgym("store", "log", tmp_path / "plain")[1]
+        assert kbgym("store", "log", f"{tmp_path / 'plain'}@4")[0] == 2
 
 
 class TestDiff:
     def test_text(self, kbgym: Kbgym, place: Path) -> None:
-        code, out, _ = kbgym("diff", f"{place}@0", place)
+        code, out, _ = kbgym("store", "diff", f"{place}@0", place)
         assert code == 0
         assert out.splitlines() == [
             "+ [n3] Residents of Malmö.",
@@ -126,8 +126,8 @@ class TestDiff:
         ]
 
     def test_json_and_the_way_back(self, kbgym: Kbgym, place: Path) -> None:
-        there = ok(kbgym("diff", f"{place}@0", place, "--json"))
-        back = ok(kbgym("diff", place, f"{place}@0", "--json"))
+        there = ok(kbgym("store", "diff", f"{place}@0", place, "--json"))
+        back = ok(kbgym("store", "diff", place, f"{place}@0", "--json"))
         assert (
             there["links_added"]
             == back["links_removed"]
@@ -140,19 +140,19 @@ class TestDiff:
         assert there["edited"] == [{"id": "d4", "before": "Bo Ek works as a baker.", "after": "Bo Ek bakes bread."}]
 
     def test_the_same(self, kbgym: Kbgym, place: Path) -> None:
-        assert "are the same" in kbgym("diff", place, f"{place}@2")[1]
+        assert "are the same" in kbgym("store", "diff", place, f"{place}@2")[1]
 
 
 class TestBlame:
     def test_text(self, kbgym: Kbgym, place: Path) -> None:
-        code, out, _ = kbgym("blame", place, "n3")
+        code, out, _ = kbgym("store", "blame", place, "n3")
         assert code == 0
         assert "[n3] Residents of Malmö." in out
         assert 'written by tester: iteration 1, backward step 1, question q1 "What is question 1?"' in out
         assert "-> [d4] Bo Ek bakes bread.\n       added by tester: iteration 2, backward step 3" in out
 
     def test_json(self, kbgym: Kbgym, place: Path) -> None:
-        result = ok(kbgym("blame", place, "n3", "--json"))
+        result = ok(kbgym("store", "blame", place, "n3", "--json"))
         assert result["record"]["links"] == ["d1", "d4"]
         assert [link["by"]["iteration"] for link in result["links"]] == [1, 2]
         assert [change["kind"] for change in result["changes"]] == ["written", "linked", "linked", "linked"]
@@ -161,25 +161,25 @@ class TestBlame:
     def test_where_it_stands_in_the_users_files(self, kbgym: Kbgym, tmp_path: Path) -> None:
         document = {"id": "a", "text": "A.", "source": {"file": "notes/a.md", "start": 5, "end": 9}}
         write_lines(tmp_path / "documents.jsonl", [document])
-        out = kbgym("blame", tmp_path, "a")[1]
+        out = kbgym("store", "blame", tmp_path, "a")[1]
         assert "stood in the initial store" in out and "notes/a.md, characters 5 to 9" in out
-        assert ok(kbgym("blame", tmp_path, "a", "--json"))["sources"] == {"a": document["source"]}
+        assert ok(kbgym("store", "blame", tmp_path, "a", "--json"))["sources"] == {"a": document["source"]}
 
     def test_gone_and_never_there(self, kbgym: Kbgym, place: Path) -> None:
-        out = kbgym("blame", place, "d0")[1]
+        out = kbgym("store", "blame", place, "d0")[1]
         assert "[d0] is gone." in out and "deleted by tester: iteration 2" in out
-        code, _, err = kbgym("blame", place, "zz")
+        code, _, err = kbgym("store", "blame", place, "zz")
         assert code == 2 and "no document 'zz'" in err
 
 
 class TestRollback:
     def test_it_adds_to_history(self, kbgym: Kbgym, place: Path) -> None:
         before = (place / "trace.jsonl").read_bytes()
-        result = ok(kbgym("rollback", place, "--to", 1, "--json"))
+        result = ok(kbgym("store", "rollback", place, "--to", 1, "--json"))
         assert (result["iteration"], result["to"]) == (3, 1)
         assert (place / "trace.jsonl").read_bytes().startswith(before)
         assert result["hash"] == StoreFolder(place).store().fingerprint == StoreFolder(place).store(1).fingerprint
-        assert "back at iteration 0" in kbgym("rollback", place, "--to", 0)[1]
+        assert "back at iteration 0" in kbgym("store", "rollback", place, "--to", 0)[1]
         assert StoreFolder(place).store().fingerprint == Store(records()).fingerprint
 
     def test_what_it_refuses(self, kbgym: Kbgym, place: Path) -> None:
@@ -190,22 +190,27 @@ class TestRollback:
             ((f"{place}@1", "--to", 0), "names an iteration"),
             ((place,), "--to"),
         ):
-            code, _, err = kbgym("rollback", *arguments)
+            code, _, err = kbgym("store", "rollback", *arguments)
             assert code == 2 and message in err
         assert (place / "trace.jsonl").read_bytes() == before
 
     def test_not_while_somebody_writes(self, kbgym: Kbgym, place: Path) -> None:
         with StoreFolder(place).resume():
-            code, _, err = kbgym("rollback", place, "--to", 1)
+            code, _, err = kbgym("store", "rollback", place, "--to", 1)
         assert code == 2 and "another process" in err
 
 
-@pytest.mark.parametrize("verb", ["replay", "log", "diff", "blame", "rollback", "store"])
+@pytest.mark.parametrize("verb", ["replay", "log", "diff", "blame", "rollback", "search"])
 def test_help_shows_an_example(kbgym: Kbgym, verb: str) -> None:
-    code, out, _ = kbgym(verb, "--help")
-    assert code == 0 and f"kbgym {verb}" in out
+    code, out, _ = kbgym("store", verb, "--help")
+    assert code == 0 and f"kbgym store {verb}" in out
 
 
 def test_quiet_says_nothing(kbgym: Kbgym, place: Path) -> None:
-    for arguments in (("replay", place), ("log", place), ("diff", place, place), ("blame", place, "n3")):
+    for arguments in (
+        ("store", "replay", place),
+        ("store", "log", place),
+        ("store", "diff", place, place),
+        ("store", "blame", place, "n3"),
+    ):
         assert kbgym(*arguments, "--quiet") == (0, "", "")

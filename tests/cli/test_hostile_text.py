@@ -46,12 +46,12 @@ def checked(printed: str, lines: int | None = None) -> str:
         ("store", "search", "{store}", "Lund"),
         ("store", "read", "{store}", ID),
         ("store", "stats", "{store}"),
-        ("log", "{store}"),
-        ("diff", "{store}@0", "{store}"),
-        ("blame", "{store}", ID),
+        ("store", "log", "{store}"),
+        ("store", "diff", "{store}@0", "{store}"),
+        ("store", "blame", "{store}", ID),
         ("audit", "{store}"),
-        ("agenda", "{store}"),
-        ("replay", "{store}"),
+        ("learn", "{store}", "--agenda"),
+        ("store", "replay", "{store}"),
     ],
     ids=lambda verb: "-".join(verb[:2]).replace("{store}", "").strip("-"),
 )
@@ -70,7 +70,11 @@ def test_one_document_is_one_line(kbgym: Kbgym, store: Path) -> None:
 
 
 def test_errors_are_one_line_too(kbgym: Kbgym, store: Path) -> None:
-    for arguments in (("store", "read", store, EVIL), ("log", f"{store}\x1b[2J\nx"), ("store", f"no\x1b[2J{EVIL}")):
+    for arguments in (
+        ("store", "read", store, EVIL),
+        ("store", "log", f"{store}\x1b[2J\nx"),
+        ("store", f"no\x1b[2J{EVIL}"),
+    ):
         code, out, err = kbgym(*arguments)
         assert code == 2 and out == ""
         assert all(is_plain(line) for line in err.split("\n"))

@@ -157,7 +157,7 @@ def test_from_a_folder_to_a_trained_and_examined_store_that_follows_its_files(ca
     assert "blue now" in store[edited].text and store[edited].flag == "untouched"
     code, printed, _ = kbgym(capfdbinary, "store", "read", trained, edited, "--source")
     assert code == 0 and "stands in boats.md" in printed
-    assert kbgym(capfdbinary, "replay", trained)[0] == 0
+    assert kbgym(capfdbinary, "store", "replay", trained)[0] == 0
     code, printed, _ = kbgym(capfdbinary, "audit", trained)
     assert code == 0 and "0 lost origins" in printed and "original fact" not in printed, "withdrawn is not lost"
     assert kbgym(capfdbinary, "audit", trained, "--world", world)[0] == 0, "the world of now has fewer documents"

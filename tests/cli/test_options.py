@@ -1,4 +1,4 @@
-"""The options that are off in the paper's protocol, as a user turns them on: ranking, admission."""
+"""The options that are off in the paper's protocol, as a user turns them on: ranking, gate."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_run_and_its_trace_say_so_and_it_does_something(trained):
 
 def test_it_replays_and_a_cut_trace_comes_to_the_same_bytes(trained, world, tmp_path):
     name, out = trained
-    code, text, error = kbgym("replay", str(out), "--json")
+    code, text, error = kbgym("store", "replay", str(out), "--json")
     assert code == 0 and json.loads(text)["identical"], error
     whole = (out / "trace.jsonl").read_bytes()
     other = tmp_path / "again"
@@ -106,7 +106,7 @@ def test_a_run_that_had_levels_off_goes_on_and_one_that_split_its_indexes_is_rep
     code, _, error = kbgym(*arguments)
     assert code == 2 and "levels 40, which this version does not have" in error
     assert (out / "trace.jsonl").read_bytes() == whole
-    assert kbgym("replay", str(out))[0] == 0 and kbgym("exam", str(out), "--set", "eval")[0] == 0
+    assert kbgym("store", "replay", str(out))[0] == 0 and kbgym("exam", str(out), "--set", "eval")[0] == 0
 
 
 @pytest.mark.parametrize(

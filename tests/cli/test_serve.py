@@ -109,16 +109,16 @@ def test_learning_from_traffic(kbgym: Kbgym, place: Path, traffic: Path) -> None
     assert again["windows"] == found["windows"]
     code, out, _ = kbgym(*learning)
     assert code == 0 and "each answered before it was learnt from" in out
-    code, out, _ = kbgym("log", place)
+    code, out, _ = kbgym("store", "log", place)
     assert QUESTIONS[0][0] in out and code == 0
-    assert ok(kbgym("replay", place, "--json"))["identical"]
+    assert ok(kbgym("store", "replay", place, "--json"))["identical"]
 
 
 def test_the_gate_is_visible_in_the_log(kbgym: Kbgym, place: Path, traffic: Path) -> None:
     flags = ("--embedder", "hash", "--gate", "5", "--held-out", traffic, "--json")
     found = ok(kbgym("learn", place, "--traffic", traffic, *flags))
     assert found["admitted"] == 2 and found["rolled_back"] == 0
-    _, out, _ = kbgym("log", place)
+    _, out, _ = kbgym("store", "log", place)
     assert out.count("admitted: ") == 2
 
 
@@ -136,24 +136,24 @@ def test_the_agenda_and_working_it_off(kbgym: Kbgym, tmp_path: Path) -> None:
     world = generate(people=60, seed=2)
     place = tmp_path / "store"
     world.save(place)
-    assert ok(kbgym("agenda", place, "--json")) == {
+    assert ok(kbgym("learn", place, "--agenda", "--json")) == {
         "items": [],
         "counts": {"changed": 0, "unfinished": 0, "not indexed": 0, "sibling": 0},
     }
     write_lines(tmp_path / "t.jsonl", [{"question": q.text, "answers": q.golds} for q in world.split("train")[:4]])
     ok(kbgym("learn", place, "--traffic", tmp_path / "t.jsonl", "--embedder", "hash", "--json"))
-    before = ok(kbgym("agenda", place, "--json"))
+    before = ok(kbgym("learn", place, "--agenda", "--json"))
     assert before["counts"]["sibling"] > 0
-    done = ok(kbgym("curate", place, "--idle", "--budget", 60, "--json"))
+    done = ok(kbgym("learn", place, "--idle", "--budget", 60, "--json"))
     assert 0 < done["actions"] <= 60 and done["links_added"] > 0
-    after = ok(kbgym("agenda", place, "--json"))
+    after = ok(kbgym("learn", place, "--agenda", "--json"))
     assert after["items"] != before["items"]
-    code, out, _ = kbgym("agenda", place)
+    code, out, _ = kbgym("learn", place, "--agenda")
     assert code == 0 and "of a kind that is asked for" in out
-    assert ok(kbgym("replay", place, "--json"))["identical"]
+    assert ok(kbgym("store", "replay", place, "--json"))["identical"]
     phases = {event.phase for event in StoreFolder(place).events if isinstance(event, Began)}
     assert "idle" in phases
-    assert kbgym("curate", place)[0] == 2
+    assert kbgym("learn", place)[0] == 2
 
 
 def test_an_index_whose_facts_changed_is_mended(kbgym: Kbgym, place: Path, traffic: Path) -> None:
@@ -172,8 +172,8 @@ def test_an_index_whose_facts_changed_is_mended(kbgym: Kbgym, place: Path, traff
                 Committed(number, 0, store.fingerprint, len(store), store.links),
             ]
         )
-    found = ok(kbgym("agenda", place, "--json"))["items"][0]
+    found = ok(kbgym("learn", place, "--agenda", "--json"))["items"][0]
     assert (found["what"], found["index"], found["known"]) == ("changed", index, 1)
-    ok(kbgym("curate", place, "--idle", "--budget", 30, "--json"))
+    ok(kbgym("learn", place, "--idle", "--budget", 30, "--json"))
     assert baker not in StoreFolder(place).store()[index].links
-    assert ok(kbgym("agenda", place, "--json"))["counts"]["changed"] == 0
+    assert ok(kbgym("learn", place, "--agenda", "--json"))["counts"]["changed"] == 0

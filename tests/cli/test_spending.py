@@ -56,7 +56,7 @@ def test_an_exam_by_a_model_and_again_from_its_cassette_for_nothing(world, serve
     assert found.pop("agents") != before.pop("agents"), "each says who read"
     assert code == 0 and found == before and server.answered == asked
     chats = tmp_path / "chats.jsonl"
-    code, _, _ = kbgym("transcripts", str(cassette), "--out", str(chats))
+    code, _, _ = kbgym("export", "transcripts", str(cassette), "--out", str(chats))
     assert code == 0 and len(chats.read_text().splitlines()) == len(rows.read_text().splitlines())
     code, reference, _ = kbgym(*base, "--agent", "reference")
     assert json.loads(reference)["f1"] == json.loads(first)["f1"], "the server plays the reference reader"

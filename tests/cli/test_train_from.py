@@ -40,7 +40,7 @@ def test_a_run_on_top_of_an_arm_says_where_it_begins_and_goes_on(kbgym, people, 
     with open(out) as run:
         assert run.place.genesis.settings["begins"].startswith("hipporag ")
         assert run.place.store(0).fingerprint == before.fingerprint and run.store.links > before.links
-    assert kbgym("replay", out)[0] == 0
+    assert kbgym("store", "replay", out)[0] == 0
     code, again, _ = kbgym("train", "--world", people, "--out", out, "--from", arm, *SMALL)
     assert code == 0 and json.loads(again) == json.loads(printed)
     code, _, error = kbgym("train", "--world", people, "--out", out, *SMALL)

@@ -65,37 +65,37 @@ def files(place: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("verb", ["serve", "curate", "learn"])
+@pytest.mark.parametrize("verb", ["serve", "idle", "learn"])
 @pytest.mark.parametrize("does", NAMED)
 def test_nothing_a_folder_names_plays(kbgym: Kbgym, tmp_path: Path, evil: Path, verb: str, does: str) -> None:
     place = stranger(tmp_path / "run", **NAMED[does])
     traffic = tmp_path / "traffic.jsonl"
     traffic.write_text(json.dumps({"question": "Who?", "answers": ["Ada"]}) + "\n", encoding="utf-8")
-    more = {"serve": ("--http", "127.0.0.1:0", "--no-auth"), "curate": ("--idle",), "learn": ("--traffic", traffic)}
+    more = {"serve": ("--http", "127.0.0.1:0", "--no-auth"), "idle": ("--idle",), "learn": ("--traffic", traffic)}
     before = files(place)
-    code, _, err = kbgym(verb, place, *more[verb])
+    code, _, err = kbgym("learn" if verb == "idle" else verb, place, *more[verb])
     assert code == 2 and err.count("\n") == 1 and f"would {does}, and is not trusted" in err
     assert not evil.exists() and files(place) == before
 
 
 def test_trust_is_said_once_and_holds_for_these_names_in_this_place(kbgym: Kbgym, tmp_path: Path, evil: Path) -> None:
     place = stranger(tmp_path / "run", curator="evil_agent:make")
-    assert kbgym("curate", place, "--idle", "--trust")[0] == 0
+    assert kbgym("learn", place, "--idle", "--trust")[0] == 0
     assert evil.exists()
-    assert kbgym("curate", place, "--idle")[0] == 0
+    assert kbgym("learn", place, "--idle")[0] == 0
     elsewhere = Path(shutil.copytree(place, tmp_path / "elsewhere"))
-    assert kbgym("curate", elsewhere, "--idle")[0] == 2
+    assert kbgym("learn", elsewhere, "--idle")[0] == 2
     header = json.loads((place / "run.json").read_text(encoding="utf-8"))
     header["settings"]["reader"] = "evil_agent:read"
     (place / "run.json").write_text(pretty(header), encoding="utf-8")
-    assert kbgym("curate", place, "--idle")[0] == 2
-    assert kbgym("curate", place, "--idle", "--reader", "reference")[0] == 0, "the curator is still trusted"
+    assert kbgym("learn", place, "--idle")[0] == 2
+    assert kbgym("learn", place, "--idle", "--reader", "reference")[0] == 0, "the curator is still trusted"
 
 
 def test_who_is_named_on_the_command_line_plays(kbgym: Kbgym, tmp_path: Path, evil: Path) -> None:
     place = stranger(tmp_path / "run", curator="os:abort")
-    assert kbgym("curate", place, "--idle", "--curator", "reference")[0] == 0
-    assert kbgym("curate", place, "--idle", "--curator", "evil_agent:make")[0] == 0
+    assert kbgym("learn", place, "--idle", "--curator", "reference")[0] == 0
+    assert kbgym("learn", place, "--idle", "--curator", "evil_agent:make")[0] == 0
     assert evil.exists()
 
 
@@ -103,7 +103,7 @@ def test_ones_own_run_is_trusted_as_it_was_made(kbgym: Kbgym, tmp_path: Path, ev
     flags = ("--out", tmp_path / "run", "--questions", 1, "--epochs", 1, "--embedder", "hash")
     code, _, err = kbgym("train", "--world", world(tmp_path / "world"), *flags, "--curator", "evil_agent:make")
     assert code == 0, err
-    assert kbgym("curate", tmp_path / "run", "--idle")[0] == 0
+    assert kbgym("learn", tmp_path / "run", "--idle")[0] == 0
 
 
 def test_an_experiment_from_elsewhere(kbgym: Kbgym, tmp_path: Path, evil: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.cli import watch
+from kbgym.cli import corpus as watch
 from kbgym.cli.main import run
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import TraceReading

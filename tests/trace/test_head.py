@@ -149,7 +149,7 @@ class TestReplay:
     def test_exit_1(self, capfd: pytest.CaptureFixture[str], place: Path) -> None:
         trace = place / "trace.jsonl"
         trace.write_bytes(trace.read_bytes()[:-200])
-        code, out, err = self.call(capfd, "replay", place, "--json")
+        code, out, err = self.call(capfd, "store", "replay", place, "--json")
         assert code == 1 and json.loads(out)["identical"] is False and "iteration 3" in err and err.count("\n") == 1
 
     @pytest.mark.parametrize(("damage", "kept"), [("cut", 2), ("flip", 1), ("gone", 0), ("emptied", 0), ("head", 3)])
@@ -167,7 +167,7 @@ class TestReplay:
             flipped = whole.replace(b"Two.", b"Six.")
             trace.write_bytes({"cut": whole[:-100], "flip": flipped, "emptied": b""}[damage])
         before = contents(place)
-        code, out, err = self.call(capfd, "replay", place, "--recover", "--json")
+        code, out, err = self.call(capfd, "store", "replay", place, "--recover", "--json")
         assert code == 0, err
         found = json.loads(out)["recovered"]
         assert found["iteration"] == kept and found["lost"] == (None if damage == "head" else 3 - kept)
@@ -177,13 +177,13 @@ class TestReplay:
         assert StoreFolder(place).store().fingerprint == states[kept]
         if kept:
             assert whole.startswith(trace.read_bytes()) and read_head(trace) is not None
-            assert self.call(capfd, "replay", place)[0] == 0
+            assert self.call(capfd, "store", "replay", place)[0] == 0
         else:
             assert not trace.exists() and not (place / "trace.head").exists()
 
     def test_nothing_to_recover(self, capfd: pytest.CaptureFixture[str], place: Path) -> None:
         before = contents(place)
-        code, out, _ = self.call(capfd, "replay", place, "--recover", "--json")
+        code, out, _ = self.call(capfd, "store", "replay", place, "--recover", "--json")
         assert code == 0 and "recovered" not in json.loads(out) and contents(place) == before
 
     def test_what_was_put_aside_before_stays(self, place: Path) -> None:

@@ -299,19 +299,19 @@ def test_the_command_line(live: Live, tmp_path: Path, capfd: pytest.CaptureFixtu
         return found
 
     stats = kbgym("store", "stats", live.name)
-    replayed = kbgym("replay", live.name)
+    replayed = kbgym("store", "replay", live.name)
     assert replayed["identical"] is True and replayed["hash"] == stats["hash"]
     assert kbgym("store", "read", live.name, "n3")["inbound"] == []
-    assert kbgym("log", live.name)["total"] == 5
-    assert kbgym("blame", live.name, "n3")["initial"] is False
-    assert kbgym("diff", f"{live.name}@1", live.name)["removed"] == []
-    assert kbgym("agenda", live.name)["counts"]
+    assert kbgym("store", "log", live.name)["total"] == 5
+    assert kbgym("store", "blame", live.name, "n3")["initial"] is False
+    assert kbgym("store", "diff", f"{live.name}@1", live.name)["removed"] == []
+    assert kbgym("learn", live.name, "--agenda")["counts"]
     assert kbgym("audit", live.name)["orphans"] is not None
     found = kbgym("store", "search", live.name, "Readers of Ibsen.")
     assert found["results"][0]["id"] == "n3"  # type: ignore[index]
-    assert kbgym("rollback", live.name, "--to", "2")["iteration"] == 6
+    assert kbgym("store", "rollback", live.name, "--to", "2")["iteration"] == 6
     copied = kbgym("store", "copy", live.name, str(tmp_path / "copy"))
-    assert copied["hash"] == kbgym("replay", str(tmp_path / "copy"))["hash"]
+    assert copied["hash"] == kbgym("store", "replay", str(tmp_path / "copy"))["hash"]
 
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])

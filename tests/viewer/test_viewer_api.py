@@ -73,7 +73,7 @@ def test_the_index_audit_has_what_each_gave_the_exams(client: TestClient, run: P
     assert found["exams"]["n"] == 16 and any(one["use"]["questions"] for one in found["indexes"])
     for one in found["indexes"]:
         assert (one["use"]["saved"], one["use"]["f1"]) == (uses[one["id"]].saved, uses[one["id"]].f1)
-    assert any("kbgym prune" in line for line in found["advice"])
+    assert any("kbgym store prune" in line for line in found["advice"])
     flat = get(client, "audit?arm=flat")
     assert flat["exams"] is None and flat["indexes"] == []
 

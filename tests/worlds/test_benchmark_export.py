@@ -43,7 +43,7 @@ def test_questions_and_golds_lie_apart_and_belong_together(tmp_path: Path) -> No
 
 
 def test_the_command_writes_all_or_nothing(tmp_path: Path) -> None:
-    words = ["export-benchmark", "--seeds", "1", "--out", str(tmp_path / "out"), "--quiet"]
+    words = ["export", "benchmark", "--seeds", "1", "--out", str(tmp_path / "out"), "--quiet"]
     for _ in range(2):  # the same again changes nothing
         with pytest.raises(SystemExit) as end:
             run(words)

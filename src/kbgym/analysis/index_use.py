@@ -221,7 +221,8 @@ def advised(accounted: Accounting, place: str) -> list[Advice]:
             of = f"{len(some):,} of {len(accounted.indexes):,} written documents {what}"
             found.append(
                 Advice(
-                    f"in {accounted.n} exam questions {of}; look at them", f"prune {quote(place)} --{flag} --dry-run"
+                    f"in {accounted.n} exam questions {of}; look at them",
+                    f"store prune {quote(place)} --{flag} --dry-run",
                 )
             )
     return found

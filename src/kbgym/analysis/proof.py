@@ -181,7 +181,7 @@ def lines(proof: Proof, run: Path, world: Path) -> list[str]:
     best = [one for one in used if one.useful][:NAMED]
     found += [f"  gave {use_line(one)}" for one in best] + [f"  cost {use_line(one)}" for one in harmful[:NAMED]]
     if harmful:
-        found.append(f"Take out what cost more than it gave: kbgym prune {run} --harmful --dry-run")
+        found.append(f"Take out what cost more than it gave: kbgym store prune {run} --harmful --dry-run")
     elif verdict.word == "hurts":
         found.append("No single document is shown to do it: what training wrote may stand in the way of searches.")
     return [*found, "", *_next(proof, run, world)]

@@ -1,9 +1,12 @@
-"""`kbgym exam`: a frozen store, an independent reader, a set of questions; and `kbgym probe`, which draws such sets."""
+"""Examine frozen stores and draw probe groups."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,11 @@ import msgspec
 from kbgym.api import Workspace, open
 from kbgym.api.factory import CASSETTE
 from kbgym.canonical import refuse_links
-from kbgym.cli.common import Printed, forward_budget, progress, say, search_options, verb
-from kbgym.cli.engines import Where, engine_options
+from kbgym.cli.common import Printed, flags, forward_budget, progress, say, search_options, verb
 from kbgym.cli.spending import Spending, spending_options, used_by_commands
 from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES, examine_on
+from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
 from kbgym.gym.environment import RANKINGS
 from kbgym.gym.observations import OBSERVATIONS
 from kbgym.training.exam import read_rows, summarise
@@ -27,6 +30,33 @@ from kbgym.training.probe import probe_run
 from kbgym.training.run import Run
 from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import World
+
+engine_options = flags(
+    click.option("--engine", type=click.Choice(NAMES), default="local", show_default=True, help="Where to work."),
+    click.option("--workers", type=click.IntRange(min=1), help="Ray's workers.  [default: as many as cores]"),
+    click.option("--address", help="Ray's cluster: auto or ray://HOST:PORT.  [default: one started here]"),
+)
+
+
+class Where:
+    """The flags as values."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        """Take this module's flags out of all the flags of a verb."""
+        self.name: Name = given.pop("engine")
+        self._workers: int | None = given.pop("workers")
+        self._address: str | None = given.pop("address")
+        check(self.name, self._workers, self._address)
+
+    @property
+    def is_here(self) -> bool:
+        return self.name == "local"
+
+    @contextmanager
+    def opened(self) -> Iterator[WorkEngine]:
+        """Ray prints what it has to say of a lost worker to stdout, which is the verb's."""
+        with redirect_stdout(sys.stderr), opened(self.name, self._workers, self._address) as engine:
+            yield engine
 
 
 @verb("exam")

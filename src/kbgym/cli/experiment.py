@@ -1,4 +1,4 @@
-"""`kbgym experiment run`: all arms on all groups for several seeds; run again, it does what is missing."""
+"""Run experiments over arms, question groups and seeds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from kbgym.agents.llm.connect import is_model
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import NEUTRAL_READERS, allowed
 from kbgym.analysis.audit import Auditor
+from kbgym.analysis.gradient import shared_keys
+from kbgym.analysis.headroom import MEASURES, Examined, add, counted, means
 from kbgym.analysis.health import coverage
-from kbgym.api.factory import embedder_named
+from kbgym.api import open
+from kbgym.api.factory import CASSETTE, embedder_named
 from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
+from kbgym.canonical import pretty, write_whole
 from kbgym.cli.common import Printed, progress, seeds_in, verb
-from kbgym.cli.engines import Where, engine_options
-from kbgym.cli.exam import how_many
-from kbgym.cli.headroom import headroom
+from kbgym.cli.exam import Where, engine_options, how_many
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import (
@@ -44,14 +46,51 @@ from kbgym.experiments.parts import run_parts
 from kbgym.experiments.sheets import exams_of
 from kbgym.gym.observations import Observations
 from kbgym.sanitize import number_in
+from kbgym.training.exam import read_rows
 from kbgym.training.exam_header import exam_files
 from kbgym.training.no_store import ARM as NO_STORE
 from kbgym.training.no_store import is_public
 from kbgym.training.run import Settings
+from kbgym.worlds import people
 from kbgym.worlds.kinds import agent_for, budget_of, kind_of
 from kbgym.worlds.people import HARD_BUDGET
 from kbgym.worlds.splits import Sizes, sharing, with_pages_apart
 from kbgym.worlds.world import World
+
+HEADROOM_FILE = "headroom.json"
+SIZES = (120, 500)
+SET = "test_in"
+
+
+def headroom(out: Path, seeds: tuple[int, ...], agent: str, embedder: str, hard: bool, spending: Spending) -> Printed:
+    """Every exam that is not there yet, then the means; run again, it does what is missing."""
+    places = [(size, seed, out / f"people-{size}" / f"seed-{seed}") for size in SIZES for seed in seeds]
+    for size, seed, place in places:
+        if not place.exists():
+            people.generate(size, seed, hard=hard).save(place)
+    files = {place: out / "exams" / f"people-{size}-seed-{seed}.jsonl" for size, seed, place in places}
+    asked = {place: len(World.load(place).split(SET)) for place in files}
+    spending.confirm(agent, {"exam": sum(asked[place] - len(read_rows(files[place])) for place in files)})
+    found: Examined = {}
+    for size, _, place in places:
+        file = files[place]
+        with open(place, embedder=embedder) as opened:
+            cassette = file.with_name(f"{file.stem}.{CASSETTE}")
+            with spending.models([agent], cassette) as models, progress(f"exam {file.stem}") as tick:
+                exam = opened.examine(agent, SET, out=file, models=models, tick=tick)
+        add(found, size, exam.rows, shared_keys(World.load(place)))
+    cells, n = means(found), counted(found)
+    result = {"agent": agent, "seeds": list(seeds), "n": n, "cells": cells}
+    with write_whole(out / HEADROOM_FILE) as scratch:
+        scratch.write_text(pretty(result), encoding="utf-8")
+    lines = [f"By {agent} on stores nobody trained, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}:"]
+    for name in found:
+        people_of, kind = name.split("/")
+        what = "chains of documents" if kind == "chains" else "relations as a whole"
+        f1, actions = (cells[f"headroom/{name}/{field}"]["text"] for field in MEASURES)
+        lines.append(f"  {people_of} people, {what:20} n = {n[name]:4}: F1 {f1}, {actions} actions")
+    return result, lines
+
 
 PUBLIC = ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor")
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")

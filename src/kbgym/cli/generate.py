@@ -19,7 +19,6 @@ from kbgym.errors import BadInput
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same bytes.")
 @click.option("--jobs", type=int, help="How many jobs they share; few make large indexes.  [default: a tenth of them]")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
-@click.option("--version", type=int, help="Of the benchmark; 1 has ids that tell the order.  [default: the newest]")
 @click.option("--hard", is_flag=True, help="Larger classes, and readers have eight actions.")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
 @size_options
@@ -29,7 +28,6 @@ def command(
     jobs: int | None,
     out: Path | None,
     template: str | None,
-    version: int | None,
     hard: bool,
     **sizes: int,
 ) -> Printed | None:
@@ -48,12 +46,12 @@ def command(
         if out is not None:
             raise BadInput("--pool prints to stdout and takes no --out.")
         universe.template_named(template)
-        world = universe.generate(people, seed, universe.NO_QUESTIONS, jobs, version or universe.VERSION, hard)
+        world = universe.generate(people, seed, universe.NO_QUESTIONS, jobs, universe.VERSION, hard)
         _print_lines(universe.pool(world, template))
         return None
     if out is None:
         raise BadInput("say where to write the world with --out DIR.")
-    world = universe.generate(people, seed, universe.Sizes(**sizes), jobs, version or universe.VERSION, hard)
+    world = universe.generate(people, seed, universe.Sizes(**sizes), jobs, universe.VERSION, hard)
     world.save(out)
     counts = f"{people} people, {len(world.documents)} documents, {len(world.questions)} questions"
     return world_values(world), f"{out}: {counts} ({splits_of(world)}).\nhash {world.hash}"

@@ -1,17 +1,25 @@
-"""`kbgym log`, `diff`, `blame`, `rollback`: look at a store's history, and step back in it."""
+"""Inspect, verify and roll back the history of a store."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
 from kbgym.api import open
+from kbgym.canonical import encode
 from kbgym.cli.common import Printed, verb
-from kbgym.errors import BadInput
+from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record
+from kbgym.trace.events import Event
+from kbgym.trace.folder import TRACE
 from kbgym.trace.history import Author, Blame, Change, Difference, Entry, blame, diff
+from kbgym.trace.recovery import Recovered, SnapshotCheck, recover
+from kbgym.trace.url import is_url
 
 # -- log --------------------------------------------------------------------------------------------------------------
 
@@ -29,17 +37,17 @@ def log_command(place: str, limit: int | None) -> Printed:
 
     \b
     Examples:
-      kbgym log runs/first
-      kbgym log runs/first@57 --limit 10 --json
+      kbgym store log runs/first
+      kbgym store log runs/first@57 --limit 10 --json
     """
     with open(place) as opened:
         entries = opened.log()
     listed = entries[-limit:] if limit else entries
-    text = "\n".join(_line(entry) for entry in listed) or f"{opened.name} has no history yet."
+    text = "\n".join(_log_line(entry) for entry in listed) or f"{opened.name} has no history yet."
     return {"iterations": listed, "total": len(entries)}, text
 
 
-def _line(entry: Entry) -> str:
+def _log_line(entry: Entry) -> str:
     mark = "x" if entry.undone else " "
     size = f"{entry.documents:>7,} documents {entry.links:>7,} links"
     start = f"{entry.commit:>5}{mark} {size}"
@@ -65,8 +73,8 @@ def diff_command(before: str, after: str) -> Printed:
 
     \b
     Examples:
-      kbgym diff runs/first@0 runs/first
-      kbgym diff stores/graphrag runs/first@57 --json
+      kbgym store diff runs/first@0 runs/first
+      kbgym store diff stores/graphrag runs/first@57 --json
     """
     with open(before) as left, open(after) as right:
         one, other = left.store, right.store
@@ -114,7 +122,7 @@ def blame_command(place: str, document: str) -> Printed:
 
     \b
     Example:
-      kbgym blame runs/harbour n4
+      kbgym store blame runs/harbour n4
     """
     with open(place) as opened:
         found = blame(opened.place.initial.copy, opened.events, document, opened.at)
@@ -175,7 +183,7 @@ def rollback_command(place: str, to: int, reason: str) -> Printed:
 
     \b
     Example:
-      kbgym rollback runs/first --to 57 --reason "iteration 58 deleted a city"
+      kbgym store rollback runs/first --to 57 --reason "iteration 58 deleted a city"
     """
     with open(place) as opened:
         folder = opened.place
@@ -187,3 +195,74 @@ def rollback_command(place: str, to: int, reason: str) -> Printed:
         result = {"iteration": folder.iteration, "to": to, **size, "hash": store.fingerprint}
     now = f"{len(store):,} documents, {store.links:,} links (now iteration {result['iteration']})"
     return result, f"{opened.name} is back at iteration {to}: {now}."
+
+
+@verb("replay")
+@click.argument("place", metavar="STORE")
+@click.option("--at", type=int, metavar="N", help="Stop after iteration N (STORE@N says the same); 0 is the start.")
+@click.option("--recover", "mend", is_flag=True, help="First cut a damaged trace to what is whole, keeping it beside.")
+def replay_command(place: str, at: int | None, mend: bool) -> Printed:
+    """Rebuild a store from its trace and verify every recorded result.
+
+    Nothing is searched, embedded or judged again. Damage is named by line, and the exit code is 2; it is 1 where the
+    trace is shorter than what was committed.
+
+    \b
+    Examples:
+      kbgym store replay runs/first
+      kbgym store replay runs/first --at 57 --json
+      kbgym store replay runs/first --recover
+    """
+    started = time.perf_counter()
+    events = 0
+    mended = _recover(place) if mend else None
+    try:
+        with open(place) as opened:
+            reading = opened.place.reading
+            if reading is None and mended is not None:
+                text = f"{opened.name}: nothing of its trace was whole; it is as it began. See {mended.damaged}."
+                return {"identical": True, "events": 0, "recovered": msgspec.to_builtins(mended)}, text
+            if reading is None:
+                raise BadInput(f"{opened.name} has no trace to replay.")
+            snapshots = SnapshotCheck(opened.folder)
+
+            def watch(event: Event, store: Any) -> None:
+                nonlocal events
+                events += 1
+                snapshots(event, store)
+
+            store = opened.place.store(at, watch)
+            opened.place.verify()
+    except Damaged as damage:
+        if click.get_current_context().params["as_json"]:
+            click.echo(encode({"identical": False, "events": events, "problem": str(damage)}))
+        raise
+    seconds = time.perf_counter() - started
+    result: dict[str, Any] = {
+        "identical": True,
+        "events": events,
+        "hash": store.fingerprint,
+        "seconds": round(seconds, 3),
+        "documents": len(store),
+        "links": store.links,
+        "snapshots": snapshots.checked,
+        "dropped": reading.dropped,
+    }
+    lines = [
+        f"{opened.name}: {events:,} events replayed in {seconds:.2f} s, every recorded result identical"
+        + (f", {snapshots.checked} snapshots too." if snapshots.checked else "."),
+        f"{len(store):,} documents, {store.links:,} links, hash {store.fingerprint}",
+    ]
+    if mended is not None:
+        result["recovered"] = msgspec.to_builtins(mended)
+        lost = "" if mended.lost is None else f", {mended.lost} iterations were lost"
+        lines.append(f"Kept up to iteration {mended.iteration}{lost}; the damaged files are in {mended.damaged}.")
+    if reading.dropped:
+        lines.append(f"Left out, never committed: {reading.dropped}.")
+    return result, lines
+
+
+def _recover(place: str) -> Recovered | None:
+    if is_url(place):
+        raise BadInput("--recover is for folders; a database looks after its own files.")
+    return recover(Path(place) / TRACE)

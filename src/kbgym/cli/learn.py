@@ -1,11 +1,12 @@
-"""`kbgym learn`: a file of traffic, each question answered first and learnt from after, against the flat store."""
+"""Learn from traffic, list the agenda and work it off."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,34 +17,92 @@ import msgspec
 from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.statistics import Sampled, difference, ratio
 from kbgym.api import open
-from kbgym.cli.common import STORE, Printed, progress, serving_options, verb
-from kbgym.cli.gating import gate_options, opened_online
-from kbgym.cli.spending import spending_options
+from kbgym.api.factory import agenda_for
+from kbgym.cli.common import STORE, Printed, flags, progress, serving_options, serving_settings, verb
+from kbgym.cli.spending import Spending, spending_options, training_plan
+from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
+from kbgym.serving.learning.agenda import AgendaFollower, Item
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Questions
-from kbgym.serving.learning.setup import Learnt, Traffic, learn_traffic, read_traffic
+from kbgym.serving.learning.setup import Learnt, Traffic, curate_idle, learn_traffic, open_online, read_traffic
+from kbgym.trace.replay import replaying
 from kbgym.trace.url import shown
+from kbgym.training.gate import MARGIN
+from kbgym.training.run import Settings
+
+gate_options = flags(
+    click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions."),
+    click.option(
+        "--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate."
+    ),
+    click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do."),
+    click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate."),
+)
+
+
+@contextmanager
+def opened_online(
+    place: str, given: dict[str, Any], lessons: int, tick: ProgressCallback, questions: Questions | None = None
+) -> Iterator[Online]:
+    """A store open for questions and edits; flags that are none of the gate's or the spending's replace its settings.
+
+    What so many lessons will cost is said and confirmed before anything is opened.
+    """
+    spending = Spending(given)
+    gate = {name: given.pop(name) for name in ("gate", "margin", "evidence", "held_out")}
+    known = {"reader": None, "curator": None, "judge": None, "trust": False, **given}
+    settings, trusted = serving_settings(place, known)
+    names = (settings.reader, settings.curator, settings.judge)
+    with spending.models(names, None) as models:
+        # Every question is also asked of the flat store, and the gate asks again.
+        spending.confirm_all(training_plan(settings, lessons, lessons * (1 + gate["gate"])))
+        yield open_online(
+            place,
+            settings,
+            given.get("embedder"),
+            **gate,
+            tick=tick,
+            questions=questions,
+            trusted=trusted,
+            models=models,
+        )
 
 
 @verb("learn")
 @click.argument("place", metavar="STORE", type=STORE)
-@click.option("--traffic", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Questions, answers.")
+@click.option("--traffic", type=click.Path(path_type=Path, dir_okay=False), help="Learn from questions with answers.")
+@click.option("--agenda", is_flag=True, help="List what is worth indexing next; changes nothing.")
+@click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
+@click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: most actions.")
 @gate_options
-@click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions a window.")
+@click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions per window.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
 @serving_options
 @spending_options
 @click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
-def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
-    """Learn from traffic: answer, see the gold, edit; and compare with the frozen flat store on the same questions.
+def command(
+    place: str, traffic: Path | None, agenda: bool, idle: bool, budget: int, window: int, **flags: Any
+) -> Printed:
+    """Learn from traffic, list the agenda of a STORE, or work it off.
 
-    FILE has a question a line: {"question": "...", "answers": ["..."]}. Run again, it goes on where it stopped.
+    A traffic file has one question per line: {"question": "...", "answers": ["..."]}. Each is answered before its
+    expected answer is seen, and compared with the frozen flat store. Run the command again to resume.
 
     \b
     Example:
       kbgym learn runs/first --traffic traffic.jsonl --gate 20
+      kbgym learn runs/first --agenda
+      kbgym learn runs/first --idle --budget 120
     """
+    if (traffic is not None) + agenda + idle != 1:
+        raise BadInput("choose one of --traffic FILE, --agenda and --idle.")
+    if traffic is not None:
+        return _learn_from(place, traffic, window, flags)
+    return _agenda(place) if agenda else _work_off(place, budget, flags)
+
+
+def _learn_from(place: str, traffic: Path, window: int, flags: dict[str, Any]) -> Printed:
     rows = read_traffic(traffic)
     with contextlib.ExitStack() as held:
         with progress("embedding") as tick:
@@ -52,7 +111,7 @@ def command(place: str, traffic: Path, window: int, **flags: Any) -> Printed:
             learnt = asyncio.run(_learn(online, rows, tick))
     who = f"{online.settings.reader} reads, {online.settings.curator} curates."
     result = {**report(learnt, _keys(place, rows), online, window), "agents": who}
-    return result, _text(shown(place), result)
+    return result, _learn_text(shown(place), result)
 
 
 async def _learn(online: Online, rows: list[Any], tick: ProgressCallback) -> list[Learnt]:
@@ -94,7 +153,7 @@ def _means(learnt: list[Learnt]) -> dict[str, float]:
     return {name: round(fmean(getattr(one, field) for one in learnt), 4) for name, field in fields.items()}
 
 
-def _text(place: str, result: dict[str, Any]) -> str:
+def _learn_text(place: str, result: dict[str, Any]) -> str:
     lines = [f"{'questions':>12} {'F1':>7} {'flat':>7} {'actions':>9} {'flat':>7}"]
     for row in result["windows"]:
         span = f"{row['first']} to {row['last']}"
@@ -114,3 +173,59 @@ def _text(place: str, result: dict[str, Any]) -> str:
             f"the store has {result['documents']:,} documents and {result['links']:,} links.",
         ]
     )
+
+
+_WORDS = {
+    "changed": "its facts changed",
+    "unfinished": "unfinished",
+    "not indexed": "named, not indexed",
+    "sibling": "of a kind that is asked for",
+}
+
+
+def _agenda(place: str) -> Printed:
+    with open(place) as opened:
+        desk = AgendaFollower(agenda_for(opened.settings, opened.world))
+        items = desk.items(opened.place.store(watch=replaying([desk])))
+    counts = {what: sum(item.what == what for item in items) for what in _WORDS}
+    text = "\n".join(_agenda_line(item) for item in items) or f"{opened.name}: nothing is open."
+    return {"items": items, "counts": counts}, text
+
+
+def _agenda_line(item: Item) -> str:
+    key = f"{item.kind} {item.value}" + (f", {item.then}" if item.then else "")
+    index = f" [{item.index}]" if item.index else ""
+    known = f", {item.known} documents {'changed' if item.what == 'changed' else 'known'}" if item.known else ""
+    return f"{_WORDS[item.what]:<28} {key}{index}{known}"
+
+
+def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
+    with contextlib.ExitStack() as held:
+        with progress("embedding") as tick:
+            online = held.enter_context(opened_online(place, flags, -(-budget // Settings().backward_budget), tick))
+        live = online.live
+        documents, links = len(live.store), live.store.links
+        with progress("curating") as tick:
+            passes, actions = asyncio.run(_curate(online, budget, tick))
+    result = {
+        "passes": passes,
+        "actions": actions,
+        "admitted": online.admitted,
+        "rolled_back": online.refused,
+        "documents_added": len(live.store) - documents,
+        "links_added": live.store.links - links,
+        "open": len(online.desk.items(live.store)),
+        "iteration": live.iteration,
+    }
+    text = (
+        f"{shown(place)}: {passes} idle passes, {actions} actions; {result['documents_added']} documents and "
+        f"{result['links_added']} links more, {online.refused} passes rolled back; {result['open']} things stay open."
+    )
+    return result, text
+
+
+async def _curate(online: Online, budget: int, tick: ProgressCallback) -> tuple[int, int]:
+    try:
+        return await curate_idle(online, budget, tick)
+    finally:
+        await online.live.close()

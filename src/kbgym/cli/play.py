@@ -1,14 +1,17 @@
-"""`kbgym play`: an agent that is connected over MCP trains a store or is examined on one, in one conversation.
-
-Standard output is the client's, so what a person is told goes to standard error.
-"""
+"""Let an agent that is connected over MCP train a store or take an exam."""
 
 from __future__ import annotations
 
 import asyncio
+import http.client
+import os
+import sys
+import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -141,3 +144,50 @@ def _played(mcp: bool, roles: tuple[Role, ...], work: Work) -> None:
     if (said := asyncio.run(playing())) is None:
         raise Failed("the client left before the last question; run the same command again to go on.")
     say(f"{said}. {_MARKED}")
+
+
+_AT_ONCE = 4
+
+
+@command.command("bridge")
+@click.argument("url")
+def bridge_command(url: str) -> None:
+    """Carry MCP between standard streams and URL, with the token in $KBGYM_TOKEN.
+
+    \b
+    Example:
+      KBGYM_TOKEN=... kbgym play bridge http://127.0.0.1:8765/mcp
+    """
+    parts, token = urlsplit(url), os.environ.get("KBGYM_TOKEN", "")
+    if parts.scheme != "http" or not parts.hostname:
+        raise BadInput(f"the bridge goes to an http:// address, not {url!r}.")
+    host, port, path = parts.hostname, parts.port or 80, parts.path or "/"
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    writing, gone = threading.Lock(), threading.Event()
+
+    def carry(line: bytes) -> None:
+        connection = http.client.HTTPConnection(host, port)
+        try:
+            connection.request("POST", path, line, headers)
+            reply = connection.getresponse()
+            body = reply.read()
+        except OSError:  # the pass is over
+            gone.set()
+            return
+        finally:
+            connection.close()
+        if reply.status in (401, 403):
+            gone.set()
+        elif body:
+            with writing:
+                sys.stdout.buffer.write(body.replace(b"\n", b" ") + b"\n")
+                sys.stdout.buffer.flush()
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for line in sys.stdin.buffer:
+            if gone.is_set():
+                raise BadInput("the other end of the bridge is closed, or takes no token like this one.")
+            if line.strip():
+                pool.submit(carry, line)

@@ -1,14 +1,14 @@
-"""What verbs that may spend money share: the flags, the forecast that is confirmed first, and the running total."""
+"""Options, cost forecast and running total of verbs that may call a paid model."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
@@ -17,16 +17,67 @@ from kbgym.agents.external.command_line import USAGE_FROM, is_command
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.canonical import encode
 from kbgym.cli.common import flags
-from kbgym.cli.forecasting import UNDER_WAY, LearntForecast, Unit
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.sanitize import safe_text
 
-if TYPE_CHECKING:  # a server answers before all of this is loaded
+if TYPE_CHECKING:
     from kbgym.agents.llm.client import Budget
     from kbgym.agents.llm.connect import Models
     from kbgym.agents.llm.limits import Prices
     from kbgym.training.run import Settings
+
+
+Unit = Literal["exam", "lesson"]  # a pass of an exam; a lesson with all its passes
+# What a unit under way has cost on average, of all it will: every request sends the whole past, so the end is dearest.
+UNDER_WAY = 1 / 3
+
+
+class LearntForecast:
+    """Tokens of everything that was confirmed.
+
+    A kind of unit nobody has played yet is taken to differ from what is typical by as much as those that were played.
+    """
+
+    def __init__(self) -> None:
+        self._typical: dict[Unit, float] = {}
+        self._left: Counter[Unit] = Counter()
+        self._played: dict[object, tuple[Unit, float, float]] = {}
+
+    def plan(self, passes: Mapping[str, int], typical: Mapping[str, tuple[int, int, int]]) -> None:
+        """So many passes of each kind are to be played, each of about so many tokens: prompt, of them cached, reply."""
+        tokens: Counter[Unit] = Counter()
+        units: Counter[Unit] = Counter()
+        for kind, count in passes.items():
+            unit: Unit = "exam" if kind == "exam" else "lesson"
+            prompt, _, completion = typical[kind]
+            tokens[unit] += count * (prompt + completion)
+            units[unit] = units[unit] + count if unit == "exam" else max(units[unit], count)
+        for unit, count in units.items():
+            if count:
+                self._typical[unit] = self._typical.get(unit, 0.0) + tokens[unit] / count
+                self._left[unit] = max(self._left[unit], count)
+
+    def played(self, step: object, unit: Unit, units: float, tokens: float) -> None:
+        """A step of the verb has played so many units so far, at so many tokens in all."""
+        self._played[step] = (unit, units, tokens)
+
+    def rest(self) -> float | None:
+        """Tokens still to come; None where nothing was planned or nothing was played."""
+        tokens, units = dict.fromkeys(self._left, 0.0), dict.fromkeys(self._left, 0.0)
+        for unit, count, used in self._played.values():
+            if unit in units:
+                units[unit] += count
+                tokens[unit] += used
+        usual = sum(count * self._typical[unit] for unit, count in units.items())
+        if not usual:
+            return None
+        ratio = sum(tokens.values()) / usual
+        return sum(
+            max(0.0, left - units[unit]) * (tokens[unit] / units[unit] if units[unit] else self._typical[unit] * ratio)
+            for unit, left in self._left.items()
+        )
+
 
 CHARACTERS = 4  # a token, roughly
 Plan = tuple[str, dict[str, int]]  # who plays, and how many passes of which kind

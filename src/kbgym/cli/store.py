@@ -1,35 +1,64 @@
-"""`kbgym store search|read|stats|export|copy`: look at a store, and take it elsewhere."""
+"""The `store` verb: search, read, count, export and copy a store; its history is in `history`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 import msgspec
 
 from kbgym.api import Workspace, open
 from kbgym.cli.common import Printed, progress, search_options, verb
+from kbgym.cli.main import Verbs
 from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
 from kbgym.trace.url import shown
 
+# verb: the module and attribute that define it, and its line in `kbgym store --help`
+STORE_VERBS: dict[str, tuple[str, str]] = {
+    "search": ("store:search_command", "Search a store as an agent does."),
+    "read": ("store:read_command", "Show a document, its links and its provenance."),
+    "stats": ("store:stats_command", "Count documents, links and provenance."),
+    "export": ("store:export_command", "Write a store as JSON lines, GraphML or CSV."),
+    "copy": ("store:copy_command", "Copy a store with its history to a folder or a database."),
+    "log": ("history:log_command", "List the iterations of a store."),
+    "diff": ("history:diff_command", "Compare two stores, or two iterations of one."),
+    "blame": ("history:blame_command", "Show which question and step wrote a document and its links."),
+    "explain": ("indexes:explain_command", "Compare a question's exams on the flat and the trained store."),
+    "rollback": ("history:rollback_command", "Return to an earlier iteration; the history is kept."),
+    "replay": ("history:replay_command", "Rebuild a store from its trace and verify every recorded result."),
+    "prune": ("indexes:prune_command", "Delete documents that exams never opened or that did harm."),
+}
 
-@click.group("store")
+
+class StoreVerbs(Verbs):
+    """The verbs of a store, loaded on demand."""
+
+    verbs: ClassVar = STORE_VERBS
+    sections: ClassVar = {
+        "Contents": "search read stats export copy",
+        "History": "log diff blame explain",
+        "Changes": "rollback replay prune",
+    }
+
+
+@click.group("store", cls=StoreVerbs)
 def command() -> None:
-    """Search, read, count, export or copy a store.
+    """Inspect, copy, verify and restore a store.
 
-    STORE is a folder of a store, a run or a world, or postgresql://USER@HOST/DATABASE?store=NAME; STORE@57 is what it
-    was after iteration 57.
+    STORE is the folder of a store, a run or a world, or postgresql://USER@HOST/DATABASE?store=NAME. STORE@57 is the
+    store after iteration 57.
 
     \b
     Example:
       kbgym store search runs/first "people who live in Hamburg"
+      kbgym store log runs/first
     """
 
 
-@verb("search", command)
+@verb("search")
 @click.argument("place", metavar="STORE")
 @click.argument("query")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
@@ -49,7 +78,7 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     return {"page": page, "results": found}, text
 
 
-@verb("read", command)
+@verb("read")
 @click.argument("place", metavar="STORE")
 @click.argument("id", metavar="ID")
 @click.option("--source", "with_source", is_flag=True, help="Also say where in the original files it stands.")
@@ -92,7 +121,7 @@ _MEANING: dict[str, str] = {
 }
 
 
-@verb("stats", command)
+@verb("stats")
 @click.argument("place", metavar="STORE")
 def stats_command(place: str) -> Printed:
     """The ledger: exact counts of documents, links and provenance; and the index a search runs on.
@@ -129,7 +158,7 @@ def _measured(index: dict[str, Any]) -> str:
     return f"  recall@5 {index['recall@5']:.3f}, recall@60 {index['recall@60']:.3f}, {index['bytes'] / 1e6:,.0f} MB"
 
 
-@verb("export", command)
+@verb("export")
 @click.argument("place", metavar="STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
@@ -150,7 +179,7 @@ def export_command(place: str, format_: str, out: Path, formulas: bool) -> Print
     return result, f"{out}: {len(store):,} documents, {store.links:,} links."
 
 
-@verb("copy", command)
+@verb("copy")
 @click.argument("source", metavar="STORE")
 @click.argument("target", metavar="TARGET")
 def copy_command(source: str, target: str) -> Printed:

@@ -75,7 +75,7 @@ def check_head(trace: Path, head: CommitMarker | None, data: bytes, iteration: i
 
 
 def _advice(trace: Path) -> str:
-    return f"put the right file back, or keep what is left with `kbgym replay {trace.parent} --recover`"
+    return f"put the right file back, or keep what is left with `kbgym store replay {trace.parent} --recover`"
 
 
 class HeadFile:

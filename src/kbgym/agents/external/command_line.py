@@ -143,7 +143,7 @@ def command_line(name: str) -> CommandLine:
 
 def bridge_line(url: str, token: str) -> str:
     """The stdio bridge as one line, for agents that start their MCP servers from one."""
-    return f"KBGYM_TOKEN={token} {shlex.quote(sys.executable)} -m kbgym mcp-bridge {url}"
+    return f"KBGYM_TOKEN={token} {shlex.quote(sys.executable)} -m kbgym play bridge {url}"
 
 
 def surroundings(line: CommandLine, handed: Mapping[str, str]) -> dict[str, str]:

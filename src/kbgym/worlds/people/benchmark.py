@@ -36,7 +36,7 @@ size_categories: [{size}]
 # {name}
 
 Worlds of fictional people: one-sentence documents, and questions over them with exact golds, made by
-`kbgym export-benchmark --name {name} --seeds {asked}`. The same command gives the same bytes; their hash is
+`kbgym export benchmark --name {name} --seeds {asked}`. The same command gives the same bytes; their hash is
 `{hash}`.
 
 | seed | documents | {splits} |

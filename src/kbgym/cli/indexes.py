@@ -1,4 +1,4 @@
-"""`kbgym explain`: how one question went on each store, step by step, and what training wrote that it opened."""
+"""Explain and prune the documents that training wrote."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.analysis.index_use import needs, opened_in, pairs_of
+from kbgym.analysis.index_use import IndexUse, account, needs, opened_in, pairs_of
 from kbgym.analysis.verdict import Pair
 from kbgym.api import Workspace, open
 from kbgym.cli.common import Printed, verb
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Answer, Found, Opened, Read, Search
+from kbgym.gym.actions import Answer, Delete, Found, Opened, Read, Search
+from kbgym.gym.environment import apply
 from kbgym.store import Store
+from kbgym.trace.events import Acted, Began, Ended, Event, Noted
+from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import Author, blame
+from kbgym.trace.replay import committed
 from kbgym.training.exam import Row, Shot
 
 LISTED = 5
@@ -25,7 +29,7 @@ LISTED = 5
 @verb("explain")
 @click.argument("place", metavar="RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("question", required=False)
-def command(place: Path, question: str | None) -> Printed:
+def explain_command(place: Path, question: str | None) -> Printed:
     """How a QUESTION (its id, or its words) of a RUN's exams went on the flat and on the trained store.
 
     Which documents that training wrote it opened, who wrote them when, and from which question. Without a QUESTION, the
@@ -33,8 +37,8 @@ def command(place: Path, question: str | None) -> Printed:
 
     \b
     Example:
-      kbgym explain runs/harbour
-      kbgym explain runs/harbour q-fe25584fc9
+      kbgym store explain runs/harbour
+      kbgym store explain runs/harbour q-fe25584fc9
     """
     with open(str(place)) as opened:
         pairs = pairs_of(place, opened.store)
@@ -52,7 +56,7 @@ def _found(place: Path, pairs: dict[str, list[Pair]], wanted: str) -> tuple[str,
     if len({pair[0].id for _, pair in near}) == 1:
         return near[0]
     many = f"{len(near)} questions of its exams have these words" if near else "no question of its exams is called so"
-    raise BadInput(f"{place}: {many}; `kbgym explain {place}` lists some.")
+    raise BadInput(f"{place}: {many}; `kbgym store explain {place}` lists some.")
 
 
 def _gain(pair: Pair) -> tuple[float, int]:
@@ -67,7 +71,7 @@ def _listed(place: Path, pairs: dict[str, list[Pair]]) -> Printed:
     best = [one for one in every if _gain(one[1]) > (0, 0)][:LISTED]
     worst = [one for one in reversed(every) if _gain(one[1]) < (0, 0)][:LISTED]
     lines = []
-    for title, some in (("Gained most:", best), ("ConnectionLost most:", worst)):
+    for title, some in (("Gained most:", best), ("Lost most:", worst)):
         lines += [title] if some else []
         for name, (trained, flat) in some:
             went = f"{flat.actions} to {trained.actions} actions, F1 {flat.f1:.2f} to {trained.f1:.2f}"
@@ -75,7 +79,7 @@ def _listed(place: Path, pairs: dict[str, list[Pair]]) -> Printed:
     result = {"gained": [one[1][0].id for one in best], "lost": [one[1][0].id for one in worst], "n": len(every)}
     return result, [
         *(lines or ["Every question went the same on both stores."]),
-        f"One of them: kbgym explain {place} ID",
+        f"One of them: kbgym store explain {place} ID",
     ]
 
 
@@ -158,3 +162,73 @@ def _steps(shots: Sequence[Shot], store: Store) -> list[str]:
 
 def _text(store: Store, id: str) -> str:
     return store[id].text[:60] if id in store else ""
+
+
+AGENT = "prune"
+LISTED_PRUNED = 20
+
+
+@verb("prune")
+@click.argument("place", metavar="RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--unused", is_flag=True, help="What no question of its exams opened.")
+@click.option("--harmful", is_flag=True, help="What harmed the questions that opened it, by evidence.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+def prune_command(place: Path, unused: bool, harmful: bool, dry_run: bool) -> Printed:
+    """Take documents that training wrote out of a RUN: those its exams never opened, or that did harm there.
+
+    Judged by the exams of the run's store as it is now beside those of its flat store. One iteration of deletions:
+    `kbgym store rollback` undoes it.
+
+    \b
+    Example:
+      kbgym store prune runs/r0 --unused --harmful --dry-run
+    """
+    if not unused and not harmful:
+        raise BadInput("say what to take out: --unused, --harmful, or both.")
+    with open(str(place)) as opened:
+        accounted = account(place, opened.store)
+    chosen = [*(accounted.unused if unused else ()), *(accounted.harmful if harmful else ())]
+    iteration = None if dry_run or not chosen else _remove(place, chosen)
+    result: dict[str, Any] = {
+        "sets": accounted.sets,
+        "n": accounted.n,
+        "written": len(accounted.indexes),
+        "unused": len(accounted.unused),
+        "harmful": len(accounted.harmful),
+        "pruned": [one.id for one in chosen],
+        "iteration": iteration,
+    }
+    lines = [f"  {one.id} {one.text[:70]!r}: {_why(one)}" for one in chosen[:LISTED_PRUNED]]
+    lines += [f"  and {len(chosen) - LISTED_PRUNED} more"] if len(chosen) > LISTED_PRUNED else []
+    asked = f"By {accounted.n} questions ({', '.join(accounted.sets)})"
+    of = f"{len(chosen)} of {len(accounted.indexes)} documents that training wrote"
+    if iteration is None:
+        return result, [f"{asked}, {of} would go." if chosen else f"{asked}, there is nothing to take out.", *lines]
+    undo = f"Undo: kbgym store rollback {place} --to {iteration - 1}"
+    again = f"That was an estimate; ask again: kbgym exam {place} --set {accounted.sets[0]}"
+    return result, [f"{asked}, {of} are gone (iteration {iteration}).", *lines, again, undo]
+
+
+def _why(one: IndexUse) -> str:
+    if not one.questions:
+        return "never opened"
+    return f"opened by {len(one.questions)}, {-one.saved} actions lost, accuracy {one.f1:+.2f}, by estimate"
+
+
+def _remove(place: Path, chosen: list[IndexUse]) -> int:
+    """The deletions as one committed transaction, replayed like any other."""
+    folder = StoreFolder(place)
+    store = folder.store()
+    iteration = folder.iteration + 1
+    events: list[Event] = [Began(iteration, "idle", AGENT)]
+    for step, one in enumerate(chosen, 1):
+        action = Delete(one.id)
+        events.append(Acted(iteration, "idle", step, action, apply(store, action)))
+    events += [
+        Noted(iteration, "prune", {"documents": len(chosen)}),
+        Ended(iteration, "idle", "done"),
+        committed(iteration, folder.position, store),
+    ]
+    with folder.resume() as writer:
+        writer.commit(events)
+    return iteration

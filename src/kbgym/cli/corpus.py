@@ -1,0 +1,362 @@
+"""Import documents as a world, and keep a store in step with them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from kbgym.agents.llm.connect import is_model
+from kbgym.api import open
+from kbgym.baselines.pages import with_page_links
+from kbgym.cli.common import emit, output_options, progress, say, with_search
+from kbgym.cli.spending import Spending, spending_options, with_spend
+from kbgym.corpus.build import ReadingOptions
+from kbgym.corpus.files import Problem
+from kbgym.corpus.landing import Reimport, reimport
+from kbgym.corpus.make import Made, load_old, make, repeated, replace_world
+from kbgym.corpus.rewrite import COMPLETION, Rewriter
+from kbgym.corpus.watching import Followed, Watcher
+from kbgym.errors import BadInput, KbgymError
+from kbgym.search.base import SEARCHES, SearchKind
+from kbgym.trace.url import is_url
+
+
+@click.command("corpus")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--questions", type=click.Path(path_type=Path), help="Questions and answers: CSV, JSON or JSONL.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["refuse", "skip"]),
+    default="refuse",
+    show_default=True,
+    help="What to do when a file cannot be read: import nothing, or leave it out and name it.",
+)
+@click.option("--links", is_flag=True, help="Wiki links and links between the files become links of the store.")
+@click.option(
+    "--site", default="", metavar="URL", help="As --links; links to this address are links between the files."
+)
+@click.option("--structure", is_flag=True, help="As --links; pages link to their sentences and to pages they name.")
+@click.option("--follow", is_flag=True, help="Also read what symbolic links out of the folder lead to.")
+@click.option(
+    "--code", type=click.Choice(["skip", "keep"]), default="keep", show_default=True, help="Code blocks, one each."
+)
+@click.option("--language", default="en", show_default=True, help="What the texts are written in, for splitting.")
+@click.option("--about", default="", help="What the documents are, in a sentence or two, for a model's prompt.")
+@click.option("--seed", default=0, show_default=True, help="Decides the splits where the questions give none.")
+@click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
+@click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
+@click.option("--rewrite", help="A model that makes every sentence stand alone: llm:PROVIDER/MODEL or cassette:FILE.")
+@click.option("--search", type=click.Choice(SEARCHES), help="What the world is searched by.  [default: hybrid]")
+@spending_options
+@output_options
+def corpus_command(
+    paths: tuple[Path, ...],
+    questions: Path | None,
+    out: Path,
+    on_error: Literal["refuse", "skip"],
+    links: bool,
+    site: str,
+    structure: bool,
+    follow: bool,
+    code: Literal["skip", "keep"],
+    language: str,
+    about: str,
+    seed: int,
+    update: bool,
+    store: Path | None,
+    rewrite: str | None,
+    search: SearchKind | None,
+    as_json: bool,
+    quiet: bool,
+    **flags: Any,
+) -> None:
+    """Make a world from your own documents: PATHS are files, or folders of them.
+
+    Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL and CSV are read; with kbgym[formats] also PDF,
+    DOCX, PPTX, XLSX, EPUB and notebooks. Every document is one sentence with the title and section it stands under,
+    one row of a table, one field or one block of code; file and place are kept as its source. What is not read, or
+    read and left out, is named. Writes the whole world or nothing.
+
+    With --rewrite a model says every sentence so that it stands alone ("She was built in 1994." names the boat). Its
+    replies are kept beside the world, so that an interrupted import goes on where it was and unchanged files cost
+    nothing again; what fails the checks stays as it was.
+
+    \b
+    Example:
+      kbgym import corpus examples/skarn/pages --questions examples/skarn/questions.jsonl --links --out worlds/skarn
+      kbgym import corpus examples/skarn/pages --links --out worlds/skarn --update --store runs/skarn
+      kbgym import corpus examples/harbour/notes --out worlds/alone --rewrite llm:openai/gpt-5-mini --max-cost 1
+    """
+    spending = Spending(flags)
+    if store is not None and not update:
+        raise BadInput("--store needs --update: a new world has no store yet.")
+    old = load_old(out) if update else None
+    structure = structure or (old is not None and bool(old.facts.get("structure")))
+    links, relink = links or structure, with_page_links if structure else None
+    options = ReadingOptions(language, links, code, on_error, follow=follow, site=site, about=about.strip())
+
+    def written(made: Made) -> Made:
+        world = with_search(made.world, search or (old.facts.get("search") if old else None))
+        if old is None:
+            world.save(out)
+        else:
+            replace_world(old, world, out)
+        return msgspec.structs.replace(made, world=world)
+
+    if rewrite is None:
+        with progress("reading", quiet or as_json) as tick:
+            made = make(paths, questions, options, seed, old, tick, structure=relink)
+            tick(1, 1, f"writing {len(made.world.documents):,} documents")
+            made = written(made)
+    else:
+        if not is_model(rewrite):
+            raise BadInput(f"--rewrite takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {rewrite!r}.")
+        # The cassette lies beside the world: a world holds three files and no other.
+        cassette = out.with_name(f"{out.name}.rewrite.cassette.jsonl") if rewrite.startswith("llm:") else None
+        confirm = partial(spending.confirm_requests, rewrite, completion=COMPLETION)
+        with spending.models([rewrite], cassette) as models, progress("rewriting", quiet or as_json) as tick:
+            assert models is not None
+            rewriter = Rewriter(models, rewrite, spending.concurrency, confirm, with_spend(tick, models))
+            options = msgspec.structs.replace(options, rewriter=rewriter.name)
+            made = make(paths, questions, options, seed, old, rewrite=rewriter, structure=relink)
+        made = written(made)
+    followed = reimport(store, made.world) if store else None
+    emit(result_of(made, followed), as_json, quiet, "\n".join(text_of(out, made, store, followed)))
+
+
+SHOWN = 10
+FILES_SHOWN = 20
+
+
+def result_of(made: Made, followed: Reimport | None) -> dict[str, Any]:
+    world, corpus = made.world, made.corpus
+    result: dict[str, Any] = {
+        "documents": len(world.documents),
+        "questions": len(world.questions),
+        "splits": world.splits,
+        "hash": world.hash,
+        "files": corpus.files,
+        "bytes": corpus.bytes,
+        "characters": corpus.characters,
+        "ignored": corpus.ignored,
+        "skipped": corpus.skipped,
+        "empty": corpus.empty,
+        "left_out": corpus.lost,
+        "code_blocks": corpus.code_blocks,
+        "long_sentences": corpus.long_sentences,
+        "repeated": repeated(world.documents),
+        "links": sum(len(document.links) for document in world.documents),
+        "dead_links": corpus.dead_links,
+        "duplicates": made.questions.duplicates,
+        "leaks": made.questions.leaks,
+        "unapproved": made.questions.unapproved,
+    }
+    if corpus.asked:
+        result["rewrite"] = _counts(made)
+    if made.changed is not None:
+        changed = made.changed
+        result["changes"] = {
+            "added": [document.id for document in changed.added],
+            "edited": [document.id for document in changed.edited],
+            "removed": changed.removed,
+            "relinked": [document.id for document in changed.relinked],
+            "moved": len(changed.moved),
+            "renamed": made.renamed,
+            "lost_supports": made.lost_supports,
+            "doubtful": made.doubtful,
+        }
+    if followed is not None:
+        result["store"] = msgspec.to_builtins(followed)
+    return result
+
+
+def _counts(made: Made) -> dict[str, int]:
+    corpus = made.corpus
+    rewritten = len(corpus.originals)
+    kept = corpus.asked - rewritten - corpus.not_rewritten
+    return {"asked": corpus.asked, "rewritten": rewritten, "kept": kept, "failed": corpus.not_rewritten}
+
+
+def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None) -> list[str]:
+    world, corpus = made.world, made.corpus
+    splits = ", ".join(f"{name} {count}" for name, count in world.splits.items()) or "none"
+    lines = [
+        f"{out}: {len(world.documents):,} documents from {corpus.files:,} files, "
+        f"{len(world.questions):,} questions ({splits}).",
+        f"{corpus.bytes:,} bytes in, {corpus.characters:,} characters out.",
+        f"hash {world.hash}",
+    ]
+    counted = {
+        "code blocks, not split into sentences": corpus.code_blocks,
+        "sentences cut at a clause because they were too long": corpus.long_sentences,
+        "documents that repeat another word for word": repeated(world.documents),
+        "links to pages that are not here": corpus.dead_links,
+        "supports dropped because their documents are gone": made.lost_supports,
+        "drafted questions left out because nobody approved them": made.questions.unapproved,
+    }
+    if corpus.asked:
+        counts = _counts(made)
+        lines.append(
+            f"  {counts['rewritten']:,} of {counts['asked']:,} sentences rewritten by {world.facts['rewrite']}, "
+            f"{counts['kept']:,} stand alone as they are, {counts['failed']:,} stay as they are because no rewriting "
+            "passed the checks"
+        )
+    lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
+    for loss in corpus.lost:
+        lines.append(
+            f"  not in the documents: {_many(loss.count, loss.what)} ({loss.characters:,} characters): {loss.why}"
+        )
+    lines += _files("left out", corpus.skipped)
+    lines += _files("not read", corpus.ignored)
+    lines += _files("no text", [Problem(name, "read, and nothing is in it") for name in corpus.empty])
+    lines += _some(
+        [
+            f"  asked twice: {pair.first} and {pair.second}, in {' and '.join(dict.fromkeys(pair.splits))}"
+            + ("; the second is left out" if pair.dropped else "")
+            for pair in made.questions.duplicates
+        ]
+    )
+    if made.questions.leaks:
+        lines.append(f"  {len(made.questions.leaks)} of them stand in two splits: training would see the exam.")
+    if made.changed is not None:
+        lines += change_lines(made)
+    if followed is not None:
+        lines += followed_lines(store, followed)
+    return lines
+
+
+def change_lines(made: Made) -> list[str]:
+    changed = made.changed
+    if not changed:
+        return ["No document changed."]
+    lines = [
+        f"{len(changed.added):,} documents added, {len(changed.edited):,} edited, {len(changed.removed):,} removed, "
+        f"{len(changed.relinked):,} with other links, {len(changed.moved):,} moved."
+    ]
+    lines += _some([f"  {before} is {after} now" for before, after in made.renamed.items()])
+    doubts = []
+    for one in made.doubtful:
+        why = "is not there any more" if not one.said else "may be wrong now"
+        what = " and ".join(
+            f"{len(ids)} {how}" for ids, how in ((one.edited, "edited"), (one.removed, "removed")) if ids
+        )
+        doubts.append(f"  {one.text!r}: its answer {one.golds[0]!r} {why}, with {what} of its supports")
+    return lines + _some(doubts)
+
+
+def followed_lines(store: Path | None, followed: Reimport) -> list[str]:
+    if not (followed.added or followed.edited or followed.removed or followed.restored or followed.affected):
+        return [f"{store} is up to date (iteration {followed.iteration})."]
+    lines = [
+        f"{store}, iteration {followed.iteration}: {followed.added:,} documents added, {followed.edited:,} edited, "
+        f"{followed.removed:,} removed, {followed.restored:,} restored."
+    ]
+    lines += _some([f"  an agent's edit of {id} was replaced by what the file says now" for id in followed.overwritten])
+    indexes = []
+    for index in followed.affected:
+        pointed = [f"{len(ids)} {what}" for ids, what in ((index.edited, "edited"), (index.removed, "removed")) if ids]
+        indexes.append(f"  [{index.id}] {index.text} points at {' and '.join(pointed)}")
+    lines += _some(indexes)
+    return lines + _some(
+        [f"  [{one.document}] {one.text} belongs under [{one.index}] {one.index_text}" for one in followed.belongs]
+    )
+
+
+def _some(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"  ... and {len(lines) - SHOWN:,} more (see --json)"]
+
+
+def _files(what: str, problems: list[Problem]) -> list[str]:
+    """Every file by name, the first of them, and what the others are."""
+    lines = [f"  {what}: {problem.file} ({problem.reason})" for problem in problems[:FILES_SHOWN]]
+    if rest := problems[FILES_SHOWN:]:
+        kinds = Counter(problem.reason for problem in rest)
+        shown = "; ".join(f"{count:,} {reason}" for reason, count in kinds.most_common(5))
+        lines.append(f"  {what}: {len(rest):,} more ({shown}; see --json)")
+    return lines
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what if count == 1 else _PLURAL.get(what, what + 's')}"
+
+
+_PLURAL = {
+    "script or style": "scripts or styles",
+    "navigation or form": "pieces of navigation or forms",
+    "language of a code block": "languages of code blocks",
+    "other": "other words",
+}
+
+
+@click.command("watch")
+@click.argument("paths", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path, exists=True))
+@click.option("--store", required=True, help="The run or store that follows.")
+@click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between looks.")
+@output_options
+def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool, quiet: bool) -> None:
+    """Keep a store in step with the files it was made from, until interrupted.
+
+    Files are read again when their time or size changed, and what they say now becomes one iteration of the store's
+    history: sentences that did not change keep their ids, also in a file that was renamed, and what agents wrote stays.
+    Every change is a line. Servers that only read the store (`kbgym serve STORE --mcp --role reader`) follow by
+    themselves; while another process writes to it, changes wait. The world folder is left as it is. With --json every
+    update is one object.
+
+    \b
+    Example:
+      kbgym watch harbour/notes --store runs/harbour
+    """
+    if is_url(store) or "@" in Path(store).name:
+        raise BadInput("watch follows a folder's newest state; use `kbgym import corpus --update` and copy the store.")
+    with open(store) as opened:
+        if opened.world is None:
+            raise BadInput(f"{store} does not say which documents it was made from.")
+        watcher = Watcher(paths, Path(store), opened.world, with_page_links)
+    said = ""
+    while True:
+        try:
+            followed = watcher.look()
+        except KbgymError as problem:  # a file half written, another writer: the next look may go well
+            if str(problem) != said:
+                say(f"{problem} Retrying.")
+            said, followed = str(problem), None
+        else:
+            said = ""
+        if followed is not None:
+            emit(_watch_result(followed), as_json, quiet, _watch_lines(store, followed))
+        time.sleep(every)
+
+
+def _watch_result(followed: Followed) -> dict[str, object]:
+    changed = followed.made.changed
+    assert changed is not None
+    return {
+        "iteration": followed.store.iteration,
+        "added": [one.id for one in changed.added],
+        "edited": [one.id for one in changed.edited],
+        "removed": changed.removed,
+        "moved": len(changed.moved),
+        "renamed": followed.made.renamed,
+        "doubtful": followed.made.doubtful,
+        "belongs": followed.store.belongs,
+    }
+
+
+def _watch_lines(store: str, followed: Followed) -> list[str]:
+    changed = followed.made.changed
+    assert changed is not None
+    return [
+        *(f"added [{one.id}] {one.text}" for one in changed.added),
+        *(f"edited [{one.id}] {one.text}" for one in changed.edited),
+        *(f"removed [{id}]" for id in changed.removed),
+        *change_lines(followed.made)[1:],
+        *followed_lines(Path(store), followed.store),
+    ]

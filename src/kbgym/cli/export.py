@@ -1,0 +1,173 @@
+"""Export transcripts and benchmarks; pack and verify submissions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from kbgym import __version__
+from kbgym.agents.llm.cassette import Cassette
+from kbgym.agents.llm.export import export as export_chats
+from kbgym.api import open
+from kbgym.api.submission import check, pack
+from kbgym.canonical import write_lines
+from kbgym.cli.common import Printed, progress, seeds_in, verb
+from kbgym.errors import BadInput
+from kbgym.integrations.trl import preferences, trajectories
+from kbgym.training.exam import summarise
+from kbgym.worlds.people.benchmark import GOLDS, NAMES
+from kbgym.worlds.people.benchmark import export as export_benchmark
+from kbgym.worlds.world import World
+
+
+@click.group("export")
+def command() -> None:
+    """Export transcripts for fine-tuning, or a benchmark as a data set.
+
+    \b
+    Example:
+      kbgym export transcripts runs/gpt/cassette.jsonl --out chats.jsonl
+    """
+
+
+@click.group("submit")
+def submit() -> None:
+    """Pack an exam for others to check, or verify such a file.
+
+    \b
+    Example:
+      kbgym submit verify r0.zip --world worlds-out/w0
+    """
+
+
+@verb("benchmark", command)
+@click.option("--name", type=click.Choice(list(NAMES)), default="kbgym-people-v2", show_default=True)
+@click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
+@click.option("--parquet", is_flag=True, help="Parquet beside JSONL; needs kbgym[datasets].")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
+def benchmark_command(name: str, seeds: str, parquet: bool, out: Path) -> Printed:
+    """Write worlds of a benchmark as a data set: documents, questions, golds apart, and a card.
+
+    The same name and seeds give the same bytes.
+
+    \b
+    Example:
+      kbgym export benchmark --name kbgym-people-v2 --seeds 0-1 --out datasets/people
+    """
+    chosen = seeds_in(seeds)
+    whole = export_benchmark(name, chosen, seeds, out, parquet)
+    result = {"out": str(out), "benchmark": name, "seeds": list(chosen), "hash": whole}
+    text = f"{out}: {name}, {len(chosen)} worlds; {GOLDS}.jsonl apart from the questions; README.md is the card."
+    return result, f"{text}\nhash {whole}"
+
+
+@verb("transcripts", command)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE...")
+@click.option(
+    "--preferences", "store", metavar="STORE", help="The FILEs are exams of this store: write pairs of passes."
+)
+@click.option(
+    "--trajectories", "passes", metavar="STORE", help="The FILEs are exams of this store: write them as ATIF."
+)
+@click.option("--atif", is_flag=True, help="A cassette's passes as ATIF trajectories instead of chats.")
+@click.option("--world", type=click.Path(path_type=Path), help="Where the store's questions are.  [a run's own]")
+@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The JSONL file to write.")
+def transcripts_command(
+    files: tuple[Path, ...], store: str | None, passes: str | None, atif: bool, world: Path | None, out: Path
+) -> Printed:
+    """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
+
+    With --preferences the files are rows of two or more exams of one store; where two passes on a question differ, the
+    right one, or of two right ones the cheaper, is preferred, in TRL's format. With --trajectories every pass of the
+    exams is written as an ATIF trajectory, whoever read.
+
+    \b
+    Example:
+      kbgym export transcripts runs/gpt/cassette.jsonl --out chats.jsonl
+      kbgym export transcripts a.jsonl b.jsonl --preferences runs/r7 --out pairs.jsonl
+      kbgym export transcripts a.jsonl --trajectories runs/r7 --out atif.jsonl
+    """
+    if passes is not None:
+        if store is not None:
+            raise BadInput("--preferences and --trajectories write different files; name one of them.")
+        with open(passes, world) as opened:
+            found = list(trajectories(opened, files, __version__))
+        write_lines(out, found)
+        return {"trajectories": len(found), "out": str(out)}, f"{out}: {len(found)} trajectories."
+    if store is not None:
+        if len(files) < 2:
+            raise BadInput("preferences need the rows of at least two exams.")
+        with open(store, world) as opened:
+            pairs = list(preferences(opened, files))
+        write_lines(out, pairs)
+        return {"pairs": len(pairs), "out": str(out)}, f"{out}: {len(pairs)} pairs."
+    if len(files) > 1:
+        raise BadInput("name one cassette, or the exams' store with --preferences or --trajectories.")
+    (cassette,) = files
+    if not cassette.is_file():
+        raise BadInput(f"{cassette} is no cassette: there is no such file.")
+    count = export_chats(Cassette(cassette, record=False), out, __version__ if atif else None)
+    return {"transcripts": count, "out": str(out)}, f"{out}: {count} transcripts."
+
+
+@verb("pack", submit)
+@click.argument("rows", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--store", help="The store that was examined.  [default: the run that holds the rows]")
+@click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
+@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+def pack_command(rows: Path, store: str | None, world: Path | None, out: Path) -> Printed:
+    """Pack an exam, its ROWS, its questions and the history of its store into one file that others can check.
+
+    \b
+    Example:
+      kbgym exam runs/r0 --set test_in
+      kbgym submit pack runs/r0/exams/trained-test_in.jsonl --out r0.zip
+      kbgym submit verify r0.zip
+    """
+    run = rows.resolve().parent.parent
+    if store is None and not (run / "run.json").is_file():
+        raise BadInput(f"{rows} lies in no run; name the store that was examined with --store.")
+    about = pack(rows, store or str(run), world, out)
+    result = {"out": str(out), "header": msgspec.to_builtins(about.header), "files": len(about.files)}
+    return (
+        result,
+        f"{out}: {len(about.files)} files, {out.stat().st_size:,} bytes. Check it: kbgym submit verify {out}",
+    )
+
+
+@verb("verify", submit)
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--world", type=click.Path(path_type=Path), help="The world it must be about, as you have it yourself.")
+def verify_command(file: Path, world: Path | None) -> Printed:
+    """Do a submission again without its reader: rebuild the store, repeat every action, grade every answer.
+
+    With --world the submission must be about that very world; generate it yourself. What cannot be checked is whether
+    the reader knew answers from elsewhere.
+
+    \b
+    Example:
+      kbgym generate --people 500 --seed 0 --out worlds-out/w0
+      kbgym submit verify r0.zip --world worlds-out/w0
+    """
+    expected = World.load(world).hash if world is not None else None
+    with progress("checking") as tick:
+        checked = check(file, expected, tick)
+    header, summary = checked.header, summarise(checked.rows)
+    result = {
+        "holds": True,
+        **msgspec.to_builtins(summary),
+        "header": msgspec.to_builtins(header),
+        "is_split": checked.is_split,
+    }
+    asked = f"the split {header.set}" if checked.is_split else f"questions of its own, called {header.set}"
+    text = (
+        f"{file} holds: {header.agent} on {asked} of world {header.world[:12]}, store {header.store[:12]} "
+        f"(arm {header.arm}, iteration {header.iteration}).\n"
+        f"n = {summary.n}: F1 {summary.f1:.3f}, EM {summary.em:.3f}, {summary.actions:.2f} actions and "
+        f"{summary.characters:,.0f} characters read a question; every row came out the same."
+    )
+    if expected is None:
+        text += "\nThe world is the submission's own; name yours with --world to know that it is the same."
+    return result, text
