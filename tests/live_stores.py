@@ -11,7 +11,7 @@ from kbgym.api.factory import embedder_named
 from kbgym.gym.actions import Action, Result
 from kbgym.search.factory import live_engine_for
 from kbgym.serving.acting import act
-from kbgym.serving.sessions import Session
+from kbgym.serving.sessions import ClientSession
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.live import LiveStore
@@ -49,7 +49,7 @@ class LiveClient:
     """A live store and one client of it, without search."""
 
     def __init__(self, where: str | Path, name: str) -> None:
-        self.session = Session(name)
+        self.session = ClientSession(name)
         self._loop = asyncio.new_event_loop()
         self.live = LiveStore(where, lambda store: NoSearch())
 

@@ -1,4 +1,4 @@
-"""TraceReading a prompt back: the reference agents behind a chat protocol, seeing nothing but what the request holds.
+"""Reading a prompt back: the reference agents behind a chat protocol, seeing nothing but what the request holds.
 
 A request is turned into the view it was made from, and a policy is led through its history. So an exam over a server
 that plays this must come out exactly as one without it.

@@ -127,13 +127,15 @@ RUN = (
     "store replay {}/run",
     "exam {}/run --set test_in --embedder hash",
     "probe {}/run",
-    "curate {}/run --idle --budget 5 --embedder hash",
+    "learn {}/run --idle --budget 5 --embedder hash",
     "audit {}/run",
     "report {}/run --out {}/report",
 )
 RECORDED = "exam {}/store@0 --world {}/world --agent cassette:{}/cassette.jsonl --embedder hash"
 FORMATS = {
-    "trace": Format(a_store, "store/trace.jsonl", (*STORE, "agenda {}/store", "diff {}/store@0 {}/store"), True),
+    "trace": Format(
+        a_store, "store/trace.jsonl", (*STORE, "learn {}/store --agenda", "store diff {}/store@0 {}/store"), True
+    ),
     "head": Format(a_store, "store/trace.head", STORE[:2]),
     "records": Format(a_store, "store/records.jsonl", (*STORE, "store search {}/store@0 Lund")),
     "run.json": Format(a_run, "run/run.json", RUN),
@@ -143,7 +145,9 @@ FORMATS = {
     "facts": Format(only_world, "world/world.json", WORLD),
     "rows": Format(a_run, "rows.jsonl", ("exam {}/run --set test_in --embedder hash --out {}/rows.jsonl",)),
     "header": Format(a_run, "rows.exam.json", ("exam {}/run --set test_in --embedder hash --out {}/rows.jsonl",)),
-    "cassette": Format(a_cassette, "cassette.jsonl", ("transcripts {}/cassette.jsonl --out {}/chats.jsonl", RECORDED)),
+    "cassette": Format(
+        a_cassette, "cassette.jsonl", ("export transcripts {}/cassette.jsonl --out {}/chats.jsonl", RECORDED)
+    ),
     "traffic": Format(traffic, "traffic.jsonl", ("learn {}/store --traffic {}/traffic.jsonl --embedder hash",)),
     "tokens": Format(some_tokens, "store/tokens.jsonl", ("serve {}/store --revoke nobody",)),
     "tokens.toml": Format(toml, "tokens.toml", ("serve {}/store --tokens {}/tokens.toml --new-token ada",)),

@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_said_once_and_waited_for(monkeypatch, capfd, not
         lambda: bad.write_text("The crane is red.\n"),
     )
     printed = capfd.readouterr()
-    assert code == 130 and printed.err.count("bad.md") == 1 and "FairQueue." in printed.err
+    assert code == 130 and printed.err.count("bad.md") == 1 and "Retrying." in printed.err
     assert "added [" in printed.out and "The crane is red." in printed.out
 
 

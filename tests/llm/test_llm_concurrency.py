@@ -1,4 +1,4 @@
-"""FairQueue for many replies at once: as many requests under way as allowed, never more, and not one after another."""
+"""Waiting for many replies at once: as many requests under way as allowed, never more, and not one after another."""
 
 from __future__ import annotations
 

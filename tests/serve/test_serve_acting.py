@@ -30,7 +30,7 @@ from kbgym.gym.actions import (
     Unlink,
 )
 from kbgym.serving.acting import act
-from kbgym.serving.sessions import Session, Sessions
+from kbgym.serving.sessions import ClientSession, Sessions
 from kbgym.store import Store, source
 from kbgym.trace import log
 from kbgym.trace.folder import StoreFolder
@@ -47,12 +47,12 @@ def place(tmp_path: Path) -> Path:
 def test_an_edit_is_on_the_disk_when_it_is_answered(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            live, ada = online.live, Session("ada")
+            live, ada = online.live, ClientSession("ada")
             reply = await act(live, ada, Add("People whose job is baker."), "curator")
             assert reply.step.result == Added("n1") and reply.version == 1
             on_disk = StoreFolder(place)
             assert on_disk.store().fingerprint == live.store.fingerprint
-            found = await act(live, Session("rex"), Search("People whose job is baker."), "reader")
+            found = await act(live, ClientSession("rex"), Search("People whose job is baker."), "reader")
             assert found.step.observation.startswith("[n1]")
             assert live.iteration == 1, "a search is no transaction"
 
@@ -74,21 +74,23 @@ def test_a_search_waits_for_the_disk_only_where_it_shows_what_is_not_there_yet(
         async with opened(place) as online:
             live = online.live
             monkeypatch.setattr(log.os, "fsync", slow)
-            adding = asyncio.create_task(act(live, Session("ada"), Add("People whose job is baker."), "curator"))
+            adding = asyncio.create_task(act(live, ClientSession("ada"), Add("People whose job is baker."), "curator"))
             while live.last is None:
                 await asyncio.sleep(0)
-            others = await act(live, Session("rex"), Read(MILLER), "reader")
+            others = await act(live, ClientSession("rex"), Read(MILLER), "reader")
             assert others.step.result == Opened(MILLER, ()) and not adding.done()
-            search = asyncio.create_task(act(live, Session("rex"), Search("People whose job is baker."), "reader"))
+            search = asyncio.create_task(
+                act(live, ClientSession("rex"), Search("People whose job is baker."), "reader")
+            )
             done, _ = await asyncio.wait([search, adding], timeout=0.05)
             assert not done, "a search showed what a crash would have taken back"
             written.set()
             assert (await search).step.observation.startswith("[n1]") and (await adding).version == 1
             written.clear()
-            deleting = asyncio.create_task(act(live, Session("ada"), Delete("n1"), "curator"))
+            deleting = asyncio.create_task(act(live, ClientSession("ada"), Delete("n1"), "curator"))
             while live.last is None:
                 await asyncio.sleep(0)
-            after = asyncio.create_task(act(live, Session("rex"), Read(MILLER), "reader"))
+            after = asyncio.create_task(act(live, ClientSession("rex"), Read(MILLER), "reader"))
             assert not (await asyncio.wait([after], timeout=0.05))[0], "its links may have gone with the other"
             written.set()
             await asyncio.gather(deleting, after)
@@ -107,7 +109,7 @@ def test_a_reader_cannot_edit_whatever_it_sends(place: Path) -> None:
         async with opened(place) as online:
             before = online.live.store.fingerprint
             for action in (Add("x y."), Edit(BAKER, "x."), Delete(BAKER), Link(BAKER, MILLER), Unlink(BAKER, MILLER)):
-                reply = await act(online.live, Session("rex"), action, "reader")
+                reply = await act(online.live, ClientSession("rex"), action, "reader")
                 assert isinstance(reply.step.result, Error)
             assert (online.live.store.fingerprint, online.live.iteration) == (before, 0)
 
@@ -122,7 +124,7 @@ def test_a_reader_cannot_edit_whatever_it_sends(place: Path) -> None:
 def test_a_document_that_changed_since_it_was_seen_is_shown_and_not_touched(place: Path, action: Edit) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            live, ada, bo = online.live, Session("ada"), Session("bo")
+            live, ada, bo = online.live, ClientSession("ada"), ClientSession("bo")
             await act(live, ada, Search("Ada Alm's job is baker."), "curator")
             await act(live, bo, Read(BAKER), "curator")
             await act(live, bo, Edit(BAKER, "Ada Alm's job is pastry cook."), "curator")
@@ -140,7 +142,7 @@ def test_a_document_that_changed_since_it_was_seen_is_shown_and_not_touched(plac
 def test_links_count_for_those_who_read_them_only(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            live, searched, read, other = online.live, Session("a"), Session("b"), Session("c")
+            live, searched, read, other = online.live, ClientSession("a"), ClientSession("b"), ClientSession("c")
             await act(live, searched, Search("Ada Alm's job is baker."), "curator")
             await act(live, read, Read(BAKER), "curator")
             await act(live, other, Link(BAKER, MILLER), "curator")
@@ -158,7 +160,7 @@ def test_two_who_build_the_same_index_end_with_one(place: Path) -> None:
             live = online.live
 
             async def build(name: str, member: str, text: str) -> str:
-                session = Session(name)
+                session = ClientSession(name)
                 result = (await act(live, session, Add(text), "curator")).step.result
                 id = result.id if isinstance(result, Added) else result.into if isinstance(result, Merged) else ""
                 while (await act(live, session, LinkMany(id, (member,)), "curator")).conflict:
@@ -181,7 +183,7 @@ def test_edits_that_wait_for_the_disk_are_flushed_together(place: Path) -> None:
         async with opened(place) as online:
             live = online.live
             await asyncio.gather(
-                *(act(live, Session(f"c{n}"), Add(f"Sentence of {n} about {n}."), "curator") for n in range(40))
+                *(act(live, ClientSession(f"c{n}"), Add(f"Sentence of {n} about {n}."), "curator") for n in range(40))
             )
             assert live.commits == 40
             assert live.flushes < 20, "every edit paid for a flush of its own"
@@ -194,10 +196,10 @@ def test_a_reader_is_shown_nothing_that_is_not_on_the_disk_yet(place: Path) -> N
     async def work() -> None:
         async with opened(place) as online:
             live = online.live
-            edit = asyncio.create_task(act(live, Session("ada"), Add("Nils Holm keeps geese."), "curator"))
+            edit = asyncio.create_task(act(live, ClientSession("ada"), Add("Nils Holm keeps geese."), "curator"))
             while live.iteration == 0:
                 await asyncio.sleep(0)
-            reply = await act(live, Session("rex"), Search("Nils Holm keeps geese."), "reader")
+            reply = await act(live, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
             assert "[n1]" in reply.step.observation
             assert StoreFolder(place).reading.iteration == 1  # type: ignore[union-attr]
             await edit
@@ -209,7 +211,7 @@ def test_a_disk_that_refuses_leaves_the_store_as_it_was(place: Path, monkeypatch
     async def work() -> None:
         async with opened(place) as online:
             live = online.live
-            await act(live, Session("ada"), Add("Kept, and stays."), "curator")
+            await act(live, ClientSession("ada"), Add("Kept, and stays."), "curator")
             before, iteration = live.store.fingerprint, live.iteration
             real = os.fsync
 
@@ -217,14 +219,14 @@ def test_a_disk_that_refuses_leaves_the_store_as_it_was(place: Path, monkeypatch
                 raise OSError(28, "No space left on device")
 
             monkeypatch.setattr(log.os, "fsync", full)
-            tries = (act(live, Session(f"c{n}"), Add(f"ConnectionLost number {n}."), "curator") for n in range(5))
+            tries = (act(live, ClientSession(f"c{n}"), Add(f"ConnectionLost number {n}."), "curator") for n in range(5))
             failures = await asyncio.gather(*tries, return_exceptions=True)
             assert all(isinstance(failure, Failed) for failure in failures)
             assert (live.store.fingerprint, live.iteration) == (before, iteration)
             monkeypatch.setattr(log.os, "fsync", real)
-            found = await act(live, Session("rex"), Search("ConnectionLost number 3."), "reader")
+            found = await act(live, ClientSession("rex"), Search("ConnectionLost number 3."), "reader")
             assert "ConnectionLost" not in found.step.observation
-            reply = await act(live, Session("ada"), Add("Written after all."), "curator")
+            reply = await act(live, ClientSession("ada"), Add("Written after all."), "curator")
             assert reply.version == iteration + 1
 
     asyncio.run(work())
@@ -234,7 +236,7 @@ def test_a_disk_that_refuses_leaves_the_store_as_it_was(place: Path, monkeypatch
 def test_a_snapshot_stays_what_it_was(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            live, ada = online.live, Session("ada")
+            live, ada = online.live, ClientSession("ada")
             question = await online.open("Who bakes?", "rex")
             before = [await question.act(action) for action in (Search("job is baker"), Read(BAKER))]
             await act(live, ada, Edit(BAKER, "Ada Alm retired."), "curator")
@@ -261,7 +263,7 @@ def test_a_folder_has_one_writer(place: Path) -> None:
 def test_an_answer_ends_nothing_here(place: Path) -> None:
     async def work() -> None:
         async with opened(place) as online:
-            reply = await act(online.live, Session("rex"), Answer("Ada"), "reader")
+            reply = await act(online.live, ClientSession("rex"), Answer("Ada"), "reader")
             assert (reply.version, online.live.iteration) == (0, 0)
 
     asyncio.run(work())
@@ -310,15 +312,15 @@ def test_one_who_only_looks_locks_nobody_out_and_sees_what_is_committed(place: P
         assert not (place / "trace.jsonl").exists(), "looking leaves no trace"
         async with opened(place) as online:
             late = live_store(place, write=False)
-            await act(online.live, Session("ada"), Add("Nils Holm keeps geese."), "curator")
-            await act(online.live, Session("ada"), Delete(BAKER), "curator")
+            await act(online.live, ClientSession("ada"), Add("Nils Holm keeps geese."), "curator")
+            await act(online.live, ClientSession("ada"), Delete(BAKER), "curator")
             for looking in (early, late):
-                reply = await act(looking, Session("rex"), Search("Nils Holm keeps geese."), "reader")
+                reply = await act(looking, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
                 assert reply.step.observation.startswith("[n1]") and reply.version == 2
-                gone = await act(looking, Session("rex"), Read(BAKER), "reader")
+                gone = await act(looking, ClientSession("rex"), Read(BAKER), "reader")
                 assert isinstance(gone.step.result, Error)
                 with pytest.raises(BadInput, match="looking only"):
-                    await act(looking, Session("rex"), Add("x y."), "curator")
+                    await act(looking, ClientSession("rex"), Add("x y."), "curator")
                 await looking.close()
 
     asyncio.run(work())
@@ -345,12 +347,12 @@ def test_nobody_waits_while_the_judge_thinks(place: Path) -> None:
     async def work() -> None:
         judge = SlowJudge()
         live = live_store(place, judge=judge)
-        ada, bo = Session("ada"), Session("bo")
+        ada, bo = ClientSession("ada"), ClientSession("bo")
         adding = asyncio.create_task(act(live, ada, Add("Ada Alm's job is, baker."), "curator"))
         await judge.thinking.wait()
         async with asyncio.timeout(10):
             await act(live, bo, LinkMany(BAKER, (MILLER,)), "curator")
-            await act(live, Session("rex"), Search("job is baker"), "reader")
+            await act(live, ClientSession("rex"), Search("job is baker"), "reader")
         assert not adding.done()
         judge.may_go_on.set()
         reply = await adding
@@ -366,10 +368,10 @@ def test_a_neighbour_that_turned_up_while_the_judge_thought_is_judged_too(place:
     async def work() -> None:
         judge = SlowJudge()
         live = live_store(place, judge=judge)
-        adding = asyncio.create_task(act(live, Session("ada"), Add("Ada Alm's job is, baker."), "curator"))
+        adding = asyncio.create_task(act(live, ClientSession("ada"), Add("Ada Alm's job is, baker."), "curator"))
         await judge.thinking.wait()
-        await act(live, Session("bo"), Delete(BAKER), "curator")
-        rewritten = asyncio.create_task(act(live, Session("bo"), Add("Ada Alm's job: is baker."), "curator"))
+        await act(live, ClientSession("bo"), Delete(BAKER), "curator")
+        rewritten = asyncio.create_task(act(live, ClientSession("bo"), Add("Ada Alm's job: is baker."), "curator"))
         judge.may_go_on.set()
         replies = await asyncio.gather(adding, rewritten)
         assert {type(reply.step.result) for reply in replies} <= {Added, Merged}

@@ -20,7 +20,7 @@ from kbgym.gym.policy import View
 from kbgym.serving.acting import act
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.setup import held_out_questions, open_online
-from kbgym.serving.sessions import Session
+from kbgym.serving.sessions import ClientSession
 from kbgym.store import Store
 from kbgym.store.record import source
 from kbgym.trace.events import Began, Noted
@@ -168,7 +168,7 @@ def test_an_admitted_index_that_costs_an_answer_is_withdrawn(place: Path) -> Non
 
     async def work() -> None:
         async with opened(place, curator=Nothing, gate=gate()) as online:
-            ada = Session("ada")
+            ada = ClientSession("ada")
             wrong = (IDS["Bo Alm lives in the city of Lund"], IDS["Kim Fox lives in the city of Lund"])
             await act(online.live, ada, Add("Cities of people whose job is baker"), "curator")
             await act(online.live, ada, LinkMany("n1", wrong), "curator")
@@ -199,7 +199,7 @@ class Nothing(PlannedPolicy):
 def test_an_index_that_is_no_fault_of_a_wrong_answer_stays(place: Path) -> None:
     async def work() -> None:
         async with opened(place, curator=Nothing, gate=gate()) as online:
-            ada = Session("ada")
+            ada = ClientSession("ada")
             await act(online.live, ada, Add("People whose job is baker."), "curator")
             await act(online.live, ada, LinkMany("n1", (ADA, CY)), "curator")
             asked = await online.ask(QUESTION, "rex")
@@ -215,7 +215,7 @@ def test_after_a_rollback_the_agenda_believes_the_store(place: Path) -> None:
 
     async def work() -> None:
         async with opened(place, HASH, curator=Vandal, gate=gate()) as online:
-            ada = Session("ada")
+            ada = ClientSession("ada")
             await act(online.live, ada, Add("People whose job is baker"), "curator")
             await act(online.live, ada, LinkMany("n1", (ADA,)), "curator")
             asked = await online.ask(QUESTION, "rex")

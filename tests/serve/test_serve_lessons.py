@@ -257,13 +257,13 @@ def test_who_answers_a_question_has_no_way_around_its_budget(place: Path) -> Non
 )
 def test_what_is_no_correction_changes_nothing(tmp_path: Path, tool: str, given: dict[str, object]) -> None:
     from kbgym.serving.calling import Caller, call_tool
-    from kbgym.serving.sessions import Session
+    from kbgym.serving.sessions import ClientSession
 
     place = family_store(tmp_path / "store")
 
     async def work() -> None:
         async with opened(place) as online:
-            result = await call_tool(online.live, online, Caller("curator", Session("ada")), tool, given)
+            result = await call_tool(online.live, online, Caller("curator", ClientSession("ada")), tool, given)
             assert result.wrong and result.text.startswith("Error: "), result
             assert online.live.iteration == 0
 

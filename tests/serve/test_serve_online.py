@@ -20,7 +20,7 @@ from kbgym.serving.acting import act
 from kbgym.serving.learning.cooperative import cooperative
 from kbgym.serving.learning.learner import Online, Refusal
 from kbgym.serving.learning.question_log import Measure, Questions, window
-from kbgym.serving.sessions import Session
+from kbgym.serving.sessions import ClientSession
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder
@@ -136,8 +136,10 @@ def test_a_clients_own_agent_answers_on_the_store_as_it_was(place: Path) -> None
             id = (await online.open(QUESTION, "rex")).id
             await online.act(id, "rex", Search("job is baker"))
             await online.act(id, "rex", Read(IDS["Ada Alm's job is baker"]))
-            await act(online.live, Session("ada"), Edit(IDS["Ada Alm's job is baker"], "Ada Alm retired."), "curator")
-            await act(online.live, Session("ada"), Delete(IDS["Cy Alm's job is baker"]), "curator")
+            await act(
+                online.live, ClientSession("ada"), Edit(IDS["Ada Alm's job is baker"], "Ada Alm retired."), "curator"
+            )
+            await act(online.live, ClientSession("ada"), Delete(IDS["Cy Alm's job is baker"]), "curator")
             with pytest.raises(Refusal):
                 await online.act(id, "somebody else", Search("job is baker"))
             asked = await online.close(id, "rex", GOLD)
@@ -219,7 +221,7 @@ def test_a_pass_lands_beside_what_others_did_meanwhile(place: Path) -> None:
 
     async def work() -> None:
         async with opened(place) as online:
-            ada, owner = Session("ada"), online.live
+            ada, owner = ClientSession("ada"), online.live
 
             class Slow(PlannedPolicy):
                 def __init__(self) -> None:
@@ -264,7 +266,7 @@ def test_a_pass_whose_document_changed_under_it_is_played_again(place: Path) -> 
 
                 async def act(self, view: View) -> Action:
                     if len(view.history) == 1 and len(plays) == 1:
-                        await act(owner, Session("bo"), Edit(baker, "Ada Alm's job is queen."), "curator")
+                        await act(owner, ClientSession("bo"), Edit(baker, "Ada Alm's job is queen."), "curator")
                     return await super().act(view)
 
                 def _plan(self, view: View) -> Plan:

@@ -14,7 +14,7 @@ from kbgym.backends.postgres.server import Batch
 from kbgym.errors import BadInput, Failed
 from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
 from kbgym.serving.acting import act
-from kbgym.serving.sessions import Session
+from kbgym.serving.sessions import ClientSession
 from kbgym.store import Store, source
 from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store
@@ -64,12 +64,16 @@ def settled(url: str, *opened: LiveStore) -> None:
 def test_each_sees_what_the_other_did(url: str) -> None:
     async def work() -> None:
         one, other = opened_twice(url)
-        assert (await act(one, Session("ada"), Add("Nils Holm keeps geese."), "curator")).step.result == Added("n1")
-        found = await act(other, Session("bo"), Search("Nils Holm keeps geese."), "reader")
+        assert (await act(one, ClientSession("ada"), Add("Nils Holm keeps geese."), "curator")).step.result == Added(
+            "n1"
+        )
+        found = await act(other, ClientSession("bo"), Search("Nils Holm keeps geese."), "reader")
         assert found.step.observation.startswith("[n1]")
-        assert (await act(other, Session("bo"), Add("nils holm keeps geese"), "curator")).step.result == Merged("n1")
-        await act(other, Session("bo"), Delete(BAKER), "curator")
-        gone = await act(one, Session("ada"), Read(BAKER), "curator")
+        assert (await act(other, ClientSession("bo"), Add("nils holm keeps geese"), "curator")).step.result == Merged(
+            "n1"
+        )
+        await act(other, ClientSession("bo"), Delete(BAKER), "curator")
+        gone = await act(one, ClientSession("ada"), Read(BAKER), "curator")
         assert isinstance(gone.step.result, Error)
         settled(url, one, other)
         await one.close()
@@ -81,7 +85,7 @@ def test_each_sees_what_the_other_did(url: str) -> None:
 def test_a_document_the_other_changed_is_shown_and_not_touched(url: str) -> None:
     async def work() -> None:
         one, other = opened_twice(url)
-        ada, bo = Session("ada"), Session("bo")
+        ada, bo = ClientSession("ada"), ClientSession("bo")
         await act(one, ada, Read(BAKER), "curator")
         await act(other, bo, Edit(BAKER, "Ada Alm's job is pastry cook."), "curator")
         reply = await act(one, ada, Edit(BAKER, "Ada Alm's job is judge."), "curator")
@@ -102,7 +106,7 @@ def test_many_at_once_end_with_one_history(url: str) -> None:
         members = list(IDS.values())[:6]
 
         async def build(number: int) -> str:
-            live, session = opened[number % 3], Session(f"c{number}")
+            live, session = opened[number % 3], ClientSession(f"c{number}")
             result = (await act(live, session, Add("People whose job is baker."), "curator")).step.result
             id = result.id if isinstance(result, Added) else result.into if isinstance(result, Merged) else ""
             while (await act(live, session, LinkMany(id, (members[number],)), "curator")).conflict:
@@ -111,7 +115,7 @@ def test_many_at_once_end_with_one_history(url: str) -> None:
 
         made = await asyncio.gather(*(build(number) for number in range(6)))
         for live in opened:
-            await act(live, Session("rex"), Read(made[0]), "reader")
+            await act(live, ClientSession("rex"), Read(made[0]), "reader")
             assert sorted(live.store[made[0]].links) == sorted(members)
         assert len(set(made)) == 1
         settled(url, *opened)
@@ -124,7 +128,7 @@ def test_many_at_once_end_with_one_history(url: str) -> None:
 def test_what_could_not_be_committed_is_undone_here_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         one, other = opened_twice(url)
-        await act(one, Session("ada"), Add("Kept, and stays."), "curator")
+        await act(one, ClientSession("ada"), Add("Kept, and stays."), "curator")
         real, broken = Batch.send, []
 
         def send(batch: Batch, connection: object) -> object:
@@ -134,13 +138,13 @@ def test_what_could_not_be_committed_is_undone_here_too(url: str, monkeypatch: p
 
         monkeypatch.setattr(Batch, "send", send)
         with pytest.raises(Failed, match="not committed"):
-            await act(one, Session("ada"), Add("ConnectionLost for now."), "curator")
+            await act(one, ClientSession("ada"), Add("ConnectionLost for now."), "curator")
         assert one.iteration == 1
-        await act(other, Session("bo"), Add("Written by another."), "curator")
-        found = await act(one, Session("ada"), Search("ConnectionLost for now."), "curator")
+        await act(other, ClientSession("bo"), Add("Written by another."), "curator")
+        found = await act(one, ClientSession("ada"), Search("ConnectionLost for now."), "curator")
         assert "ConnectionLost" not in found.step.observation
-        assert (await act(one, Session("ada"), Add("ConnectionLost for now."), "curator")).version == 3
-        await act(other, Session("bo"), Read(BAKER), "reader")
+        assert (await act(one, ClientSession("ada"), Add("ConnectionLost for now."), "curator")).version == 3
+        await act(other, ClientSession("bo"), Read(BAKER), "reader")
         settled(url, one, other)
         await one.close()
         await other.close()
@@ -152,14 +156,14 @@ def test_a_caller_that_goes_away_keeps_nobody_waiting(url: str) -> None:
     async def work() -> None:
         one, other = opened_twice(url)
         async with other.turn():
-            waiting = asyncio.create_task(act(one, Session("ada"), Add("Given up."), "curator"))
+            waiting = asyncio.create_task(act(one, ClientSession("ada"), Add("Given up."), "curator"))
             await asyncio.sleep(0.2)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-        reply = await asyncio.wait_for(act(other, Session("bo"), Add("After all."), "curator"), 20)
+        reply = await asyncio.wait_for(act(other, ClientSession("bo"), Add("After all."), "curator"), 20)
         assert reply.step.result == Added("n1")
-        assert (await act(one, Session("ada"), Add("Later."), "curator")).step.result == Added("n2")
+        assert (await act(one, ClientSession("ada"), Add("Later."), "curator")).step.result == Added("n2")
         await one.close()
         await other.close()
 
@@ -169,11 +173,11 @@ def test_a_caller_that_goes_away_keeps_nobody_waiting(url: str) -> None:
 def test_one_who_only_looks(url: str) -> None:
     async def work() -> None:
         (writing,), (looking,) = opened_twice(url, 1), opened_twice(url, 1, write=False)
-        await act(writing, Session("ada"), Add("Nils Holm keeps geese."), "curator")
-        reply = await act(looking, Session("rex"), Search("Nils Holm keeps geese."), "reader")
+        await act(writing, ClientSession("ada"), Add("Nils Holm keeps geese."), "curator")
+        reply = await act(looking, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
         assert reply.step.observation.startswith("[n1]") and reply.version == 1
         with pytest.raises(BadInput, match="looking only"):
-            await act(looking, Session("rex"), Add("x y."), "curator")
+            await act(looking, ClientSession("rex"), Add("x y."), "curator")
         await writing.close()
         await looking.close()
 

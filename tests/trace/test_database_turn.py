@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kbgym.backends.postgres import write_lock as database_turn
+from kbgym.trace import write_lock as database_turn
 from kbgym.trace.backend import ConnectionLost
 from kbgym.trace.events import Event, Noted
 from kbgym.trace.write_lock import WriteLock

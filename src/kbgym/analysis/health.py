@@ -199,14 +199,16 @@ def advice(health: Health, place: str) -> list[Advice]:
     of = {shape: [index for index in audit.indexes if index.shape == shape] for shape in SHAPES}
     if lost := health.lost:
         sentence = f"{_many(len(lost), 'original fact')} {_is(lost)} lost; find the edit and undo it"
-        found.append(Advice(sentence, f"blame {place} {quote(lost[0])}"))
+        found.append(Advice(sentence, f"store blame {place} {quote(lost[0])}"))
     elif count := health.ledger.lost_origins:
-        found.append(Advice(f"{_many(count, 'original fact')} lost; find the edit and undo it", f"log {place}"))
+        found.append(Advice(f"{_many(count, 'original fact')} lost; find the edit and undo it", f"store log {place}"))
     if health.suspects:
         first = health.suspects[0]
         sure = "wrong" if audit.resolved else "suspected wrong"
         sentence = f"{_many(len(health.suspects), 'link')} {_is(health.suspects)} {sure}, such as {first.index}"
-        found.append(Advice(f"{sentence} to {first.target}; see who made it", f"blame {place} {quote(first.index)}"))
+        found.append(
+            Advice(f"{sentence} to {first.target}; see who made it", f"store blame {place} {quote(first.index)}")
+        )
     if answers := of["materialised"]:
         sentence = f"{_many(len(answers), 'document')} {_state(answers)} an answer instead of pointing to it"
         found.append(Advice(sentence, f"store read {place} {quote(answers[0].id)}"))

@@ -212,7 +212,7 @@ async def _stdio(
             live = online.live
         from kbgym.serving.caller_lessons import CallerCurator
         from kbgym.serving.calling import Caller
-        from kbgym.serving.sessions import Session
+        from kbgym.serving.sessions import ClientSession
 
         works = CallerCurator() if curates else None
         if online is not None:
@@ -222,7 +222,7 @@ async def _stdio(
                 online.curator, online.curates = works.agent(skill_of("curator", online.settings.strategy)), client
             online.start()
         asked = (await online.open(question, client)).id if online is not None and question is not None else None
-        return live, online, Caller(role, Session(client), asked, works)
+        return live, online, Caller(role, ClientSession(client), asked, works)
 
     await serve_stdio(role, question is not None, curates, opening, __version__)
 

@@ -9,7 +9,7 @@ import msgspec
 from kbgym.gym.actions import Action, Error, changed_in, shown_by
 from kbgym.gym.environment import Step
 from kbgym.gym.tools import Role, check, is_editing
-from kbgym.serving.sessions import Session
+from kbgym.serving.sessions import ClientSession
 from kbgym.trace.backend import ConnectionLost
 from kbgym.trace.events import Acted, Began, Ended
 from kbgym.trace.live import LiveStore
@@ -25,7 +25,7 @@ class ActionReply(msgspec.Struct, frozen=True):
     conflict: bool = False
 
 
-async def act(live: LiveStore, session: Session, action: Action, role: Role) -> ActionReply:
+async def act(live: LiveStore, session: ClientSession, action: Action, role: Role) -> ActionReply:
     """Carry out one action of one client; returns once it is durable.
 
     A connection that broke before the commit is no reason to give up: nothing happened, so it is done again.
@@ -39,7 +39,7 @@ async def act(live: LiveStore, session: Session, action: Action, role: Role) -> 
     return await _act(live, session, action)
 
 
-async def _act(live: LiveStore, session: Session, action: Action) -> ActionReply:
+async def _act(live: LiveStore, session: ClientSession, action: Action) -> ActionReply:
     await live.prepare([action])
     async with live.turn() if is_editing(action) else live.looking():
         stale = session.stale(action, live.store)
@@ -60,7 +60,7 @@ async def _act(live: LiveStore, session: Session, action: Action) -> ActionReply
     return reply
 
 
-def _conflict(live: LiveStore, session: Session, action: Action, id: str) -> ActionReply:
+def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) -> ActionReply:
     """The document changed since the client saw it: show what it is now, and change nothing."""
     record = live.store[id]
     session.show(id, live.store)

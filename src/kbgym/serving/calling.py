@@ -19,7 +19,7 @@ from kbgym.serving.learning.open_questions import Refusal
 from kbgym.serving.lessons import teach, undo
 from kbgym.serving.mcp_offer import tools_offered
 from kbgym.serving.provenance import how_sure
-from kbgym.serving.sessions import Session
+from kbgym.serving.sessions import ClientSession
 from kbgym.trace.live import LiveStore
 
 
@@ -30,7 +30,7 @@ class Caller(msgspec.Struct, frozen=True):
     """
 
     role: Role
-    session: Session
+    session: ClientSession
     question: str | None = None
     curates: CallerCurator | None = None
 

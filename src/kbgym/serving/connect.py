@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.canonical import decode
 from kbgym.errors import BadInput, Missing
 from kbgym.gym.tools import Role
 
@@ -76,8 +77,8 @@ class AgentFile(msgspec.Struct, frozen=True):
 
 def _edit_json(text: str, below: str, name: str, entry: Entry | None) -> str:
     try:
-        value = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError):
+        value = decode(text.encode()) if text.strip() else {}
+    except (msgspec.DecodeError, UnicodeEncodeError):
         raise _by_hand("it has comments or is not valid JSON", json.dumps({name: entry}, indent=2)) from None
     servers = value.get(below, {}) if isinstance(value, dict) else None
     if not isinstance(servers, dict):

@@ -35,7 +35,7 @@ from kbgym.serving.metrics import Metrics
 from kbgym.serving.middleware import BODY_SECONDS, MOST_BODY, Guard, refuse
 from kbgym.serving.openapi import ACTIONS, document
 from kbgym.serving.rate_limit import McpSessions, Quota, RateLimits
-from kbgym.serving.sessions import Session, Sessions
+from kbgym.serving.sessions import ClientSession, Sessions
 from kbgym.serving.tokens import Client, Tokens
 from kbgym.store import ledger
 from kbgym.trace.live import LiveStore
@@ -106,7 +106,7 @@ class Api:
 
         return _answered(handle)
 
-    def _session(self, request: Request) -> Session:
+    def _session(self, request: Request) -> ClientSession:
         name = request.headers.get("mcp-session-id") or request.headers.get(SESSION) or ""
         return self.sessions.of(_client(request).name, name)
 

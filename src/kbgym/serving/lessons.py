@@ -15,7 +15,7 @@ from kbgym.gym.actions import Invalid
 from kbgym.gym.tools import parse
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.open_questions import Refusal
-from kbgym.serving.sessions import Session
+from kbgym.serving.sessions import ClientSession
 from kbgym.trace.events import Noted
 from kbgym.trace.live import LiveStore
 
@@ -66,7 +66,7 @@ class Before(msgspec.Struct, frozen=True):
 
 
 async def teach(
-    online: Online, session: Session, arguments: dict[str, Any], caller: CallerCurator | None = None
+    online: Online, session: ClientSession, arguments: dict[str, Any], caller: CallerCurator | None = None
 ) -> str:
     """Grade what was answered, and have the serving curator work on it; it is waited for, but not for ever.
 
@@ -99,7 +99,7 @@ async def teach(
     return said + await before.what_came(online, asked.id)
 
 
-async def undo(online: Online, session: Session, arguments: dict[str, Any]) -> str:
+async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]) -> str:
     """Return to what the store was before an iteration."""
     first = _converted(arguments, Undoing).iteration
     for id in list(online.questions.to_learn):

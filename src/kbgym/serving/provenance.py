@@ -13,7 +13,7 @@ from kbgym.gym.tools import Role
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.open_questions import Refusal
 from kbgym.serving.mcp_offer import AGENDA, DOCUMENT, STATISTICS, resources_offered
-from kbgym.serving.sessions import Session
+from kbgym.serving.sessions import ClientSession
 from kbgym.store import ledger
 from kbgym.trace.backend import open_backend
 from kbgym.trace.history import Author, Blame, blame
@@ -28,7 +28,7 @@ class Doubted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     documents: list[str] = []
 
 
-async def how_sure(live: LiveStore, session: Session, role: Role, arguments: dict[str, Any]) -> str:
+async def how_sure(live: LiveStore, session: ClientSession, role: Role, arguments: dict[str, Any]) -> str:
     """What the documents a session opened are, and where what agents wrote of them comes from.
 
     A reader is told when and how often, a curator also by whom and after which question.

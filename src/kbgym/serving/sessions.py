@@ -19,7 +19,7 @@ MOST_DOCUMENTS = 10_000  # remembered of one client, and at most of one session
 Seen = tuple[str, tuple[str, ...] | None]
 
 
-class Session:
+class ClientSession:
     """One client's view of the store. Where some of it was `forgotten`, what it does not know may have changed."""
 
     def __init__(self, client: str, forgotten: bool = False) -> None:
@@ -93,15 +93,15 @@ class Sessions:
 
     def __init__(self, most: int = MOST_SESSIONS) -> None:
         self._most = most
-        self._sessions: dict[str, OrderedDict[str, Session]] = {}
+        self._sessions: dict[str, OrderedDict[str, ClientSession]] = {}
         self._forgotten: set[str] = set()
 
     def __len__(self) -> int:
         return sum(map(len, self._sessions.values()))
 
-    def of(self, client: str, name: str = "") -> Session:
+    def of(self, client: str, name: str = "") -> ClientSession:
         mine = self._sessions.setdefault(client, OrderedDict())
-        session = mine.setdefault(name[:200], Session(client, client in self._forgotten))
+        session = mine.setdefault(name[:200], ClientSession(client, client in self._forgotten))
         mine.move_to_end(name[:200])
         remembered = sum(one.documents for one in mine.values())
         while len(mine) > 1 and (len(mine) > self._most or remembered > MOST_DOCUMENTS):

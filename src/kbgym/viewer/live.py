@@ -1,7 +1,7 @@
 """A run in progress, followed from outside: the trace's new lines since the last look, committed ones only.
 
 Nothing is verified or replayed here, so that a look costs what was written since the last one. The page shows what the
-writer acknowledged; the hash chain is the writer's and `kbgym replay`'s business.
+writer acknowledged; the hash chain is the writer's and `kbgym store replay`'s business.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Follower:
                 try:
                     event = _decoder.decode(line)
                 except msgspec.DecodeError:
-                    continue  # damage is `kbgym replay`'s to name
+                    continue  # damage is `kbgym store replay`'s to name
                 self._open.append(event)
                 if isinstance(event, Committed):
                     self._commit(event)

@@ -1,4 +1,4 @@
-"""TraceReading a store out of PostgreSQL: what it is, where it stands, its trace. Older tables are upgraded first."""
+"""Reading a store out of PostgreSQL: what it is, where it stands, its trace. Older tables are upgraded first."""
 
 from __future__ import annotations
 

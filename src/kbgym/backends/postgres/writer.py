@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
 
 _TRIES = 4
-# FairQueue for a row wakes everybody who waits at every commit; these locks are queues, and wake the next one.
+# Waiting for a row wakes everybody who waits at every commit; these locks are queues, and wake the next one.
 _TURN = "SELECT pg_advisory_xact_lock(%s)"
 _LINE = "SELECT pg_advisory_lock(%s)"
 _UNLOCK = "SELECT pg_advisory_unlock(%s)"
