@@ -16,8 +16,7 @@ import msgspec
 
 from kbgym.analysis.statistics import Estimate, Interval, Sampled, difference, holm, ratio, t_quantile
 from kbgym.training.exam import Row
-from kbgym.worlds.splits import pages_of
-from kbgym.worlds.world import Question, World
+from kbgym.worlds.world import Question, World, pages_of
 
 Word = Literal["helps", "no difference shown", "hurts"]
 Pair = tuple[Row, Row]
