@@ -9,8 +9,7 @@ import msgspec
 from kbgym.analysis.published import F1, RHO
 from kbgym.analysis.statistics import Interval, Sampled, difference, ratio
 from kbgym.training.exam import Row
-from kbgym.worlds.splits import pages_of
-from kbgym.worlds.world import Question, World
+from kbgym.worlds.world import Question, World, pages_of
 
 FEW_PAGES = 10
 
