@@ -15,7 +15,7 @@ from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Record, Store, ledger, source
 from kbgym.store.ledger import counts_of
-from kbgym.store.store import normalised
+from kbgym.store.record import normalised
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.log import TraceWriter

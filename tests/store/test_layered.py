@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_fixtures import ACTIONS, SENTENCES, all_of, check_invariants, records
 
+from kbgym.backends.postgres import store_layer
+from kbgym.backends.postgres.store_layer import LayeredRecords, StoreLayer
 from kbgym.gym.actions import Action, Add, Added, Found, Linked, LinkMany, Opened, Read, Search
 from kbgym.gym.environment import apply
 from kbgym.gym.tools import check
 from kbgym.store import Record, Store, source
-from kbgym.store.base import Base, Counts, LayeredRecords
 from kbgym.store.ledger import counts_of, ledger
-from kbgym.store.record import fingerprint_of
-from kbgym.store.store import normalised
+from kbgym.store.record import Base, Counts, fingerprint_of, normalised
 from kbgym.trace.events import Acted, named_in
 from kbgym.trace.replay import catch_up, replay
 
@@ -30,6 +29,9 @@ class ListBase:
         self.counts: Counts = counts_of(Store(self._kept.values()))
         self.passes = 0
         self.fetched: list[tuple[list[str], list[str]]] = []
+
+    def layer(self) -> StoreLayer:
+        return StoreLayer(self)
 
     def get(self, id: str) -> Record | None:
         return self._kept.get(id)
@@ -117,7 +119,7 @@ def test_no_action_reads_everything() -> None:
 
 
 def test_a_ledger_counts_what_was_changed_on_top_of_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("kbgym.store.ledger"), "_AT_ONCE", 2)  # the package has a function of that name
+    monkeypatch.setattr(store_layer, "_BATCH", 2)
     base = ListBase(record for record in records() if record.flag != "authored")
     read, held = Store.over(base), Store(base)
     base.passes = 0

@@ -22,8 +22,8 @@ from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
 from kbgym.gym.actions import Add, Added, Link, Search
 from kbgym.store import Record, Store, source
-from kbgym.store.base import Counts
 from kbgym.store.ledger import counts_of
+from kbgym.store.record import Counts
 from kbgym.trace.backend import ConnectionLost, open_backend, shown
 from kbgym.trace.copying import copy_store, save_store
 from kbgym.trace.events import Acted

@@ -17,7 +17,7 @@ import msgspec
 
 from kbgym.analysis.audit import SHAPES, Audit, Auditor, Index, telling_words
 from kbgym.store import Ledger, Record, Store, ledger
-from kbgym.store.store import normalised
+from kbgym.store.record import normalised
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Question, World
 

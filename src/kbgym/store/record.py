@@ -1,25 +1,25 @@
-"""The value a store holds for each document: what agents see (text, links) and what the environment alone keeps."""
+"""Values and interfaces of a store: a document, counts, and a base that keeps the initial documents elsewhere."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from typing import Literal, Protocol
 
 import msgspec
 
 from kbgym.canonical import encode
 
-MODULUS = 1 << 256  # a fingerprint is a sum of hashes, so the order in which documents came does not count
+MODULUS = 1 << 256  # a fingerprint is a sum of hashes, so it does not depend on the order of documents
 Flag = Literal["untouched", "edited", "authored"]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # it refers to nothing but text
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # holds nothing but text
     """One document.
 
-    Agents see `text` and `links`. Provenance is the environment's: `origin` names the original fact the document
-    stands for (none when an agent wrote it), `flag` says whether it was touched, `absorbed` lists the origins that
-    merges folded into it.
+    Agents see `text` and `links`. Provenance is visible to the environment only: `origin` names the original fact that
+    the document stands for (None if an agent wrote it), `flag` says whether it was edited, `absorbed` lists the origins
+    that merges folded into it.
     """
 
     id: str
@@ -36,15 +36,102 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # it r
 
 
 def weight(record: Record) -> int:
-    """What a document adds to the fingerprint of its store: a hash of all its bytes."""
+    """Return what a document adds to the fingerprint of its store: a hash of all its bytes."""
     return int.from_bytes(hashlib.sha256(encode(record)).digest(), "big")
 
 
 def fingerprint_of(records: Iterable[Record]) -> str:
-    """The fingerprint of a store of these documents, none of which is held."""
+    """Return the fingerprint of a store of these documents without building it."""
     return f"{sum(map(weight, records)) % MODULUS:064x}"
 
 
 def source(id: str, text: str) -> Record:
-    """A document as it stands in an initial store."""
+    """Return a document of an initial store."""
     return Record(id=id, text=text, origin=id)
+
+
+def normalised(text: str) -> str:
+    """Return a text without case, extra white space and final full stops; equal results are the same sentence."""
+    return " ".join(text.casefold().split()).rstrip(".")
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """Counts of documents by flag, of carried origins, of origins with several documents, and of distinct texts."""
+
+    untouched: int
+    edited: int
+    authored: int
+    carried: int
+    shared: int
+    texts: int
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Totals over all documents of a store."""
+
+    documents: int
+    links: int
+    origins: int
+    issued: int
+    coded: bool
+    fingerprint: str
+    tally: Tally
+
+
+class Base(Protocol):
+    """Initial documents kept by a backend. They never change and are numbered from 1."""
+
+    @property
+    def counts(self) -> Counts: ...
+
+    def layer(self) -> Layer:
+        """Return an empty layer of changes on top of these documents."""
+
+    def get(self, id: str) -> Record | None: ...
+
+    def fetch(self, ids: Sequence[str], texts: Sequence[str]) -> None:
+        """Read documents by id and by normalised text into the cache."""
+
+    def number(self, id: str) -> int: ...
+
+    def inbound(self, id: str) -> tuple[str, ...]:
+        """Return the documents that link to this one, in order."""
+
+    def saying(self, text: str) -> Sequence[tuple[int, str]]:
+        """Return number and id of every document with this normalised text, in order."""
+
+    def carriers(self, origin: str) -> Sequence[str]:
+        """Return the documents that stand for an origin or absorbed it, in order."""
+
+    def __iter__(self) -> Iterator[Record]: ...
+
+
+class Layer(Protocol):
+    """Changes on top of a base. Its mappings replace the dictionaries of a store and keep their order."""
+
+    base: Base
+
+    @property
+    def records(self) -> MutableMapping[str, Record]: ...
+
+    @property
+    def inbound(self) -> MutableMapping[str, dict[str, None]]: ...
+
+    def texts(self) -> MutableMapping[str, dict[str, None]]:
+        """Return the documents by normalised text."""
+
+    def copy(self) -> Layer: ...
+
+    def fetch(self, ids: Iterable[str], texts: Iterable[str]) -> None:
+        """Read documents of the base that will be needed with one query."""
+
+    def since(self) -> tuple[list[str], list[Record]]:
+        """Return the ids of the base that were changed or removed, and all changed and new documents."""
+
+    def touched(self) -> set[str]:
+        """Return the ids of documents that may differ from the base."""
+
+    def carrier(self) -> Callable[[str], str | None]:
+        """Return a function from an origin to the document that carries it."""
+
+    def tally(self) -> Tally: ...

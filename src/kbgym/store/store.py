@@ -7,15 +7,14 @@ same in a store of six thousand documents and of six hundred thousand. An operat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Self
 
 import msgspec
 
 from kbgym.codes import code, number_of
 from kbgym.errors import BadInput
-from kbgym.store.base import Base, LayeredInbound, LayeredRecords, LayeredTexts
-from kbgym.store.record import MODULUS, Record, weight
+from kbgym.store.record import MODULUS, Base, Layer, Record, normalised, weight
 
 
 class Refused(Exception):
@@ -35,10 +34,11 @@ class Store:
     """Documents by id. Records are immutable values, so a copy of a store shares them and costs one dictionary."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self._records: dict[str, Record] | LayeredRecords = {}
-        self._inbound: dict[str, dict[str, None]] | LayeredInbound = {}
-        self._own: set[str] | None = None  # whose sources no copy of this store shares; None for all
-        self._by_text: dict[str, dict[str, None]] | LayeredTexts | None = None
+        self._records: MutableMapping[str, Record] = {}
+        self._inbound: MutableMapping[str, dict[str, None]] = {}
+        self.layer: Layer | None = None  # the changes to a base, if a backend keeps the initial documents
+        self._own: set[str] | None = None  # documents whose inbound links no copy shares; None for all
+        self._by_text: MutableMapping[str, dict[str, None]] | None = None
         self._issued = 0
         self._sum = 0
         self.links = 0
@@ -75,12 +75,15 @@ class Store:
 
     @classmethod
     def over(cls, base: Base) -> Self:
-        """A store of documents that are read when asked for; what is done to it is kept here."""
+        """Return a store over the documents of a backend, which reads them when they are needed."""
         made, counts = cls(), base.counts
-        made._records, made._inbound, made._own = LayeredRecords(base), LayeredInbound(base), set()
+        made._use(base.layer())
         made._issued, made._sum, made.coded = counts.issued, int(counts.fingerprint, 16), counts.coded
         made.origins, made.links = counts.origins, counts.links
         return made
+
+    def _use(self, layer: Layer) -> None:
+        self.layer, self._records, self._inbound, self._own = layer, layer.records, layer.inbound, set()
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -109,9 +112,9 @@ class Store:
             raise Refused(f"there is no document {_short(id)}.") from None
 
     def fetch(self, ids: Iterable[str], texts: Iterable[str] = ()) -> None:
-        """Documents, and texts that will be added: where a base keeps them, all are looked up at once."""
-        if isinstance(self._records, LayeredRecords):
-            self._records.fetch(ids, map(normalised, texts))
+        """Read documents, and those with texts that will be added, from a base with one query."""
+        if self.layer is not None:
+            self.layer.fetch(ids, texts)
 
     def inbound(self, id: str) -> tuple[str, ...]:
         """The documents that link to this one."""
@@ -119,8 +122,8 @@ class Store:
 
     def same_text(self, text: str, other_than: str | None = None) -> str | None:
         """The first document whose normalised text equals this one's, if there is one."""
-        if self._by_text is None and isinstance(self._records, LayeredRecords):
-            self._by_text = LayeredTexts(self._records, normalised)
+        if self._by_text is None and self.layer is not None:
+            self._by_text = self.layer.texts()
         elif self._by_text is None:
             self._by_text = {}
             for record in self:
@@ -138,7 +141,10 @@ class Store:
     def copy(self) -> Store:
         """An independent, unfrozen store with the same content; what neither changes they go on sharing."""
         twin = Store()
-        twin._records, twin._inbound = self._records.copy(), self._inbound.copy()
+        if self.layer is not None:
+            twin._use(self.layer.copy())
+        else:
+            twin._records, twin._inbound = dict(self._records), dict(self._inbound)
         self._own, twin._own = set(), set()
         twin._issued, twin._sum, twin.coded = self._issued, self._sum, self.coded
         twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
@@ -146,28 +152,26 @@ class Store:
 
     @property
     def base(self) -> Base | None:
-        """What keeps the documents it began with, where that is not this store."""
-        return self._records.base if isinstance(self._records, LayeredRecords) else None
+        """The backend's initial documents, None if the store holds them itself."""
+        return None if self.layer is None else self.layer.base
 
     def authored(self) -> list[Record]:
-        """What agents wrote. Where the base has nothing of the kind, it is not read."""
+        """Return the documents written by agents; a base without any is not read."""
         every: Iterable[Record] = self
-        if isinstance(self._records, LayeredRecords) and not self._records.base.counts.tally.authored:
-            every = self._records.since()
+        if self.layer is not None and not self.layer.base.counts.tally.authored:
+            _, every = self.layer.since()
         return [record for record in every if record.flag == "authored"]
 
     def unlike(self, other: Store) -> Iterable[str]:
-        """The documents that may be other here than in another store; no others need be looked at."""
-        mine, theirs = self._records, other._records
-        if isinstance(mine, LayeredRecords) and isinstance(theirs, LayeredRecords) and mine.base is theirs.base:
+        """Return the ids of all documents that may differ between two stores."""
+        mine, theirs = self.layer, other.layer
+        if mine is not None and theirs is not None and mine.base is theirs.base:
             return dict.fromkeys((*mine.touched(), *theirs.touched()))
-        return dict.fromkeys((*theirs, *mine))
+        return dict.fromkeys((*other._records, *self._records))
 
     def since_base(self) -> tuple[list[str], list[Record]]:
-        """The documents of the base that are gone or changed, and what changed and came since, as it is now."""
-        if not isinstance(self._records, LayeredRecords):
-            return [], list(self)
-        return list(self._records.changed), self._records.since()
+        """Return the ids of the base that were changed or removed, and all changed and new documents."""
+        return ([], list(self)) if self.layer is None else self.layer.since()
 
     def as_frozen(self) -> Store:
         """The same content, which nobody can change; this store stays as it is."""
@@ -281,19 +285,10 @@ class Store:
             self.origins += 1
 
     def _carriers(self) -> Callable[[str], str | None]:
-        """Which document stands for each original now, or has absorbed it."""
-        records = self._records
-        if not isinstance(records, LayeredRecords):
-            return {origin: record.id for record in self for origin in record.origins}.get
-        base, touched = records.base, records.touched()
-        now = (record for id in touched if (record := records.get(id)) is not None)
-        mine = {origin: record.id for record in now for origin in record.origins}
-
-        def carrier(origin: str) -> str | None:
-            found = next(reversed(base.carriers(origin)), None)
-            return mine.get(origin) if origin in mine or found in touched else found
-
-        return carrier
+        """Return a function from an origin to the document that carries it."""
+        if self.layer is not None:
+            return self.layer.carrier()
+        return {origin: record.id for record in self for origin in record.origins}.get
 
     def _insert(self, id: str, text: str) -> None:
         if id in self._records:
@@ -374,11 +369,6 @@ class Store:
             self._by_text[key].pop(record.id)
             if not self._by_text[key]:
                 del self._by_text[key]
-
-
-def normalised(text: str) -> str:
-    """Two texts are the same sentence when these are equal: case, white space and a final full stop aside."""
-    return " ".join(text.casefold().split()).rstrip(".")
 
 
 def _number(id: str) -> int:

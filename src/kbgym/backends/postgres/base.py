@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from kbgym.backends.postgres import server as connecting
 from kbgym.backends.postgres.server import Server
+from kbgym.backends.postgres.store_layer import StoreLayer
 from kbgym.backends.postgres.tables import Meta, key_of, records_in
 from kbgym.backends.postgres.url import DatabaseAddress
 from kbgym.errors import Missing
@@ -24,8 +25,7 @@ from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
 from kbgym.search.cache import LRUCache
 from kbgym.store import Record
-from kbgym.store.base import Counts
-from kbgym.store.store import normalised
+from kbgym.store.record import Counts, normalised
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
@@ -44,7 +44,7 @@ Saying = tuple[tuple[int, str], ...]  # numbers and ids
 
 
 class DatabaseBase:
-    """The initial documents of one store. It fits `store.base.Base` and `search.base.TextBase`."""
+    """The initial documents of one store. It fits `store.record.Base` and `search.base.TextBase`."""
 
     def __init__(self, address: DatabaseAddress, meta: Meta) -> None:
         self.address, self.meta = address, meta
@@ -119,6 +119,9 @@ class DatabaseBase:
         """Have these documents at hand, and who says these texts."""
         self._documents(ids)
         self._sayings(texts)
+
+    def layer(self) -> StoreLayer:
+        return StoreLayer(self)
 
     def get(self, id: str) -> Record | None:
         return next((record for _, record in self._documents([id])[id]), None)

@@ -9,7 +9,7 @@ from kbgym.backends.postgres.server import Server
 from kbgym.backends.postgres.tables import VERSION, Head, Meta, read_head, upgrade
 from kbgym.canonical import decode
 from kbgym.errors import BadInput, Damaged
-from kbgym.store.base import Counts
+from kbgym.store.record import Counts
 from kbgym.trace.log import TraceReading, reading_of
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from kbgym.canonical import Decoder, decode, encode
 from kbgym.errors import BadInput, Damaged
 from kbgym.progress import ProgressCallback
 from kbgym.store import Record, Store
-from kbgym.store.base import Counts
 from kbgym.store.ledger import counts_of
-from kbgym.store.store import normalised
+from kbgym.store.record import Counts, normalised
 from kbgym.trace.events import Event
 from kbgym.trace.folder import RECORDS, InitialDocument
 from kbgym.trace.log import START
