@@ -8,12 +8,13 @@ curator is taught by what the reference curator did for each index_task of its a
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from invented import renamed
 from notes import working
 from small import sample
 from small_curator import errand_sample
@@ -25,15 +26,16 @@ from kbgym.api.training import train
 from kbgym.api.workspace import Workspace
 from kbgym.canonical import write_lines, write_whole
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Action, Answer, Done, Search
+from kbgym.gym.actions import NOTHING, Action, Answer, Done, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import FORWARD_BUDGET, play
 from kbgym.gym.grading import grade, score
-from kbgym.gym.policy import Backward, Forward, IndexTask, Policy, Turn, View
+from kbgym.gym.policy import Backward, Forward, IndexTask, Policy, Steps, Turn, View
 from kbgym.search import minilm
 from kbgym.search.cache import cache_folder
 from kbgym.sync import run_sync
-from kbgym.worlds.people import TEMPLATES, generate, pool
+from kbgym.worlds.people import TEMPLATES, Sizes, pool, world_of_people
+from kbgym.worlds.people.population import population
 from kbgym.worlds.people.templates import HARD
 from kbgym.worlds.world import Question, World
 
@@ -76,7 +78,7 @@ class Curating(ReferenceCurator):
         self.view = view
         return await super().act(view)
 
-    def _complete(self, index_task: IndexTask) -> Generator[Action, str, None]:
+    def _complete(self, index_task: IndexTask) -> Steps[None]:
         self.begun.append((index_task, len(self.view.history)))
         yield from super()._complete(index_task)
 
@@ -110,12 +112,12 @@ def _errands(one: Curating, budget: int) -> Iterator[dict[str, Any]]:
         told = {lookup.query for lookup in index_task.lookups}
         if all(turn.action.query in told for turn in turns if isinstance(turn.action, Search)):
             about = {"store": "class", "template": index_task.kind, "actions": len(turns)}
-            yield {**errand_sample(index_task, [*turns, Turn(Done(), "")], budget - start), **about}
+            yield {**errand_sample(index_task, [*turns, Turn(Done(), NOTHING)], budget - start), **about}
 
 
 def practice_world(seed: int, people: int) -> World:
-    """A world to learn in, with words of its own."""
-    return generate(people, seed, words=_words())
+    """Return a practice world with its own vocabulary."""
+    return world_of_people(renamed(population(people, seed), seed, _words()), seed, Sizes())
 
 
 def stores_of(world: World, folder: Path) -> Iterator[Path]:

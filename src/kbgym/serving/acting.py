@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from kbgym.gym.actions import Action, Error, changed_in, shown_by
+from kbgym.gym.actions import Action, Error, Observation, ShownDocument, changed_in, shown_by
 from kbgym.gym.environment import Step
 from kbgym.gym.tools import Role, check, is_editing
 from kbgym.serving.sessions import ClientSession
@@ -67,4 +67,6 @@ def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) 
     links = f"It links to {', '.join(record.links)}." if record.links else "It links to nothing."
     message = f"[{id}] was changed by somebody else since you saw it; nothing was done. It now reads:"
     shown = f"Conflict: {message}\n[{id}] {record.text}\n{links}"
-    return ActionReply(Step(action, Error(message), shown), live.iteration, True)
+    return ActionReply(
+        Step(action, Error(message), Observation(shown, (ShownDocument(id, record.text),))), live.iteration, True
+    )

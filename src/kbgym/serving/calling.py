@@ -63,7 +63,7 @@ async def call_tool(
                 await online.close(caller.question, caller.session.client, str(arguments["text"]))
                 return ToolResult("Answer submitted.")
             step = await online.act(caller.question, caller.session.client, action)
-            return ToolResult(step.observation, isinstance(step.result, Error))
+            return ToolResult(step.observation.text, isinstance(step.result, Error))
         reply = await act(live, caller.session, action, caller.role)
         if isinstance(action, Search | Read):
             caller.session.looked.append(action)
@@ -71,7 +71,7 @@ async def call_tool(
         return _wrong(str(refusal))
     except Failed as failure:
         return _wrong(unfinished(failure))
-    return ToolResult(reply.step.observation, isinstance(reply.step.result, Error))
+    return ToolResult(reply.step.observation.text, isinstance(reply.step.result, Error))
 
 
 def unfinished(failure: Failed) -> str:

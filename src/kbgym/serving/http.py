@@ -101,7 +101,7 @@ class Api:
             else:
                 reply = await act(self.live, self._session(request), action, client.role)
                 step, version, conflict = reply.step, reply.version, reply.conflict
-            body = {"observation": step.observation, "result": step.result, "version": version}
+            body = {"observation": step.observation.text, "result": step.result, "version": version}
             return _json(body, 409 if conflict else 200)
 
         return _answered(handle)

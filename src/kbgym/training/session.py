@@ -15,7 +15,7 @@ import msgspec
 
 from kbgym.canonical import sweep
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Action
+from kbgym.gym.actions import Action, Observation
 from kbgym.gym.environment import Environment, SearchEngine, Step
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import Grade
@@ -113,7 +113,7 @@ class Session:
         self.agenda = self.agents.agenda() if self.agents.agenda else None
         self.grades: list[Graded] = []
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         """Follow the trace, live or replayed, to keep the agenda and the grades."""
         if isinstance(event, Graded):
             self.grades.append(event)
@@ -122,9 +122,9 @@ class Session:
         if isinstance(event, Began) and event.phase == "forward":
             self.agenda.note_question(event.text, event.iteration)
         elif isinstance(event, Ended) and (event.phase == "backward" or event.outcome == "agent_failed"):
-            self.agenda.give_back(event.iteration)
+            self.agenda.release(event.iteration)
         elif isinstance(event, Acted):
-            self.agenda.note_turn(event.action, observation)
+            self.agenda.note_turn(event.action, event.result, store.look)
 
     # -- lessons ------------------------------------------------------------------------------------------------------
 

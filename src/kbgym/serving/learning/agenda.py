@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from kbgym.agents.registry import make_agenda
-from kbgym.gym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Opened, Read, Unlinked
+from kbgym.gym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Observation, Opened, Read, Unlinked
 from kbgym.gym.policy import Agenda, IndexTask
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
@@ -46,12 +46,12 @@ class AgendaFollower:
         self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
         self._withheld: set[str] = set()
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         match event:
             case Began(_, "forward", _, _, text):
                 self.agenda.note_question(text)
             case Acted(_, _, _, action, result):
-                self.agenda.note_turn(action, observation)
+                self.agenda.note_turn(action, result, store.look)
                 match result:
                     case Added(id):
                         self._authored[id] = None
@@ -77,11 +77,14 @@ class AgendaFollower:
     def _see_again(self, store: Store) -> None:
         """After a rollback: what agents wrote or changed is as the store has it, or gone."""
         for id in (*self._authored, *self._edited):
-            self.agenda.note_turn(Delete(id), "")
+            self.agenda.note_turn(Delete(id), Deleted(id), store.look)
             if id in store:
-                record = store[id]
-                self.agenda.note_turn(Add(record.text) if id in self._authored else Read(id), f"[{id}] {record.text}")
-                self.agenda.note_turn(LinkMany(id, record.links), "")
+                text, links = store.look(id)
+                if id in self._authored:
+                    self.agenda.note_turn(Add(text), Added(id), store.look)
+                else:
+                    self.agenda.note_turn(Read(id), Opened(id, ()), store.look)
+                self.agenda.note_turn(LinkMany(id, tuple(links)), Linked(id, tuple(links)), store.look)
         self._authored = {id: None for id in self._authored if id in store}
 
     def _doubt_again(self, to: int) -> None:

@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from kbgym.canonical import encode, write_lines
-from kbgym.gym.actions import Answer
+from kbgym.gym.actions import Answer, Observation
 from kbgym.gym.policy import Turn
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted
@@ -116,7 +116,7 @@ class Questions:
         self._recent: deque[Measure] = deque(maxlen=WINDOW)
         self._now: str | None = None
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         match event:
             case Began(_, "forward", agent, question, text, 0):  # a training's passes have an epoch, and are no traffic
                 self._begin(Asked(question, text, agent))
