@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.sanitize import number_in
-from kbgym.search.live import wanted_by
+from kbgym.search.embedding_queue import wanted_by
 from kbgym.serving.rate_limit import RateLimits
 from kbgym.serving.tokens import Client, Tokens
 
