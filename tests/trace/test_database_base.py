@@ -93,7 +93,7 @@ def test_little_is_remembered(url: str, monkeypatch: pytest.MonkeyPatch) -> None
         for number in range(7):
             record = base.get(f"d{number}")
             assert record is not None and record.text == SENTENCES[number]
-    assert len(base._records._kept) <= 4 and len(asked) > 14, "it had to ask again for what it forgot"
+    assert len(base._records._values) <= 4 and len(asked) > 14, "it had to ask again for what it forgot"
     asked.clear()
     base.fetch(["d0", "d1", "nobody"])
     assert len(asked) == 1 and base.get("d1") and base.get("nobody") is None and len(asked) == 1
