@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis.audit import Auditor
-from kbgym.analysis.gradient import compare, shared_keys
 from kbgym.analysis.health import coverage
+from kbgym.analysis.verdict import judge, shared_keys
 from kbgym.api.factory import agent_of, agents_named, embedder_named
 from kbgym.api.training import teach, trainer_for
 from kbgym.canonical import encode, read_lines
@@ -210,11 +210,11 @@ def main() -> None:
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     keys = shared_keys(world)
     for (reader, name), rows in arms["trained"].items():
-        found = compare(rows, arms["flat"][reader, name], keys)
-        rho, f1 = found.rho, found.f1_difference
+        found = judge(rows, arms["flat"][reader, name], keys)
+        rho, f1 = found.rho, found.accuracy
         print(
             f"| {reader}, {name} | {found.n} | {rho.value:.3f} [{rho.low:.2f}, {rho.high:.2f}] | "
-            f"{found.actions_flat:.1f} → {found.actions_arm:.1f} | {found.f1_flat:.3f} → {found.f1_arm:.3f} | "
+            f"{found.actions_flat:.1f} → {found.actions_trained:.1f} | {found.f1_flat:.3f} → {found.f1_trained:.3f} | "
             f"{f1.value:+.3f} [{f1.low:+.3f}, {f1.high:+.3f}] |"
         )
     print(f"\nOne-minute load average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; seed {SEED}.")

@@ -14,6 +14,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from invented import renamed
 from notes import working
 from small import sample
 from small_curator import errand_sample
@@ -33,7 +34,8 @@ from kbgym.gym.policy import Backward, Forward, IndexTask, Policy, Turn, View
 from kbgym.search import minilm
 from kbgym.search.cache import cache_folder
 from kbgym.sync import run_sync
-from kbgym.worlds.people import TEMPLATES, generate, pool
+from kbgym.worlds.people import TEMPLATES, Sizes, pool, world_of_people
+from kbgym.worlds.people.population import population
 from kbgym.worlds.people.templates import HARD
 from kbgym.worlds.world import Question, World
 
@@ -114,8 +116,8 @@ def _errands(one: Curating, budget: int) -> Iterator[dict[str, Any]]:
 
 
 def practice_world(seed: int, people: int) -> World:
-    """A world to learn in, with words of its own."""
-    return generate(people, seed, words=_words())
+    """Return a practice world with its own vocabulary."""
+    return world_of_people(renamed(population(people, seed), seed, _words()), seed, Sizes())
 
 
 def stores_of(world: World, folder: Path) -> Iterator[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from agenda_turns import note
 
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
@@ -49,8 +50,8 @@ def agenda() -> ReferenceAgenda:
 
 def index(agenda: ReferenceAgenda, id: str, key: IndexKey, *members: str) -> None:
     """Let the agenda see an index being written."""
-    agenda.note_turn(Add(index_text(key)), f"Added.\n[{id}] {index_text(key)}")
-    agenda.note_turn(LinkMany(id, members), f"Linked [{id}] to {len(members)} documents.")
+    note(agenda, Add(index_text(key)), f"Added.\n[{id}] {index_text(key)}")
+    note(agenda, LinkMany(id, members), f"Linked [{id}] to {len(members)} documents.")
 
 
 def test_the_keys_a_question_names_come_first(agenda):
@@ -58,18 +59,18 @@ def test_the_keys_a_question_names_come_first(agenda):
 
 
 def test_siblings_are_values_seen_of_kinds_that_were_asked_for(agenda):
-    agenda.note_turn(Search("x"), shown("d1", "d3", "d5"))
+    note(agenda, Search("x"), shown("d1", "d3", "d5"))
     found = keys(agenda.index_tasks(QUESTION))
     assert ("sibling", "job", "smith", "") in found and ("sibling", "city", "Ashford", "") in found
     assert not any(kind in ("hobby", "person") for _, kind, _, _ in found), "nobody asked for a person or a hobby"
 
 
 def test_what_was_seen_of_a_key_and_how_far_its_search_was_read_is_known(agenda):
-    agenda.note_turn(Search("job is tanner", 1), shown("d1", "d3"))
+    note(agenda, Search("job is tanner", 1), shown("d1", "d3"))
     index_task = agenda.index_tasks(QUESTION)[0]
     assert index_task.known == (("d1", TEXTS["d1"]),)
     assert index_task.lookups == (Lookup("job is tanner", 2, 1),) and index_task.text == "People whose job is tanner"
-    agenda.note_turn(Search("job is tanner", 2), shown("d3"))
+    note(agenda, Search("job is tanner", 2), shown("d3"))
     index_task = agenda.index_tasks(QUESTION)[0]
     assert index_task.lookups == () and index_task.cost == 2, (
         "a page without a member ends it: add and link, two actions"
@@ -77,27 +78,27 @@ def test_what_was_seen_of_a_key_and_how_far_its_search_was_read_is_known(agenda)
 
 
 def test_a_finished_key_is_no_errand_until_a_member_turns_up_that_it_misses(agenda):
-    agenda.note_turn(Search("job is tanner", 1), shown("d1"))
+    note(agenda, Search("job is tanner", 1), shown("d1"))
     index(agenda, "n1", IndexKey("job", "tanner"), "d1")
     assert ("named", "job", "tanner", "") not in keys(agenda.index_tasks(QUESTION))
-    agenda.note_turn(Search("something else"), shown("d2"))
+    note(agenda, Search("something else"), shown("d2"))
     index_task = next(e for e in agenda.index_tasks(QUESTION) if e.value == "tanner")
     assert (index_task.reason, index_task.index, index_task.known) == ("incomplete", "n1", (("d2", TEXTS["d2"]),))
 
 
 def test_a_narrower_key_is_proposed_once_everything_under_it_was_seen(agenda):
-    agenda.note_turn(Search("job is tanner", 1), shown("d1", "d2"))
+    note(agenda, Search("job is tanner", 1), shown("d1", "d2"))
     index(agenda, "n1", IndexKey("job", "tanner"), "d1", "d2")
-    agenda.note_turn(Search("x"), shown("d4"))
+    note(agenda, Search("x"), shown("d4"))
     assert not any(index_task.then for index_task in agenda.index_tasks(QUESTION)), "Cy Dow's city has not been seen"
-    agenda.note_turn(Search("x"), shown("d5"))
+    note(agenda, Search("x"), shown("d5"))
     narrower = next(index_task for index_task in agenda.index_tasks(QUESTION) if index_task.then)
     assert (narrower.kind, narrower.value, narrower.then) == ("job", "tanner", "city")
     assert [id for id, _ in narrower.known] == ["d4", "d5"]
 
 
 def test_a_key_goes_to_one_lesson_at_a_time_and_back_when_it_is_over(agenda):
-    agenda.note_turn(Search("x"), shown("d1", "d3", "d5"))
+    note(agenda, Search("x"), shown("d1", "d3", "d5"))
     question = "Who is the smith who lives in the city of Dunmere?"
     agenda.note_question(question, lesson=1)
     mine = keys(agenda.index_tasks(question, lesson=1))
@@ -106,23 +107,23 @@ def test_a_key_goes_to_one_lesson_at_a_time_and_back_when_it_is_over(agenda):
     theirs = keys(agenda.index_tasks(QUESTION, lesson=2))
     assert not {one[1:] for one in mine} & {one[1:] for one in theirs}, "not even one both questions name"
     assert keys(agenda.index_tasks(question, lesson=1)) == mine
-    agenda.give_back(1)
+    agenda.release(1)
     assert ("named", "city", "Dunmere", "") in keys(agenda.index_tasks(QUESTION, lesson=2))
 
 
 def test_what_a_running_lesson_names_is_nobody_elses_before_it_has_a_list(agenda):
     agenda.note_question("Who is the smith who lives in the city of Ashford?", lesson=7)
     assert not any(value in ("smith", "Ashford") for _, _, value, _ in keys(agenda.index_tasks(QUESTION, lesson=8)))
-    agenda.give_back(7)
+    agenda.release(7)
     assert ("asked", "job", "smith", "") in keys(agenda.index_tasks(QUESTION, lesson=8)), (
         "an earlier question, now over"
     )
 
 
 def test_the_list_is_renewed_by_what_was_done_since(agenda):
-    agenda.note_turn(Search("job is tanner", 1), shown("d1"))
+    note(agenda, Search("job is tanner", 1), shown("d1"))
     assert len(agenda.index_tasks(QUESTION, lesson=1)[0].known) == 1
-    agenda.note_turn(Search("job is tanner", 2), shown("d2"))
+    note(agenda, Search("job is tanner", 2), shown("d2"))
     assert len(agenda.index_tasks(QUESTION, lesson=1)[0].known) == 2
     index(agenda, "n1", IndexKey("job", "tanner"), "d1", "d2")
     assert not any(
@@ -131,14 +132,14 @@ def test_the_list_is_renewed_by_what_was_done_since(agenda):
 
 
 def test_a_search_ends_with_its_results(agenda):
-    agenda.note_turn(Search("job is tanner", 1), shown("d1"))
+    note(agenda, Search("job is tanner", 1), shown("d1"))
     assert agenda.index_tasks(QUESTION)[0].lookups[0].page == 2
-    agenda.note_turn(Search("job is tanner", 2), "Error: there is no page 2; the results end before it.")
+    note(agenda, Search("job is tanner", 2), "Error: there is no page 2; the results end before it.")
     assert agenda.index_tasks(QUESTION)[0].lookups == ()
 
 
 def test_a_key_nothing_is_known_of_and_nothing_can_be_found_of_is_no_errand(agenda):
-    agenda.note_turn(Search("job is tanner", 1), shown("d3"))
+    note(agenda, Search("job is tanner", 1), shown("d3"))
     assert ("named", "job", "tanner", "") not in keys(agenda.index_tasks(QUESTION))
 
 
@@ -160,7 +161,7 @@ def sought(agenda: ReferenceAgenda, person: str) -> list[str]:
 def test_a_person_is_asked_about_in_several_ways_and_by_what_others_imply():
     agenda = ReferenceAgenda()
     agenda.note_question("What is the job of Ann Bell?")
-    agenda.note_turn(Search("x"), "\n".join(f"[{id}] {text}" for id, text in FAMILY.items()))
+    note(agenda, Search("x"), "\n".join(f"[{id}] {text}" for id, text in FAMILY.items()))
     assert sought(agenda, "Ann Bell") == [
         "Ann Bell's job, hobby and city",
         "Ann Bell is married to, is a child of, was born on",
@@ -176,14 +177,14 @@ def test_a_person_is_asked_about_in_several_ways_and_by_what_others_imply():
 def test_an_index_is_doubted_when_others_imply_what_it_misses_and_each_doubt_is_asked_once():
     agenda = ReferenceAgenda()
     agenda.note_question("What is the job of Ann Bell?")
-    agenda.note_turn(Search("x"), f"[f1] {FAMILY['f1']}")
+    note(agenda, Search("x"), f"[f1] {FAMILY['f1']}")
     index(agenda, "n1", IndexKey("person", "Ann Bell"), "f1")
     assert sought(agenda, "Ann Bell") == []
-    agenda.note_turn(Search("y"), f"[f4] {FAMILY['f4']}")
+    note(agenda, Search("y"), f"[f4] {FAMILY['f4']}")
     (index_task,) = [one for one in agenda.index_tasks("") if one.value == "Ann Bell" and not one.then]
     assert index_task.reason == "doubted" and index_task.index == "n1" and index_task.linked == ("f1",)
     assert sought(agenda, "Ann Bell") == ["Ann Bell is a friend of Eve Fox"]
-    agenda.note_turn(Search("Ann Bell is a friend of Eve Fox"), f"[f4] {FAMILY['f4']}")
+    note(agenda, Search("Ann Bell is a friend of Eve Fox"), f"[f4] {FAMILY['f4']}")
     assert sought(agenda, "Ann Bell") == []
 
 
@@ -193,7 +194,7 @@ def test_what_nearly_everybody_has_is_expected_of_the_rest():
     for number in range(12):
         texts = [f"P{number} Q's job is tanner.", f"P{number} Q was born on 1920-01-02."][number == 11 :]
         lines = [f"[d{number}-{place}] {text}" for place, text in enumerate(texts)]
-        agenda.note_turn(Search(f"x{number}"), "\n".join(lines))
+        note(agenda, Search(f"x{number}"), "\n".join(lines))
         index(agenda, f"n{number}", IndexKey("person", f"P{number} Q"), *(f"d{number}-{p}" for p in range(len(texts))))
     assert sought(agenda, "P11 Q") == ["P11 Q's job is"] and sought(agenda, "P3 Q") == []
 
@@ -203,14 +204,14 @@ def test_a_search_that_ended_among_documents_that_name_the_person_is_looked_at_o
     agenda.note_question("What is the job of Ann Bell?")
     lines = [f"[g{number}] Eve{number} Fox is a friend of Ann Bell." for number in range(3)]
     lines += [f"[h{number}] Ann Bell is a friend of Eve{number} Fox." for number in range(3)]
-    agenda.note_turn(Search("x"), "\n".join(lines))
+    note(agenda, Search("x"), "\n".join(lines))
     index(agenda, "n1", IndexKey("person", "Ann Bell"), "h0", "h1", "h2")
-    agenda.note_turn(Search("Friends of Ann Bell"), "\n".join(lines[1:4]))
+    note(agenda, Search("Friends of Ann Bell"), "\n".join(lines[1:4]))
     index_task = next(one for one in agenda.index_tasks("") if one.value == "Ann Bell" and not one.then)
     assert index_task.reason == "doubted" and index_task.lookups == (
         Lookup("Friends of Ann Bell", 2, 1, ("friend",), 2),
     )
-    agenda.note_turn(Search("Friends of Ann Bell", 2), "[d1] " + TEXTS["d1"])
+    note(agenda, Search("Friends of Ann Bell", 2), "[d1] " + TEXTS["d1"])
     assert sought(agenda, "Ann Bell") == []
 
 
@@ -227,10 +228,10 @@ def test_a_later_page_is_doubted_only_where_something_is_known_that_the_search_h
     known = [*lines, "[k] Ida Lee is a friend of Ann Bell.", "[l] Ann Bell is a friend of Ida Lee."][
         : 8 if elsewhere else 6
     ]
-    agenda.note_turn(Search("x"), "\n".join(known))
+    note(agenda, Search("x"), "\n".join(known))
     index(agenda, "n1", IndexKey("person", "Ann Bell"), "g1", "g3", "g5", *(["l"] if elsewhere else []))
-    agenda.note_turn(Search("Friends of Ann Bell"), "\n".join(lines[:3]))
-    agenda.note_turn(Search("Friends of Ann Bell", 2), "\n".join(lines[3:]))
+    note(agenda, Search("Friends of Ann Bell"), "\n".join(lines[:3]))
+    note(agenda, Search("Friends of Ann Bell", 2), "\n".join(lines[3:]))
     doubted = [one for one in agenda.index_tasks("") if one.value == "Ann Bell" and one.reason == "doubted"]
     assert bool(doubted) is elsewhere
 
@@ -254,14 +255,14 @@ def test_parents_are_guessed_only_where_the_page_about_the_family_was_full_of_th
     agenda = ReferenceAgenda()
     agenda.note_question("What is the job of P0 Q?")
     for number in range(12):
-        agenda.note_turn(Search(f"x{number}"), f"[d{number}] P{number} Q is a child of Max Q.")
+        note(agenda, Search(f"x{number}"), f"[d{number}] P{number} Q is a child of Max Q.")
         index(agenda, f"n{number}", IndexKey("person", f"P{number} Q"), f"d{number}")
     full, ended = "[f1] Ann Bell was born on 1920-01-02.", "[f2] Eve Fox was born on 1920-01-03."
-    agenda.note_turn(Search("Ann Bell is married to, is a child of, was born on"), full)
-    agenda.note_turn(
-        Search("Eve Fox is married to, is a child of, was born on"), f"{ended}\n[d0] P0 Q is a child of Max Q."
+    note(agenda, Search("Ann Bell is married to, is a child of, was born on"), full)
+    note(
+        agenda, Search("Eve Fox is married to, is a child of, was born on"), f"{ended}\n[d0] P0 Q is a child of Max Q."
     )
-    agenda.note_turn(Search("y"), "[f3] Cy Dow was born on 1920-01-04.")
+    note(agenda, Search("y"), "[f3] Cy Dow was born on 1920-01-04.")
     guess = {name: f"{name} is a child of" in sought(agenda, name) for name in ("Ann Bell", "Eve Fox", "Cy Dow")}
     assert guess == {"Ann Bell": True, "Eve Fox": False, "Cy Dow": False}
 
@@ -273,19 +274,19 @@ def test_the_jobs_of_brothers_wait_until_one_knows_who_is_a_brother():
     lines = [f"[p{name}] Max Bell is the father of {name} Bell." for name in ("Ann", *siblings)]
     lines += [f"[j{name}] {name} Bell's job is tanner." for name in siblings]
     lines += [f"[c{name}] {name} Bell is the father of {name} Dow." for name in siblings[:2]]
-    agenda.note_turn(Search("x"), "\n".join(lines))
+    note(agenda, Search("x"), "\n".join(lines))
     index(agenda, "n1", IndexKey("person", "Ann Bell"), "pAnn")
     assert not any(index_task.then for index_task in agenda.index_tasks("")), "Ida may be a brother or a sister"
-    agenda.note_turn(Search("y"), "[c3] Ida Bell is the mother of Ida Dow.")
+    note(agenda, Search("y"), "[c3] Ida Bell is the mother of Ida Dow.")
     (index_task,) = [one for one in agenda.index_tasks("") if one.then]
     assert (index_task.text, [id for id, _ in index_task.known]) == ("Jobs of brothers of Ann Bell", ["jCy", "jGus"])
 
 
 def test_a_deleted_index_or_document_is_forgotten(agenda):
-    agenda.note_turn(Search("job is tanner", 1), shown("d1", "d2"))
+    note(agenda, Search("job is tanner", 1), shown("d1", "d2"))
     index(agenda, "n1", IndexKey("job", "tanner"), "d1", "d2")
-    agenda.note_turn(Delete("n1"), "Deleted [n1] and every link to it.")
-    agenda.note_turn(Delete("d2"), "Deleted [d2] and every link to it.")
+    note(agenda, Delete("n1"), "Deleted [n1] and every link to it.")
+    note(agenda, Delete("d2"), "Deleted [d2] and every link to it.")
     index_task = next(e for e in agenda.index_tasks(QUESTION) if e.value == "tanner")
     assert index_task.index is None and index_task.known == (("d1", TEXTS["d1"]),)
 
@@ -334,14 +335,14 @@ def test_the_curator_spends_its_whole_budget_on_the_agenda_and_writes_both_halve
         task = Backward(question.text, (), question.golds, 0.0, "wrong", agenda.index_tasks(question.text))
         transcript = asyncio.run(play(ReferenceCurator(), environment, "curator", task, 30))
         for step in transcript.steps:
-            agenda.note_turn(step.action, step.observation)
+            agenda.note_turn(step.action, step.result, store.look)
         assert len(transcript.steps) <= 30
         assert not [record for record in store if record.flag == "authored" and not record.links]
     assert sum(record.flag == "authored" for record in store) > 30
 
 
 def test_an_index_whose_facts_changed_is_gone_over_again_from_the_first_page(agenda):
-    agenda.note_turn(Search("job is tanner", 1), shown("d1", "d2"))
+    note(agenda, Search("job is tanner", 1), shown("d1", "d2"))
     index(agenda, "n1", IndexKey("job", "tanner"), "d1", "d2")
     again = agenda.task_for("n1")
     assert (again.kind, again.value, again.reason, again.index) == ("job", "tanner", "changed", "n1")
@@ -352,11 +353,11 @@ def test_an_index_whose_facts_changed_is_gone_over_again_from_the_first_page(age
 
 def test_parents_are_looked_for_where_most_have_some(agenda):
     for number in range(12):
-        agenda.note_turn(Search("x"), f"[j{number}] Ann Lee{number}'s job is smith.\n")
+        note(agenda, Search("x"), f"[j{number}] Ann Lee{number}'s job is smith.\n")
         if number < 8:
-            agenda.note_turn(Search("x"), f"[p{number}] Ann Lee{number} is a child of Bo Lee{number}.\n")
-        agenda.note_turn(Add(f"Ann Lee{number}"), f"Added.\n[i{number}] Ann Lee{number}")
-        agenda.note_turn(LinkMany(f"i{number}", (f"j{number}",)), f"Linked [i{number}] to 1 document.")
+            note(agenda, Search("x"), f"[p{number}] Ann Lee{number} is a child of Bo Lee{number}.\n")
+        note(agenda, Add(f"Ann Lee{number}"), f"Added.\n[i{number}] Ann Lee{number}")
+        note(agenda, LinkMany(f"i{number}", (f"j{number}",)), f"Linked [i{number}] to 1 document.")
     queries = {
         index_task.value: [
             lookup.query for lookup in agenda.index_task(IndexKey("person", index_task.value), "doubted").lookups
@@ -377,7 +378,7 @@ def test_no_parents_are_looked_for_of_who_was_born_before_everybody_who_has_some
         ]
         if number == 9:
             texts = [f"Ann Lee9 was born on {year}-05-05."]
-        agenda.note_turn(Search("x"), "\n".join(f"[d{number}-{place}] {text}" for place, text in enumerate(texts)))
+        note(agenda, Search("x"), "\n".join(f"[d{number}-{place}] {text}" for place, text in enumerate(texts)))
         index(
             agenda, f"i{number}", IndexKey("person", f"Ann Lee{number}"), *(f"d{number}-{p}" for p in range(len(texts)))
         )
@@ -390,13 +391,13 @@ def test_indexes_of_a_family_lead_to_each_other_where_there_is_more_to_find(agen
     question = "How many grandchildren does Ann Bell have?"
     agenda.note_question(question)
     child, parent = "Cy Dow is a child of Ann Bell.", "Ann Bell is the mother of Cy Dow."
-    agenda.note_turn(Search("x"), f"[c] {child}\n[p] {parent}")
+    note(agenda, Search("x"), f"[c] {child}\n[p] {parent}")
     index(agenda, "n1", IndexKey("person", "Cy Dow"), "c")
     ann = IndexKey("person", "Ann Bell")
     assert agenda.index_task(ann, "named").known == (("p", parent),), "Cy Dow has no children to go on to"
-    agenda.note_turn(Search("y"), "[g] Cy Dow is the father of Ida Dow.\n[q] Ann Bell is the mother of Eve Dow.")
+    note(agenda, Search("y"), "[g] Cy Dow is the father of Ida Dow.\n[q] Ann Bell is the mother of Eve Dow.")
     assert ("n1", "Cy Dow") in agenda.index_task(ann, "named").known, "who reads about Ann Bell can go on to Cy Dow"
-    agenda.note_turn(LinkMany("n1", ("g",)), "Linked [n1] to 1 document.")
+    note(agenda, LinkMany("n1", ("g",)), "Linked [n1] to 1 document.")
     index(agenda, "n2", ann, "p", "q", "n1")
     found = [
         index_task
@@ -406,7 +407,7 @@ def test_indexes_of_a_family_lead_to_each_other_where_there_is_more_to_find(agen
     assert [(index_task.reason, index_task.index, index_task.known) for index_task in found] == [
         ("incomplete", "n1", (("n2", "Ann Bell"),))
     ], "and back, as Ann Bell has another child"
-    agenda.note_turn(LinkMany("n1", ("n2",)), "Linked [n1] to 1 document.")
+    note(agenda, LinkMany("n1", ("n2",)), "Linked [n1] to 1 document.")
     assert not [
         index_task for index_task in agenda.index_tasks(question) if index_task.known and index_task.value == "Cy Dow"
     ]

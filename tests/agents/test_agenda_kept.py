@@ -6,6 +6,7 @@ import asyncio
 from random import Random
 
 import pytest
+from agenda_turns import note
 
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
@@ -26,8 +27,15 @@ History = list[tuple[str, tuple]]
 
 def told(agenda: ReferenceAgenda, history: History) -> ReferenceAgenda:
     for name, given in history:
-        getattr(agenda, name)(*given)
+        tell(agenda, name, given)
     return agenda
+
+
+def tell(agenda: ReferenceAgenda, name: str, given: tuple) -> None:
+    if name == "note_turn" and len(given) == 2:
+        note(agenda, *given)
+    else:
+        getattr(agenda, name)(*given)
 
 
 def agrees(agenda: ReferenceAgenda, history: History, question: str) -> bool:
@@ -43,9 +51,9 @@ def test_what_is_kept_is_what_would_be_worked_out_anew_whatever_happens(seed):
     people = [person["name"] for person in world.facts["people"]]
     agenda, history, written, number = ReferenceAgenda(), [], [], 0
 
-    def tell(name: str, *given: object) -> None:
+    def happens(name: str, *given: object) -> None:
         history.append((name, given))
-        getattr(agenda, name)(*given)
+        tell(agenda, name, given)
 
     def shown(ids: list[str]) -> str:
         return "\n".join(f"[{id}] {texts[id]}" for id in ids)
@@ -88,8 +96,8 @@ def test_what_is_kept_is_what_would_be_worked_out_anew_whatever_happens(seed):
 
     for turn in range(400):
         if turn % 20 == 0:
-            tell("note_question", draw.choice(questions))
-        tell("note_turn", *acted())
+            happens("note_question", draw.choice(questions))
+        happens("note_turn", *acted())
         if turn % 30 == 29:
             assert agrees(agenda, history, draw.choice(questions)), f"after {turn + 1} turns"
 
@@ -139,8 +147,8 @@ def test_what_a_curator_is_given_is_what_would_be_worked_out_anew():
         assert agrees(agenda, history, question.text)
         task = Backward(question.text, (), question.golds, 0.0, "wrong", agenda.index_tasks(question.text))
         for step in asyncio.run(play(ReferenceCurator(), environment, "curator", task, 30)).steps:
-            history.append(("note_turn", (step.action, step.observation)))
-            agenda.note_turn(step.action, step.observation)
+            history.append(("note_turn", (step.action, step.result, store.look)))
+            agenda.note_turn(step.action, step.result, store.look)
 
 
 def remade(people: int, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -154,11 +162,11 @@ def remade(people: int, monkeypatch: pytest.MonkeyPatch) -> int:
             f"{name} is a child of Bo Lee{number}",
             f"{name} lives in the city of X",
         ]
-        agenda.note_turn(Search("x"), "\n".join(f"[d{number}-{at}] {text}." for at, text in enumerate(stated)))
-        agenda.note_turn(Add(name), f"Added.\n[i{number}] {name}")
-        agenda.note_turn(LinkMany(f"i{number}", (f"d{number}-0", f"d{number}-1", f"d{number}-2")), "Linked.")
+        note(agenda, Search("x"), "\n".join(f"[d{number}-{at}] {text}." for at, text in enumerate(stated)))
+        note(agenda, Add(name), f"Added.\n[i{number}] {name}")
+        note(agenda, LinkMany(f"i{number}", (f"d{number}-0", f"d{number}-1", f"d{number}-2")), "Linked.")
     agenda.index_tasks(question)
-    agenda.note_turn(Search("y"), "[new] Ann Lee2 is a friend of Ann Lee3.")
+    note(agenda, Search("y"), "[new] Ann Lee2 is a friend of Ann Lee3.")
     made: list[IndexKey] = []
     test = Dependencies.made
     with monkeypatch.context() as patched:

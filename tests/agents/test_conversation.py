@@ -20,7 +20,7 @@ from kbgym.agents.conversation import Conversation
 from kbgym.agents.llm.prompting import call_of, skill_of
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.analysis.kept_pairs import kept_pairs
+from kbgym.analysis.results import kept_pairs
 from kbgym.cli.main import run
 from kbgym.gym.policy import Forward, Turn, View
 from kbgym.trace.folder import StoreFolder

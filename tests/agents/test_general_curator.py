@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from agenda_turns import note
 
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.hops import Findings
@@ -124,18 +125,18 @@ def test_a_key_goes_to_one_lesson_and_a_search_without_members_is_over() -> None
     agenda = GeneralAgenda()
     agenda.note_question("Who sails the Kestrel Major?", 1)
     page = "\n".join(f"[d{n}] {boat}: builder: {yard}" for n, (boat, yard) in enumerate(BOATS.items()))
-    agenda.note_turn(Search("builder"), page)
+    note(agenda, Search("builder"), page)
     first = agenda.index_tasks("Who built it?", 1)
     field = next(index_task for index_task in first if index_task.kind == "field")
     assert (field.text, len(field.known)) == (index_text(TextKey("field", "builder")), 5)
     assert field.lookups[0].page == 2, "its first page had members"
     assert not any(index_task.kind == "field" for index_task in agenda.index_tasks("Who built it?", 2))
-    agenda.give_back(1)
-    agenda.note_turn(Search("builder", 2), "[w1] Weather 1: Rain was seen.")
+    agenda.release(1)
+    note(agenda, Search("builder", 2), "[w1] Weather 1: Rain was seen.")
     again = next(index_task for index_task in agenda.index_tasks("Who built it?", 2) if index_task.kind == "field")
     assert again.lookups == ()
-    agenda.note_turn(LinkMany("n1", tuple(f"d{n}" for n in range(4))), "Linked [n1] to 4 documents.")
-    agenda.note_turn(Search("x"), f"[n1] {field.text} (4 links)")
+    note(agenda, LinkMany("n1", tuple(f"d{n}" for n in range(4))), "Linked [n1] to 4 documents.")
+    note(agenda, Search("x"), f"[n1] {field.text} (4 links)")
     unfinished = next(index_task for index_task in agenda.index_tasks("Who built it?", 2) if index_task.kind == "field")
     assert (unfinished.reason, unfinished.index, [id for id, _ in unfinished.known]) == ("incomplete", "n1", ["d4"])
 
@@ -160,15 +161,15 @@ def _in_split(question: Question, number: int) -> Question:
 def test_a_value_that_many_share_is_a_key_of_its_own_and_an_index_is_known_by_what_it_links() -> None:
     agenda = GeneralAgenda()
     texts = {f"d{n}": f"Tool {n}: category: {'saw' if n < 7 else 'file'}" for n in range(9)}
-    agenda.note_turn(Search("category"), "\n".join(f"[{id}] {text}" for id, text in texts.items()))
+    note(agenda, Search("category"), "\n".join(f"[{id}] {text}" for id, text in texts.items()))
     question = "Which tools have the category saw?"
     agenda.note_question(question)
     value, field, *rest = [index_task for index_task in agenda.index_tasks(question) if index_task.kind != "name"]
     assert (value.value, value.reason, len(value.known)) == ("category: saw", "named", 7) and not rest
     assert (field.value, len(field.known)) == ("category", 9), "files are too few for an index of their own"
     # Whatever it is called, and though it reads like a sentence: what it links to says what it is.
-    agenda.note_turn(Add("All saws: a list"), "Added.\n[n1] All saws: a list")
-    agenda.note_turn(LinkMany("n1", ("d0", "d1", "d2", "d3", "d4")), "Linked [n1] to 5 documents.")
+    note(agenda, Add("All saws: a list"), "Added.\n[n1] All saws: a list")
+    note(agenda, LinkMany("n1", ("d0", "d1", "d2", "d3", "d4")), "Linked [n1] to 5 documents.")
     found = next(index_task for index_task in agenda.index_tasks(question) if index_task.kind == "value")
     assert (found.reason, found.index, [id for id, _ in found.known]) == ("incomplete", "n1", ["d5", "d6"])
     assert next(index_task for index_task in agenda.index_tasks(question) if index_task.kind == "field").index is None

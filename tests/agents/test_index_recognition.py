@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pytest
+from agenda_turns import note
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.language import is_index
 from kbgym.agents.reference.members import shared_key
 from kbgym.analysis.audit import Resolver
-from kbgym.gym.actions import Add, Edit, Link, LinkMany, Read, Search, Unlink
+from kbgym.gym.actions import Add, Edit, Link, Linked, LinkMany, Merged, Read, Search, Unlink
 from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key, words_of
 from kbgym.index_keys.recognise import is_relation
 from kbgym.index_keys.words import ANY_KIND, ASKED_BY_WORD, telling
@@ -75,7 +76,7 @@ class Vocabularies:
 
 
 def shown(agenda: ReferenceAgenda, *lines: str) -> None:
-    agenda.note_turn(Search("x"), "\n".join(f"[d{number}] {line}" for number, line in enumerate(lines)))
+    note(agenda, Search("x"), "\n".join(f"[d{number}] {line}" for number, line in enumerate(lines)))
 
 
 def knowing(kind: str, value: str) -> tuple[ReferenceAgenda, Resolver]:
@@ -103,7 +104,7 @@ def test_agenda_reader_and_audit_agree_on_every_wording(data, value, dress):
     base, _, then = ("job" if kind == "jobs" else kind).partition(".")
     key = IndexKey(base, value, then)
     agenda, resolver = knowing(kind, value)
-    agenda.note_turn(Add(text), f"Added.\n[n1] {text}")
+    note(agenda, Add(text), f"Added.\n[n1] {text}")
     assert agenda.indexes.of == {key: "n1"}
     assert is_index(text, key)
     assert resolver.key(text) == WorldKey(AS_THE_WORLD_HAS_IT.get(kind, kind), value)
@@ -119,7 +120,7 @@ def test_what_says_more_than_its_key_is_nobodys_index(data, value, stranger, dre
     text = dress(wording.format(f"{value} {stranger}"))
     base, _, then = ("job" if kind == "jobs" else kind).partition(".")
     agenda, resolver = knowing(kind, value)
-    agenda.note_turn(Add(text), f"Added.\n[n1] {text}")
+    note(agenda, Add(text), f"Added.\n[n1] {text}")
     assert IndexKey(base, value, then) not in agenda.indexes.of and not is_index(text, IndexKey(base, value, then))
     assert resolver.key(text) is None
     # Without knowing the value, only a usual wording names one, and never a bare name.
@@ -130,7 +131,7 @@ def test_what_says_more_than_its_key_is_nobodys_index(data, value, stranger, dre
 def test_two_letters_for_one_and_letters_typed_in_two_ways_are_the_same_name():
     for written, typed in (("Éloïse Noël", "E\u0301loi\u0308se Noe\u0308l"), ("İpek Straße", "I\u0307PEK STRASSE")):
         agenda, resolver = knowing("person", written)
-        agenda.note_turn(Add(f"About {typed}."), f"Added.\n[n1] About {typed}.")
+        note(agenda, Add(f"About {typed}."), f"Added.\n[n1] About {typed}.")
         assert agenda.indexes.of == {IndexKey("person", written): "n1"}
         assert resolver.key(f"About {typed}.") == WorldKey("person", written)
 
@@ -161,33 +162,31 @@ def test_an_index_in_words_nobody_knows_is_known_by_what_it_links():
     agenda = ReferenceAgenda()
     shown(agenda, *JOBS)
     text = "Whoever turns hides into leather"
-    agenda.note_turn(Add(text), f"Added.\n[n1] {text}")
+    note(agenda, Add(text), f"Added.\n[n1] {text}")
     assert agenda.indexes.of == {}, "unknown wording is nobody"
-    agenda.note_turn(Link("n1", "d0"), "Linked [n1] to 1 document.")
-    agenda.note_turn(LinkMany("n1", ("d1", "d9")), "Linked [n1] to 1 document. No such document, skipped: d9.")
+    note(agenda, Link("n1", "d0"), "Linked [n1] to 1 document.")
+    agenda.note_turn(LinkMany("n1", ("d1", "d9")), Linked("n1", ("d1",), unknown=("d9",)), {}.__getitem__)
     assert agenda.indexes.of == {IndexKey("job", "tanner"): "n1"}
     assert list(agenda.indexes.links(IndexKey("job", "tanner"))) == ["d0", "d1"]
     resolver = Resolver(Vocabularies("", "").only("job", "tanner"))  # type: ignore[arg-type]
     assert resolver.key(text) is None and resolver.key(text, JOBS) == WorldKey("job", "tanner")
     assert resolver.key("Residents of Lund", JOBS) is None, "its words name another key"
-    agenda.note_turn(Unlink("n1", "d0"), "Unlinked [n1] from [d0].")
+    note(agenda, Unlink("n1", "d0"), "Unlinked [n1] from [d0].")
     assert list(agenda.indexes.links(IndexKey("job", "tanner"))) == ["d1"]
 
 
 def test_an_index_that_was_edited_merged_or_only_read_is_kept_in_step():
     agenda = ReferenceAgenda()
     shown(agenda, *JOBS, *FRIENDS)
-    agenda.note_turn(Add("Tanners."), "Added.\n[n1] Tanners.")
-    agenda.note_turn(Add("Smiths."), "Added.\n[n2] Smiths.")
-    agenda.note_turn(Edit("n2", "About Ann Bell"), "Edited.\n[n2] About Ann Bell")
+    note(agenda, Add("Tanners."), "Added.\n[n1] Tanners.")
+    note(agenda, Add("Smiths."), "Added.\n[n2] Smiths.")
+    note(agenda, Edit("n2", "About Ann Bell"), "Edited.\n[n2] About Ann Bell")
     assert agenda.indexes.of == {IndexKey("job", "tanner"): "n1", IndexKey("person", "Ann Bell"): "n2"}
-    agenda.note_turn(LinkMany("n2", ("d3",)), "Linked [n2] to 1 document.")
-    agenda.note_turn(
-        Edit("n2", "All tanners"), "The store already says this, and [n2] was folded into it.\n[n1] Tanners."
-    )
+    note(agenda, LinkMany("n2", ("d3",)), "Linked [n2] to 1 document.")
+    agenda.note_turn(Edit("n2", "All tanners"), Merged("n1", gone="n2"), {"n1": ("Tanners.", ())}.__getitem__)
     assert agenda.indexes.of == {IndexKey("job", "tanner"): "n1"}
     assert list(agenda.indexes.links(IndexKey("job", "tanner"))) == ["d3"]
-    agenda.note_turn(Read("h7"), "[h7] Friends of Ann Bell\nIt links to 1:\n[d3] " + FRIENDS[0])
+    note(agenda, Read("h7"), "[h7] Friends of Ann Bell\nIt links to 1:\n[d3] " + FRIENDS[0])
     assert list(agenda.indexes.links(IndexKey("friend", "Ann Bell"))) == ["d3"]
 
 

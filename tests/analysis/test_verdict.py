@@ -11,10 +11,9 @@ from msgspec.structs import replace
 import kbgym
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.index_use import costly, index_use
 from kbgym.analysis.statistics import Interval, Sampled, ratio
-from kbgym.analysis.verdict import judge, more_questions, paired_rows
+from kbgym.analysis.verdict import judge, more_questions, paired_rows, shared_keys
 from kbgym.gym.actions import Answer, Found, Opened, Read, Search
 from kbgym.store import Store
 from kbgym.training.evidence import Evidence

@@ -14,8 +14,7 @@ from kbgym.baselines.pages import CROWD, SHARED, PageTitles, with_page_links
 from kbgym.corpus.public import read_public
 from kbgym.training.exam import examine, summarise
 from kbgym.training.run import Settings
-from kbgym.worlds.splits import source_pages
-from kbgym.worlds.world import Document, Question, World
+from kbgym.worlds.world import Document, Question, World, source_pages
 
 DATA = Path(os.environ.get("KBGYM_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 

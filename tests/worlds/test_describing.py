@@ -2,8 +2,8 @@
 
 import pytest
 
-from kbgym.worlds import kinds as describing
-from kbgym.worlds.kinds import describe
+from kbgym.worlds import describe as describing
+from kbgym.worlds.describe import describe
 from kbgym.worlds.world import Document, Source
 
 

@@ -10,7 +10,8 @@ import kbgym
 from kbgym.api.factory import training_settings
 from kbgym.errors import BadInput
 from kbgym.worlds import people as universe
-from kbgym.worlds.people import NO_QUESTIONS, TEMPLATES, PeopleGraph, Sizes, generate, vocabulary
+from kbgym.worlds.people import NO_QUESTIONS, TEMPLATES, PeopleGraph, Sizes, generate
+from kbgym.worlds.people.population import vocabulary
 from kbgym.worlds.world import World
 
 
@@ -103,14 +104,8 @@ def test_a_distractor_is_never_asked_about_nor_an_answer(world_of):
 
 
 def test_vocabularies_are_unique_well_formed_and_apart():
-    large = {
-        "women": vocabulary.women(700),
-        "men": vocabulary.men(700),
-        "surnames": vocabulary.surnames(1040),
-        "cities": vocabulary.cities(6000),
-        "jobs": vocabulary.jobs(15000),
-        "hobbies": vocabulary.hobbies(12000),
-    }
+    sizes = {"women": 700, "men": 700, "surnames": 1040, "cities": 6000, "jobs": 15000, "hobbies": 12000}
+    large = {kind: vocabulary(kind, count) for kind, count in sizes.items()}
     everything = [value for values in large.values() for value in values]
     assert len(set(everything)) == len(everything)
     for kind, values in large.items():
@@ -121,7 +116,7 @@ def test_vocabularies_are_unique_well_formed_and_apart():
             else:
                 assert value.isalpha() and value == value.capitalize()
     with pytest.raises(BadInput, match="cities"):
-        vocabulary.cities(10**6)
+        vocabulary("cities", 10**6)
 
 
 def test_a_loaded_world_is_the_same_world_with_the_same_pools(tmp_path):

@@ -94,7 +94,7 @@ def learning(results: Results, arm: str) -> Table:
                 sources = results.sources(name, group, field)
                 cells.append(number(f"{id}/{group}/{field}", values[group], what, sources, digits))
         lines.append(Line(f"iteration {point.iteration}", cells))
-    labels = [LABELS.get(group, group) for group in groups]
+    labels = [LABELS[group] for group in groups]
     each = [f"{what}, {label}" for what in ("actions", "F1") for label in labels]
     heads = ["coverage", "training actions", *each, "characters"]
     first, final = points[0], points[-1]

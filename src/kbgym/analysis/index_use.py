@@ -23,12 +23,10 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis.audit import Audit, Index
-from kbgym.analysis.gradient import split
 from kbgym.analysis.health import Advice
-from kbgym.analysis.kept_pairs import FLAT, how_to_compare
-from kbgym.analysis.results import Seed, open_seeds
+from kbgym.analysis.results import FLAT, Seed, how_to_compare, open_seeds
 from kbgym.analysis.statistics import Sampled, ratio
-from kbgym.analysis.verdict import Pair, paired_rows
+from kbgym.analysis.verdict import Pair, paired_rows, split
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Found, Opened
 from kbgym.sanitize import safe_text

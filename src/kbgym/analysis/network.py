@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kbgym.analysis.audit import Index
 from kbgym.analysis.figures import BLUE, GREEN, ORANGE, PURPLE, as_png, plotting
-from kbgym.analysis.results import Trained
+from kbgym.analysis.trajectory import Trained
 from kbgym.canonical import digest_of, write_whole
 from kbgym.search.cache import cache_folder
 from kbgym.search.embed import Embedder

@@ -10,9 +10,11 @@ from typing import Any
 
 import msgspec
 
+from kbgym.analysis import published as paper
 from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
-from kbgym.analysis.results import Trained, tokens_of
+from kbgym.analysis.results import LABELS
 from kbgym.analysis.statistics import break_even
+from kbgym.analysis.trajectory import Trained, tokens_of
 from kbgym.analysis.verdict import WORDS, Finding, judge, paired_rows
 from kbgym.trace.events import Ended
 from kbgym.training.exam import Row, summarise
@@ -131,9 +133,9 @@ def values(proof: Proof) -> dict[str, Any]:
         "verdict": verdict.word,
         "sentence": verdict.sentence,
         "n": verdict.n,
-        "rho": rho and _finite(rho.value),
-        "rho_low": rho and _finite(rho.low),
-        "rho_high": rho and _finite(rho.high),
+        "rho": _finite(rho.value),
+        "rho_low": _finite(rho.low),
+        "rho_high": _finite(rho.high),
         "f1_flat": round(verdict.f1_flat, 4),
         "f1_trained": round(verdict.f1_trained, 4),
         "evidence_flat": proof.evidence_flat,
@@ -148,6 +150,21 @@ def values(proof: Proof) -> dict[str, Any]:
         "harmful": [one.id for one in proof.harmful],
         "nostore_f1": proof.nostore_f1,
     }
+
+
+def group_lines(groups: Mapping[str, Finding]) -> list[str]:
+    """Return the gradient of a people world as a table, beside the paper's figures."""
+    found = [f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}   paper: rho, F1"]
+    for name, group in groups.items():
+        rho = f"{group.rho.value:.3f} [{group.rho.low:.2f}, {group.rho.high:.2f}]"
+        f1 = f"{group.f1_flat:.3f} → {group.f1_trained:.3f}"
+        actions = f"{group.actions_flat:.1f} → {group.actions_trained:.1f}"
+        theirs = ""
+        if name in paper.RHO["trained-paper"]:
+            before, after = (paper.F1[arm][name] for arm in ("flat", "trained-paper"))
+            theirs = f"{paper.RHO['trained-paper'][name]:.3f}, {before:.3f} → {after:.3f}"
+        found.append(f"{LABELS[name]:12}{group.n:>4}  {rho:>22}{f1:>22}{actions:>14}   {theirs}".rstrip())
+    return found
 
 
 def verdict_lines(proof: Proof) -> list[str]:

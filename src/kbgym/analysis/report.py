@@ -6,29 +6,28 @@ reason; nothing is run here but replays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 
 from kbgym.analysis import figures, network
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published, shown
+from kbgym.analysis.cells import Table, shown
 from kbgym.analysis.curves import curve, eval_curve, examined, learning
-from kbgym.analysis.kept_pairs import how_to_compare
-from kbgym.analysis.no_store import no_store_note
-from kbgym.analysis.page import Figure, Report, Section, exam_table, report_of_exams, sections, write
-from kbgym.analysis.results import LABELS, POOLED, Results, open_results
+from kbgym.analysis.page import Figure, Report, Section, sections, write
+from kbgym.analysis.results import LABELS, POOLED, Results, Seed, how_to_compare, open_results
 from kbgym.analysis.retention import retention
-from kbgym.analysis.tables import arms, groups, readers, stores, training, usage
-from kbgym.analysis.tables.evidence import evidence
-from kbgym.analysis.tables.readers import index_accounts
+from kbgym.analysis.tables import arms, groups, readers, stores, training
 from kbgym.analysis.verdict import WORDS
+from kbgym.canonical import read_lines
 from kbgym.errors import BadInput, Missing
 from kbgym.experiments.experiment import FILE
 from kbgym.sanitize import safe_text
 from kbgym.search.embed import Embedder
-from kbgym.worlds.world import SPLITS
+from kbgym.training.exam import Row
+from kbgym.training.exam_header import kept_exams
+from kbgym.training.no_store import ARM, is_public, no_store_file
 
 Embedders = Callable[[str], Embedder]
 TABLE_WORDS = (
@@ -57,7 +56,14 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
     snapshots = [arm for arm in results.trainings if compared and examined(results.seeds[0], arm, results.groups)]
     title = "The experiment" if results.plan else "The run"
     found = sections(
-        (title, [worlds(results), stores.arms(results) if compared else None, exam_table(place / "exams", place)]),
+        (
+            title,
+            [
+                training.worlds(results),
+                stores.arms(results) if compared else None,
+                readers.exam_table(place / "exams", place),
+            ],
+        ),
         (
             "E1: training dynamics",
             [
@@ -74,13 +80,13 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 arms.by_seed(results),
                 groups.non_inferiority(results),
                 groups.budget_split(results),
-                benchmarks(results, other) if results.kind == paper.OTHER or results.beside_paper else None,
+                arms.benchmarks(results, other) if results.kind == paper.OTHER or results.beside_paper else None,
             ]
             if compared
             else [],
         ),
         ("Every reader", [readers.by_reader(results, group) for group in readers.SETS]),
-        ("Evidence: what was found, whoever reads", [evidence(results) if compared else None]),
+        ("Evidence: what was found, whoever reads", [readers.evidence(results) if compared else None]),
         (
             "Coverage is the currency",
             [
@@ -100,9 +106,9 @@ def make_report(place: Path, embedder: Embedders | None = None, beside: Path | N
                 *(_network(results, arm, embedder) for arm in results.trainings[:1]),
                 stores.store_audit(results),
                 *(stores.index_quality(results, arm) for arm in results.trainings),
-                index_accounts(results) if compared and results.plan is None else None,
+                readers.index_accounts(results) if compared and results.plan is None else None,
                 training.breaking_even(results) if compared else None,
-                usage.model_usage(results),
+                training.model_usage(results),
                 training.timing(results),
             ],
         ),
@@ -251,66 +257,48 @@ def _network(results: Results, arm: str, embedder: Embedders | None) -> Figure:
     return _figure(f"network-{arm}", f"The network that was built: {results.label(arm)}", caption, sentence, draw)
 
 
-def worlds(results: Results) -> Table:
-    """What was trained and asked on: the paper's table of benchmarks."""
-    lines = []
-    for seed in results.seeds:
-        world, id = seed.world, f"worlds/seed-{seed.number}"
-        files = [CellSource(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
-        counts = {"documents": len(world.documents), "questions": len(world.questions)}
-        counts |= {name: len(world.split(name)) for name in SPLITS}
-        cells = [number(f"{id}/{name}", count, f"number of {name}", files, 0) for name, count in counts.items()]
-        asked = sum(len(seed.rows("flat", group)) for group in results.groups)
-        probe = results.sources("flat", POOLED, "id", seeds=[seed])
-        cells.append(number(f"{id}/probe", asked, "questions of all probe groups", probe, 0))
-        lines.append(Line(f"seed {seed.number}", cells))
-    if results.beside_paper:
-        theirs = [published(f"worlds/{name}", value, 0) for name, value in paper.WORLD.items()]
-        lines.append(Line("paper: KBGym", theirs, paper=True))
-    documents = [len(seed.world.documents) for seed in results.seeds]
-    given = results.plan is not None and not results.plan.people
-    made = results.kind == paper.KIND
-    size = f"{min(documents):,}" + (f" to {max(documents):,}" if max(documents) > min(documents) else "")
-    if made:
-        world_is = "One given world" if given else "Generated worlds"
-        sentence = f"{world_is} of {size} one-sentence documents and no link."
-    else:
-        sentence = f"One world ({safe_text(results.world_kind.title)}) of {size} documents."
-    heads = ("documents", "questions", *SPLITS, "probe questions")
-    return Table("worlds", "The worlds", heads, lines, results.caption(n=False), sentence, "world")
+def report_of_exams(place: Path) -> Report:
+    """A folder that is no run and no experiment, but holds exams."""
+    folder = place if kept_exams(place) else place / "exams"
+    kept = kept_exams(folder)
+    if not kept:
+        raise BadInput(
+            f"{place} is neither an experiment nor a run, and holds no exam that says what it is; make one with "
+            f"`kbgym exam STORE --world WORLD --out {place}/NAME.jsonl`."
+        )
+    agents = ", ".join(sorted({safe_text(exam.header.agent) for exam in kept}))
+    found = sections(("Exams", [readers.exam_table(folder, place), readers.comparisons(kept, place)]))
+    notes = ("Every number has an id (hover over it): `kbgym report FOLDER --explain ID` prints where it came from.",)
+    return Report("kbgym: report of exams", f"Every number here was produced by {agents}.", notes, found)
 
 
-def benchmarks(results: Results, other: Results | None) -> Table:
-    """The gradient's three common points on both benchmarks, ours beside the paper's."""
-    groups = ("trained", "one", "neither")
-    lines: list[Line] = []
-    said = []
-    here = [one for one in (results, other) if one is not None]
-    for one in here:
-        name, table = one.world_kind.title, f"benchmarks/{one.kind}"
-        for arm in one.trainings:
-            cells: list[Cell | None] = []
-            for group in groups:
-                cells += [
-                    arms.rho_cell(one, table, arm, group),
-                    arms.mean_cell(one, f"{table}/{arm}/{group}/f1", arm, group, "f1"),
-                ] if group in one.groups else [None, None]  # fmt: skip
-            lines.append(Line(f"{name}, {one.label(arm)}", cells))
-            first = arms.ratio_of(one, one.pairs(arm, "trained"))
-            said.append(f"{name}, {one.label(arm)}: rho {first.value:.3f} on the trained group.")
-    for name, rho, f1 in (
-        ("KBGym", paper.RHO["trained-paper"], paper.F1["trained-paper"]),
-        ("PhantomWiki", paper.PHANTOMWIKI_RHO, paper.PHANTOMWIKI_F1),
-    ):
-        theirs = [
-            published(f"benchmarks/{name}/{group}/{what}", values[group])
-            for group in groups
-            for what, values in (("rho", rho), ("f1", f1))
-        ]
-        lines.append(Line(f"paper: {name}", theirs, paper=True))
-    if len({one.kind for one in here}) == 1:
-        said.append("The other benchmark is not in this report: add its experiment with --beside.")
-    heads = [f"{what}, {LABELS[group]}" for group in groups for what in ("rho", "F1")]
-    caption = f"{results.caption()}{f' Beside it: {other.caption()}' if other else ''} {paper.NOTE}"
-    title = "The same shape on both benchmarks?"
-    return Table("benchmarks", title, heads, lines, caption, " ".join(said), "benchmark")
+def no_store_note(results: Results) -> list[str]:
+    """One note on a world whose text is public, none on any other."""
+    if not any(is_public(seed.world) for seed in results.seeds):
+        return []
+    rows = [_no_store_rows(seed, group) for seed in results.seeds for group in results.groups]
+    known = "The text of this world is public and models may know it"
+    if not all(rows):
+        how = (
+            f"run the experiment again with --arms {ARM}"
+            if results.plan is not None
+            else "examine the run again with `kbgym exam --out exams/flat-GROUP.jsonl`, which asks without a store too"
+        )
+        return [f"{known}; its score without a store is missing: {how}."]
+    flat = [seed.rows("flat", group) for seed in results.seeds for group in results.groups]
+    return [
+        f"{known}: without a store the same reader scores F1 {_f1(rows):.3f} on the same {sum(map(len, rows))} "
+        f"questions, with the untrained store {_f1(flat):.3f}. Only what lies above the first number is the store's."
+    ]
+
+
+def _f1(groups: Sequence[Sequence[Row]]) -> float:
+    scored = [row.f1 for rows in groups for row in rows if row.f1 is not None]
+    return sum(scored) / len(scored) if scored else 0.0
+
+
+def _no_store_rows(seed: Seed, group: str) -> Sequence[Row]:
+    if seed.has(ARM, group):
+        return seed.rows(ARM, group)
+    beside = no_store_file(seed.file("flat", group))
+    return tuple(read_lines(beside, Row)) if beside.exists() else ()

@@ -6,7 +6,7 @@ A run folder with exams of `flat` and `trained` (what `kbgym demo` leaves) reads
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import chain
@@ -17,22 +17,19 @@ import msgspec
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import CellSource
-from kbgym.analysis.gradient import LABELS, shared_keys
-from kbgym.analysis.health import Health, coverage, health
-from kbgym.analysis.kept_pairs import KeptPairs, how_to_compare, kept_pairs
+from kbgym.analysis.health import coverage
 from kbgym.analysis.statistics import Sampled
-from kbgym.analysis.trajectory import Trajectory, trajectory
-from kbgym.api import Workspace
-from kbgym.canonical import read_lines, read_value
+from kbgym.analysis.trajectory import Trained
+from kbgym.analysis.verdict import Pair, paired_rows, shared_keys
+from kbgym.canonical import digest_of, read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
 from kbgym.experiments.sheets import exams_of
-from kbgym.gym.observations import render
 from kbgym.sanitize import safe_text
 from kbgym.store import Store
-from kbgym.trace.events import Acted, Committed, Ended, Event, Genesis
+from kbgym.trace.events import Genesis
 from kbgym.training.exam import Row, read_rows
-from kbgym.training.exam_header import exam_files
+from kbgym.training.exam_header import KeptExam, exam_files, kept_exams
 from kbgym.training.no_store import ARM as NO_STORE
 from kbgym.training.run import Run, Settings
 from kbgym.worlds.kinds import WorldKind, kind_of
@@ -42,66 +39,80 @@ PROBED = ("trained", "both", "one", "neither")
 ORDER = (*PROBED, "unseen")
 PROTOCOL = ("forward_budget", "backward_budget", "memory", "ranking", "gate", "observations", "search")
 POOLED = "pooled"
-Pair = tuple[Row, Row]
+FLAT = "flat"
+
+
+class _Labels(dict[str, str]):
+    """Labels of question sets; a set without one is called by its name."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+LABELS = _Labels(
+    {"trained": "trained on", "both": "both keys", "one": "one key", "neither": "neither", "unseen": "never asked"}
+)
+
+
+class KeptPairs(msgspec.Struct, frozen=True):
+    """Files by arm and set of questions, all under one condition; `left_out` are the exams under others."""
+
+    files: dict[tuple[str, str], Path]
+    left_out: tuple[KeptExam, ...] = ()
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for _, name in self.files))
+
+
+def kept_pairs(run: Path, trained: str, reader: str) -> KeptPairs:
+    """The condition with most sets examined on both stores; of equals, the one the run's own reader sat."""
+    under: dict[str, list[KeptExam]] = {}
+    for exam in kept_exams(run / "exams"):
+        if exam.header.arm == FLAT:
+            under.setdefault(digest_of(exam.header.conditions), []).append(exam)
+    found = [(_paired(exams, trained), exams) for exams in under.values()]
+    if not found:
+        return KeptPairs({})
+    files, chosen = max(found, key=lambda one: (len(one[0]), one[1][0].header.agent == reader))
+    others = (exam for exams in under.values() if exams is not chosen for exam in exams)
+    return KeptPairs(files, tuple(others))
+
+
+def _paired(exams: Iterable[KeptExam], trained: str) -> dict[tuple[str, str], Path]:
+    """By set: the same questions on the flat store and on the latest trained one; of several such, the most rows."""
+    asked: dict[tuple[str, str], dict[str, KeptExam]] = {}
+    for exam in exams:
+        both = asked.setdefault((exam.header.set, exam.header.questions), {})
+        arm = trained if exam.header.iteration else FLAT
+        if arm not in both or both[arm].header.iteration < exam.header.iteration:
+            both[arm] = exam
+    found: dict[tuple[str, str], Path] = {}
+    for (name, _), both in sorted(asked.items(), key=lambda item: _rows(item[1])):
+        if len(both) == 2:
+            found |= {(arm, name): exam.file for arm, exam in both.items()}
+    return found
+
+
+def _rows(both: dict[str, KeptExam]) -> int:
+    return min(exam.file.stat().st_size for exam in both.values())
+
+
+def how_to_compare(run: Path) -> str:
+    """The commands that make what is missing."""
+    sets = {arm: set[str]() for arm in (FLAT, "trained")}
+    for exam in kept_exams(run / "exams"):
+        sets["trained" if exam.header.iteration else FLAT].add(exam.header.set)
+    if only := sorted(sets["trained"] - sets[FLAT]):
+        return f"examine the flat store too: kbgym exam {run}@0 --set {only[0]}"
+    if only := sorted(sets[FLAT] - sets["trained"]):
+        return f"examine the trained store too: kbgym exam {run} --set {only[0]}"
+    return f"make both: kbgym exam {run}@0 --set test_in && kbgym exam {run} --set test_in"
 
 
 class _Timed(msgspec.Struct, frozen=True):
     what: str
     seconds: float
-
-
-class Spent(msgspec.Struct, frozen=True):
-    """What training had spent, both passes together, after an iteration."""
-
-    actions: int
-    characters: int
-    tokens: int = 0
-
-
-def tokens_of(event: Ended | Row) -> int:
-    """What a model used in a pass; 0 where no model ran."""
-    usage = event.usage or {}
-    return sum(count for name in ("prompt", "completion") if isinstance(count := usage.get(name, 0), int))
-
-
-class Trained(Workspace):
-    """One training of one seed; everything about its store comes from its trace."""
-
-    def __init__(self, folder: Path, root: Path, name: str, label: str) -> None:
-        super().__init__(folder)
-        self.name = name
-        self.label = label
-        self.trace = str((folder / "trace.jsonl").relative_to(root))
-
-    @cached_property
-    def trajectory(self) -> Trajectory:
-        return trajectory(self.place)
-
-    @cached_property
-    def health(self) -> Health:
-        return health(self.store, self.world, self.origins)
-
-    @cached_property
-    def spent(self) -> dict[int, Spent]:
-        """By iteration; characters are what the agents were given to read."""
-        found: dict[int, Spent] = {0: Spent(0, 0)}
-        actions = characters = tokens = 0
-
-        def watch(event: Event, store: Store) -> None:
-            nonlocal actions, characters, tokens
-            if isinstance(event, Acted):
-                actions += 1
-                characters += len(render(event.result, lambda id: store[id].text))
-            elif isinstance(event, Ended):
-                tokens += tokens_of(event)
-            elif isinstance(event, Committed):
-                found[event.iteration] = Spent(actions, characters, tokens)
-
-        self.place.store(watch=watch)
-        return found
-
-    def coverage_at(self, iteration: int) -> float:
-        return next(point.coverage for point in reversed(self.trajectory.points) if point.iteration <= iteration)
 
 
 class Seed:
@@ -290,12 +301,7 @@ class Results:
         names = self.groups if group == POOLED else (group,)
         found = []
         for seed in self.seeds if seeds is None else seeds:
-            pairs: list[Pair] = []
-            for name in names:
-                other = {row.id: row for row in seed.rows(base, name)}
-                rows = (row for row in seed.rows(arm, name) if row.id in other)
-                pairs += [(r, other[r.id]) for r in rows if r.f1 is not None and other[r.id].f1 is not None]
-            found.append(pairs)
+            found.append([pair for name in names for pair in paired_rows(seed.rows(arm, name), seed.rows(base, name))])
         return found
 
     @cached_property
@@ -366,6 +372,3 @@ def open_seeds(place: Path) -> tuple[Plan | None, list[Seed]]:
 def open_results(place: Path, compared: bool = True) -> Results:
     """An experiment folder, or a run folder; with `compared`, one with exams of its flat store."""
     return Results(place, *open_seeds(place), compared)
-
-
-__all__ = ["LABELS", "LESSONS", "ORDER", "POOLED", "Pair", "Results", "Seed", "Spent", "Trained", "open_results"]

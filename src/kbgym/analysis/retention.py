@@ -13,7 +13,9 @@ import msgspec
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
-from kbgym.analysis.results import LESSONS, Results, Trained
+from kbgym.analysis.results import Results
+from kbgym.analysis.trajectory import Trained
+from kbgym.experiments.experiment import LESSONS
 from kbgym.sanitize import number_in
 from kbgym.trace.events import Acted, Began, Ended, Graded
 

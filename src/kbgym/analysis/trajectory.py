@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
 from statistics import median
 
 import msgspec
 
-from kbgym.analysis.health import coverage
+from kbgym.analysis.health import Health, coverage, health
+from kbgym.api import Workspace
 from kbgym.gym import actions
 from kbgym.gym.actions import Error, Linked, LinkMany, Merged
+from kbgym.gym.observations import render
 from kbgym.store import Store
 from kbgym.trace.backend import StoreBackend
-from kbgym.trace.events import Acted, Began, Committed, Event, Genesis
+from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Genesis
+from kbgym.training.exam import Row
 
 # How the edits of an epoch are counted: successful calls.
 EDITS = ("add", "edit", "merge", "delete", "link", "link_many", "unlink")
@@ -149,3 +154,57 @@ def degrees(links: Iterable[int]) -> Degrees:
         return Degrees({}, 0.0, 0.0, 0, 0)
     histogram = dict(sorted(Counter(found).items()))
     return Degrees(histogram, sum(found) / len(found), float(median(found)), found[-1], histogram.get(0, 0))
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What training had spent, both passes together, after an iteration."""
+
+    actions: int
+    characters: int
+    tokens: int = 0
+
+
+def tokens_of(event: Ended | Row) -> int:
+    """What a model used in a pass; 0 where no model ran."""
+    usage = event.usage or {}
+    return sum(count for name in ("prompt", "completion") if isinstance(count := usage.get(name, 0), int))
+
+
+class Trained(Workspace):
+    """One training of one seed; everything about its store comes from its trace."""
+
+    def __init__(self, folder: Path, root: Path, name: str, label: str) -> None:
+        super().__init__(folder)
+        self.name = name
+        self.label = label
+        self.trace = str((folder / "trace.jsonl").relative_to(root))
+
+    @cached_property
+    def trajectory(self) -> Trajectory:
+        return trajectory(self.place)
+
+    @cached_property
+    def health(self) -> Health:
+        return health(self.store, self.world, self.origins)
+
+    @cached_property
+    def spent(self) -> dict[int, Spent]:
+        """By iteration; characters are what the agents were given to read."""
+        found: dict[int, Spent] = {0: Spent(0, 0)}
+        actions = characters = tokens = 0
+
+        def watch(event: Event, store: Store) -> None:
+            nonlocal actions, characters, tokens
+            if isinstance(event, Acted):
+                actions += 1
+                characters += len(render(event.result, lambda id: store[id].text))
+            elif isinstance(event, Ended):
+                tokens += tokens_of(event)
+            elif isinstance(event, Committed):
+                found[event.iteration] = Spent(actions, characters, tokens)
+
+        self.place.store(watch=watch)
+        return found
+
+    def coverage_at(self, iteration: int) -> float:
+        return next(point.coverage for point in reversed(self.trajectory.points) if point.iteration <= iteration)

@@ -27,8 +27,7 @@ from kbgym.search.minilm import GRAPHS, NAME
 from kbgym.search.ranking import Spread
 from kbgym.training.run import STRATEGIES, Run, Settings
 from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, search_of
-from kbgym.worlds.splits import pages_of
-from kbgym.worlds.world import Document, Question, World
+from kbgym.worlds.world import Document, Question, World, pages_of
 
 if TYPE_CHECKING:  # who plays is loaded when somebody does: a search waits for what is imported here
     from kbgym.agents.llm.connect import Models

@@ -18,8 +18,7 @@ from msgspec import structs
 
 from kbgym.agents.general.keys import TextKey, index_text
 from kbgym.baselines.arm import Built, flat_store, link_all
-from kbgym.worlds.splits import SourcePage, source_pages
-from kbgym.worlds.world import Document
+from kbgym.worlds.world import Document, SourcePage, source_pages
 
 CROWD = 20  # a page that more pages name leads everywhere, and so nowhere
 FEW = 2  # a page that so many name links back to them

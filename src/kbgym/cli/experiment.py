@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,9 +17,9 @@ from kbgym.agents.llm.connect import is_model
 from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import NEUTRAL_READERS, allowed
 from kbgym.analysis.audit import Auditor
-from kbgym.analysis.gradient import shared_keys
-from kbgym.analysis.headroom import MEASURES, Examined, add, counted, means
 from kbgym.analysis.health import coverage
+from kbgym.analysis.verdict import Keys, shared_keys
+from kbgym.analysis.verdict import headroom as measured
 from kbgym.api import open
 from kbgym.api.factory import CASSETTE, embedder_named
 from kbgym.baselines import ARMS as REGISTERED
@@ -46,7 +47,7 @@ from kbgym.experiments.parts import run_parts
 from kbgym.experiments.sheets import exams_of
 from kbgym.gym.observations import Observations
 from kbgym.sanitize import number_in
-from kbgym.training.exam import read_rows
+from kbgym.training.exam import Row, read_rows
 from kbgym.training.exam_header import exam_files
 from kbgym.training.no_store import ARM as NO_STORE
 from kbgym.training.no_store import is_public
@@ -71,23 +72,23 @@ def headroom(out: Path, seeds: tuple[int, ...], agent: str, embedder: str, hard:
     files = {place: out / "exams" / f"people-{size}-seed-{seed}.jsonl" for size, seed, place in places}
     asked = {place: len(World.load(place).split(SET)) for place in files}
     spending.confirm(agent, {"exam": sum(asked[place] - len(read_rows(files[place])) for place in files)})
-    found: Examined = {}
+    found: dict[int, list[tuple[Sequence[Row], Keys]]] = {}
     for size, _, place in places:
         file = files[place]
         with open(place, embedder=embedder) as opened:
             cassette = file.with_name(f"{file.stem}.{CASSETTE}")
             with spending.models([agent], cassette) as models, progress(f"exam {file.stem}") as tick:
                 exam = opened.examine(agent, SET, out=file, models=models, tick=tick)
-        add(found, size, exam.rows, shared_keys(World.load(place)))
-    cells, n = means(found), counted(found)
+        found.setdefault(size, []).append((exam.rows, shared_keys(World.load(place))))
+    n, cells = measured(found)
     result = {"agent": agent, "seeds": list(seeds), "n": n, "cells": cells}
     with write_whole(out / HEADROOM_FILE) as scratch:
         scratch.write_text(pretty(result), encoding="utf-8")
     lines = [f"By {agent} on stores nobody trained, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}:"]
-    for name in found:
+    for name in n:
         people_of, kind = name.split("/")
         what = "chains of documents" if kind == "chains" else "relations as a whole"
-        f1, actions = (cells[f"headroom/{name}/{field}"]["text"] for field in MEASURES)
+        f1, actions = (cells[f"headroom/{name}/{field}"]["text"] for field in ("f1", "actions"))
         lines.append(f"  {people_of} people, {what:20} n = {n[name]:4}: F1 {f1}, {actions} actions")
     return result, lines
 

@@ -14,8 +14,8 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.analysis.gradient import shared_keys
 from kbgym.analysis.statistics import Sampled, difference, ratio
+from kbgym.analysis.verdict import shared_keys
 from kbgym.api import open
 from kbgym.api.factory import agenda_for
 from kbgym.cli.common import STORE, Printed, flags, progress, serving_options, serving_settings, verb

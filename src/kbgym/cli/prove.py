@@ -10,11 +10,11 @@ import click
 
 from kbgym.agents.human import refuse_hand
 from kbgym.agents.trust import allowed
-from kbgym.analysis.gradient import Comparison, compare, shared_keys, table
 from kbgym.analysis.health import coverage
-from kbgym.analysis.proof import BothExams, Proof, joined, lines, prove, values, verdict_lines
+from kbgym.analysis.proof import BothExams, Proof, group_lines, joined, lines, prove, values, verdict_lines
 from kbgym.analysis.report import write_report
 from kbgym.analysis.statistics import excludes
+from kbgym.analysis.verdict import Finding, judge, shared_keys
 from kbgym.api import Exam, Workspace, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
@@ -216,7 +216,7 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
     probed = probe_run(run, n).groups
     steps = ProofSteps(run, probed, Spending({}))
     proof, found = steps.proved()
-    groups = {name: compare(both.trained, both.flat, steps.keys) for name, both in steps.exams.items()}
+    groups = {name: judge(both.trained, both.flat, steps.keys) for name, both in steps.exams.items()}
     with open(out) as opened:
         store = opened.store
     result = {
@@ -230,19 +230,19 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
     return result, _demo_screen(out, settings, people, groups, store, proof)
 
 
-def _group_values(comparison: Comparison) -> dict[str, float]:
+def _group_values(comparison: Finding) -> dict[str, float]:
     return {
         "n": comparison.n,
         "rho": round(comparison.rho.value, 4),
         "rho_low": round(comparison.rho.low, 4),
         "rho_high": round(comparison.rho.high, 4),
         "f1_flat": round(comparison.f1_flat, 4),
-        "f1_trained": round(comparison.f1_arm, 4),
+        "f1_trained": round(comparison.f1_trained, 4),
     }
 
 
 def _demo_screen(
-    out: Path, settings: Settings, people: int, groups: dict[str, Comparison], trained: Store, proof: Proof
+    out: Path, settings: Settings, people: int, groups: dict[str, Finding], trained: Store, proof: Proof
 ) -> str:
     counted, share = ledger(trained), coverage(trained).direct
     best = groups["trained"]
@@ -256,7 +256,7 @@ def _demo_screen(
             f"and {counted.links:,} links, covering {share:.1%} of the corpus. "
             "A fresh reader was then examined on the frozen stores:",
             "",
-            table(groups),
+            *group_lines(groups),
             "",
             "rho is the trained store's actions over the flat store's, on the same questions: "
             f"{saved:.0%} fewer actions where",

@@ -6,6 +6,8 @@ stand in the trace exactly as they are here. `tools.py` gives them schemas and w
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 
 
@@ -141,8 +143,12 @@ EDITS: dict[type, str] = {
 Result = Found | Opened | Answered | Added | Merged | Edited | Deleted | Linked | Unlinked | Finished | Error
 
 
+# Return the text and the links of a document.
+Look = Callable[[str], tuple[str, Sequence[str]]]
+
+
 def changed_in(result: Result) -> tuple[str, ...]:
-    """The documents a result changed, made or removed."""
+    """Return the ids of the documents a result added, changed or removed."""
     match result:
         case Merged(into, gone):
             return (into,) if gone is None else (into, gone)
@@ -152,10 +158,12 @@ def changed_in(result: Result) -> tuple[str, ...]:
 
 
 def shown_by(result: Result) -> tuple[str, ...]:
-    """The documents a result shows."""
+    """Return the ids of the documents whose text an agent reads in a result, in order."""
     match result:
         case Found(ids):
             return ids
         case Opened(id, links):
             return (id, *links)
+        case Added(id) | Edited(id) | Merged(id):
+            return (id,)
     return ()

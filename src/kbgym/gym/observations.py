@@ -20,6 +20,7 @@ from kbgym.gym.actions import (
     Finished,
     Found,
     Linked,
+    Look,
     Merged,
     Opened,
     Result,
@@ -29,9 +30,6 @@ from kbgym.gym.tools import PAGE_SIZE
 
 Observations = Literal["paper", "rich"]
 OBSERVATIONS: tuple[Observations, ...] = get_args(Observations)
-
-# A document's text, and what it links to.
-Look = Callable[[str], tuple[str, Sequence[str]]]
 
 _LINE = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(?: \(\d+ links?\))?(?: \(also told as \[[^\]\n]+\]\))*$")

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from kbgym.gym.actions import Action
+from kbgym.gym.actions import Action, Look, Result
 from kbgym.gym.tools import MOST_TARGETS, Role
 
 # What a backward pass is told about its forward pass, and nothing finer.
@@ -113,27 +113,28 @@ class Policy(Protocol):
 
 
 class Agenda(Protocol):
-    """What is worth indexing next, from what earlier passes asked and saw and from nothing else.
+    """Rank the keys worth indexing next, using only the questions and results of earlier passes.
 
-    It is told every question and every turn in the order of the trace, live or replayed, and keeps nothing on disk.
+    Every question and every turn is noted in the order of the trace, live or replayed; nothing is stored on disk.
     """
 
     def note_question(self, text: str, lesson: Hashable = None) -> None:
-        """A question was asked, in a lesson that is under way from now on."""
+        """Record a question; its lesson is active until it is released."""
 
-    def note_turn(self, action: Action, observation: str) -> None: ...
+    def note_turn(self, action: Action, result: Result, look: Look) -> None:
+        """Record an action and its result. `look` returns the text and links of a document of the store as it is."""
 
     def index_tasks(self, question: str, lesson: Hashable = None) -> tuple[IndexTask, ...]:
-        """What to work on after this question, best first; what a lesson is given, no other is until it gives back."""
+        """Return the tasks for a question, best first, and reserve their keys for its lesson."""
 
-    def give_back(self, lesson: Hashable) -> None:
-        """A lesson is over: what it was given and did not finish is anybody's again."""
+    def release(self, lesson: Hashable) -> None:
+        """End a lesson and release the keys reserved for it."""
 
     def task_for(self, index: str) -> IndexTask | None:
-        """To go over this index again, since facts under it changed; None where its key is not known."""
+        """Return the task of revising an index whose facts changed, or None if its key is unknown."""
 
     def index_text(self, index_task: IndexTask) -> str:
-        """What an index for it is called."""
+        """Return the text of the index for a task."""
 
 
 # A fresh policy for every pass.

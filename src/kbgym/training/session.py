@@ -122,9 +122,9 @@ class Session:
         if isinstance(event, Began) and event.phase == "forward":
             self.agenda.note_question(event.text, event.iteration)
         elif isinstance(event, Ended) and (event.phase == "backward" or event.outcome == "agent_failed"):
-            self.agenda.give_back(event.iteration)
+            self.agenda.release(event.iteration)
         elif isinstance(event, Acted):
-            self.agenda.note_turn(event.action, observation)
+            self.agenda.note_turn(event.action, event.result, store.look)
 
     # -- lessons ------------------------------------------------------------------------------------------------------
 

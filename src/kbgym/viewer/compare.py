@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from kbgym.analysis.gradient import Comparison, compare
 from kbgym.analysis.health import coverage
 from kbgym.analysis.results import LABELS
+from kbgym.analysis.verdict import Finding, judge
 from kbgym.store import Store, ledger
 from kbgym.trace.history import Difference, diff
 from kbgym.training.exam import Row
@@ -104,7 +104,7 @@ def exams(left: Side, right: Side) -> dict[str, Any]:
         before, after = [one[name][id] for id in shared], [other[name][id] for id in shared]
         if not any(a.f1 is not None and b.f1 is not None for a, b in zip(before, after, strict=True)):
             continue
-        groups.append({"set": name, "label": LABELS.get(name, name), **_compared(compare(after, before, keys))})
+        groups.append({"set": name, "label": LABELS[name], **_compared(judge(after, before, keys))})
         everything[0].extend(before)
         everything[1].extend(after)
         rows += [_pair(name, a, b) for a, b in zip(before, after, strict=True)]
@@ -113,23 +113,23 @@ def exams(left: Side, right: Side) -> dict[str, Any]:
     return {"left": left.values(), "right": right.values(), "groups": groups, "rows": rows}
 
 
-def _pooled(before: Sequence[Row], after: Sequence[Row], keys: Mapping[str, Sequence[Hashable]]) -> Comparison:
+def _pooled(before: Sequence[Row], after: Sequence[Row], keys: Mapping[str, Sequence[Hashable]]) -> Finding:
     """Sets may share questions: each row is paired with its own, not with another set's."""
 
     def numbered(rows: Sequence[Row]) -> list[Row]:
         return [msgspec.structs.replace(row, id=str(number)) for number, row in enumerate(rows)]
 
-    return compare(numbered(after), numbered(before), keys)
+    return judge(numbered(after), numbered(before), keys)
 
 
-def _compared(found: Comparison) -> dict[str, Any]:
+def _compared(found: Finding) -> dict[str, Any]:
     return {
         **picked(found, "n", "failed"),
         "rho": msgspec.to_builtins(found.rho),
-        "difference": msgspec.to_builtins(found.f1_difference),
-        "f1": [found.f1_flat, found.f1_arm],
-        "actions": [found.actions_flat, found.actions_arm],
-        "characters": [found.characters_flat, found.characters_arm],
+        "difference": msgspec.to_builtins(found.accuracy),
+        "f1": [found.f1_flat, found.f1_trained],
+        "actions": [found.actions_flat, found.actions_trained],
+        "characters": [found.characters_flat, found.characters_trained],
     }
 
 

@@ -15,10 +15,11 @@ import msgspec
 from kbgym.analysis.cells import Cell, Table
 from kbgym.analysis.curves import curve, examined
 from kbgym.analysis.health import coverage
-from kbgym.analysis.results import LABELS, POOLED, Results, Trained, is_reference, played_by
+from kbgym.analysis.results import LABELS, POOLED, Results, is_reference, played_by
 from kbgym.analysis.retention import forward_passes, retention
 from kbgym.analysis.tables import arms, stores, training
 from kbgym.analysis.tables.arms import in_short
+from kbgym.analysis.trajectory import Trained
 from kbgym.analysis.verdict import WORDS
 from kbgym.errors import BadInput
 from kbgym.store import ledger

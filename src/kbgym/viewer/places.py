@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kbgym.analysis.results import ORDER, Results, Seed, Trained, open_seeds
+from kbgym.analysis.results import ORDER, Results, Seed, open_seeds
+from kbgym.analysis.trajectory import Trained
 from kbgym.api import Workspace
 from kbgym.api.factory import embedder_named
 from kbgym.baselines.registry import ARMS, build_arm

@@ -1,92 +1,21 @@
-"""Which page of its source a document stands on, and that page's title, as far as documents say.
-
-A page is a file, a row of a table file, or what the documents of a public set are about. A world that was generated has
-none. It knows documents, and nothing of stores or search.
-
-
-How many questions the splits of a made world have, and how lists of questions are mixed and cut fairly.
-
-It knows nothing of what the questions ask.
-"""
+"""The splits of generated worlds, and fair mixing and cutting of lists of questions."""
 
 from __future__ import annotations
 
-import posixpath
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import TypeVar
 
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.world import Document, Question, World
-
-_ROWS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
-_DEEPER = " > "
-
-
-class SourcePage(msgspec.Struct, frozen=True):
-    """A page and its documents in the order they stand there."""
-
-    title: str
-    documents: tuple[Document, ...]
-
-
-def page_of_source(document: Document) -> str | None:
-    """A name for the page; two documents of one page have the same."""
-    if document.source is not None:
-        source = document.source
-        by_row = source.file.lower().endswith(_ROWS)
-        return f"{source.file}:{source.start}-{source.end}" if by_row else source.file
-    title = document.about[0] if document.about else ""
-    return title if title and document.text.startswith(f"{title}: ") else None
-
-
-def pages_of(documents: Iterable[Document]) -> dict[str, str]:
-    """The page of each document that has one, by id."""
-    found = ((document.id, page_of_source(document)) for document in documents)
-    return {id: page for id, page in found if page is not None}
-
-
-def source_pages(documents: Iterable[Document]) -> list[SourcePage]:
-    """All pages, in the order of their first documents."""
-    grouped: dict[str, list[Document]] = {}
-    for document in documents:
-        if (page := page_of_source(document)) is not None:
-            grouped.setdefault(page, []).append(document)
-    return [SourcePage(_title(page, found), _in_order(found)) for page, found in grouped.items()]
-
-
-def _in_order(found: list[Document]) -> tuple[Document, ...]:
-    """By their place in the file; those of a public set stand as they were read."""
-    return tuple(sorted(found, key=lambda document: document.source.start if document.source else 0))
-
-
-def _title(page: str, found: list[Document]) -> str:
-    """What most documents that begin with a title begin with, else the file's name."""
-    first = found[0]
-    if first.source is None:
-        return page
-    titles = Counter(title for document in found if (title := _before_colon(document.text)))
-    if titles:
-        title, times = titles.most_common(1)[0]
-        if times > 1 or len(found) <= 2:
-            return title
-    stem = posixpath.splitext(posixpath.basename(first.source.file))[0]
-    return " ".join(stem.replace("_", " ").replace("-", " ").split())
-
-
-def _before_colon(text: str) -> str:
-    before, colon, _ = text.partition(": ")
-    return before.partition(_DEEPER)[0].strip() if colon else ""
-
+from kbgym.worlds.world import Question, World, pages_of
 
 T = TypeVar("T")
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """How many questions each split has; eval has a part of trained and a part of reserved templates."""
+    """Questions of each split; eval has a part of trained and a part of reserved templates."""
 
     train: int = 150
     test_in: int = 100
@@ -95,7 +24,7 @@ class Sizes(msgspec.Struct, frozen=True):
     eval_out: int = 10
 
     def parts(self) -> list[tuple[str, bool, int]]:
-        """(split, reserved templates?, questions)."""
+        """Return (split, True for reserved templates, number of questions) of every part."""
         return [
             ("train", False, self.train),
             ("test_in", False, self.test_in),
@@ -106,7 +35,7 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 def interleave(lists: Sequence[Sequence[T]]) -> Iterator[T]:
-    """Merge lists so that each is spread evenly over the whole; the order within each is kept."""
+    """Merge lists so that each is spread evenly over the result; the order within each is kept."""
     taken = [0] * len(lists)
     for _ in range(sum(map(len, lists))):
         open_ = [place for place, items in enumerate(lists) if taken[place] < len(items)]
@@ -118,9 +47,9 @@ def interleave(lists: Sequence[Sequence[T]]) -> Iterator[T]:
 def training_subset(
     questions: Sequence[Question], n: int, difficulty: Callable[[Question], int]
 ) -> tuple[Question, ...]:
-    """`n` of these questions with the same share of each difficulty and the templates in round robin.
+    """Return `n` questions with the same share of each difficulty and the templates in round robin.
 
-    The order is a mixture too, so that a training run that stops early has seen all kinds.
+    The order is mixed, so that a training run that stops early has seen all kinds.
     """
     if not 0 <= n <= len(questions):
         raise BadInput(f"cannot take {n} of {len(questions)} training questions.")
@@ -147,7 +76,7 @@ def _round_robin(questions: Sequence[Question]) -> list[Question]:
 
 
 def sharing(world: World) -> int:
-    """How many test questions are supported by a page that supports a training question too."""
+    """Return the number of test questions supported by a page that also supports a training question."""
     pages = pages_of(world.documents)
     trained = {pages[id] for question in world.split("train") for id in question.support if id in pages}
     tested = (question for name in ("test_in", "test_out") for question in world.split(name))
@@ -155,10 +84,10 @@ def sharing(world: World) -> int:
 
 
 def with_pages_apart(world: World, seed: int) -> World:
-    """The same world with its questions drawn anew: no page supports questions of two splits.
+    """Redraw the splits of a world so that no page supports questions of two splits.
 
-    Questions that share a page, directly or through others, stay together; each such group goes to the split that is
-    furthest from the share it has now, the largest groups first. Questions of other splits than the usual stay there.
+    Questions that share a page, directly or through others, stay together. Each such group, the largest first, goes to
+    the split that is furthest from its present share. Questions of other splits are not moved.
     """
     pages = pages_of(world.documents)
     sizes = {name: len(world.split(name)) for name in ("train", "test_in", "eval") if world.split(name)}
@@ -185,7 +114,7 @@ def with_pages_apart(world: World, seed: int) -> World:
 
 
 def shares(sizes: Sequence[int], n: int) -> list[int]:
-    """Split n in proportion to sizes, the largest remainders rounded up."""
+    """Divide n in proportion to sizes, rounding the largest remainders up."""
     total = sum(sizes)
     found = [size * n // total for size in sizes]
     for place in sorted(range(len(sizes)), key=lambda place: -(sizes[place] * n % total))[: n - sum(found)]:

@@ -1,9 +1,8 @@
-"""Which documents truly belong under a key, resolved from a world's facts and never from the words of a document.
+"""The documents that belong under a key, resolved from a world's facts and never from the words of a document.
 
-`Truth` is what an audit asks; `PersonTruth` is what every world of people has in common, filled in by
-`people/truth.py` and `phantomwiki/truth.py`. Under a person any document that names the person belongs, but only the
-person's own documents (those it is the subject of) must be there: the same relation is told again from the other end.
-Nothing here knows of stores, links and indexes.
+`Truth` is the interface an audit uses; `PersonTruth` implements it for worlds of people, completed by `people/kind.py`
+and `phantomwiki/kind.py`. Any document that names a person may be under that person, but only the person's own
+documents (those with the person as subject) are required: every relation is stated again from the other end.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from kbgym.worlds.world import Document, Key
 GROUPS = ("city", "job or hobby", "birth date", "person", "one-hop relation", "two-hop relation", "joined attributes")
 ATTRIBUTES = ("city", "job", "hobby")
 
-# What a relation is called when the gender of its far end is known.
+# Names of relations whose far end has a known gender.
 GENDERED = {
     "mother": ("parent", "female"),
     "father": ("parent", "male"),
@@ -30,37 +29,37 @@ GENDERED = {
 }
 RELATIONS = ("friend", "child", "parent", "spouse", "sibling", *GENDERED)
 
-# People's ids, each with the documents that tell of them; None where a fact is told by no document.
+# People's ids, each with the documents that state their facts; None for a fact no document states.
 Told = Mapping[str, Sequence[str | None]]
 Serving = Mapping[str, frozenset[str]]
 
 
 class Truth(Protocol):
-    """What an audit needs to know of a world. Members are named by strings, the same for one key every time."""
+    """The interface an audit uses. Members are named by strings, always the same for one key."""
 
     @property
     def names(self) -> Iterable[str]:
-        """Everything a single-entity hub can be about."""
+        """The possible subjects of a single-entity hub."""
 
     @property
     def values(self) -> Mapping[str, Iterable[str]]:
         """The attribute values by kind."""
 
     def members(self, key: Key) -> frozenset[str]:
-        """What a whole index of this key leads to."""
+        """Return the members a complete index of this key leads to."""
 
     def serves(self, key: Key, document: str) -> frozenset[str]:
-        """The members an original document leads to; none when it is not what this key is about."""
+        """Return the members a source document leads to, none if it does not belong under the key."""
 
     def belongs(self, key: Key, document: str) -> bool:
-        """Whether an original document is right under this key."""
+        """Return True if a source document belongs under this key."""
 
     def recitable(self, key: Key) -> frozenset[str]:
-        """The names an index of this key must not recite."""
+        """Return the names an index text of this key must not list."""
 
 
 def group_of(key: Key) -> str:
-    """The row of the audit's table a key is counted in."""
+    """Return the row of the audit's table that counts a key."""
     if key.kind == "city":
         return "city"
     if key.kind in ATTRIBUTES:
@@ -73,9 +72,9 @@ def group_of(key: Key) -> str:
 
 
 class PersonTruth(ABC):
-    """A world of people by name, with attributes and relations. A relation key's kind is its path: `child.child`."""
+    """The truth of a world of named people. A relation key's kind is its path: `child.child`."""
 
-    asked: ClassVar[Iterable[str]]  # what the last step of a path may ask of the people reached
+    asked: ClassVar[Iterable[str]]  # attributes that may end a path
 
     def __init__(
         self, documents: Iterable[Document], name_of: Mapping[str, str], values: Mapping[str, Iterable[str]]
@@ -92,15 +91,15 @@ class PersonTruth(ABC):
 
     @abstractmethod
     def _holders(self, key: Key) -> Iterable[str]:
-        """Everybody who has an attribute's value."""
+        """Return the people with an attribute's value."""
 
     @abstractmethod
     def _document(self, person: str, kind: str) -> str | None:
-        """What tells this of a person."""
+        """Return the document that states an attribute of a person."""
 
     @abstractmethod
     def _step(self, person: str, relation: str) -> Told:
-        """Everybody in a relation to a person, with the documents that say so, from either end."""
+        """Return the people in a relation to a person, with the documents that state it, from either end."""
 
     def members(self, key: Key) -> frozenset[str]:
         return self._resolved(key)[0]
@@ -114,7 +113,7 @@ class PersonTruth(ABC):
         return bool(self.serves(key, document))
 
     def recitable(self, key: Key) -> frozenset[str]:
-        """For a person: whom the person's own documents name besides."""
+        """Return the members; for a person, the other people that the person's own documents name."""
         if key.kind != "person":
             return self.members(key)
         person = self.names.get(key.value, "")
@@ -141,7 +140,7 @@ class PersonTruth(ABC):
         return self._gathered(self._walk(person, key.kind.split(".")))
 
     def _gathered(self, found: Told) -> tuple[frozenset[str], Serving]:
-        """Members by name, and for every document that tells of one whom it serves."""
+        """Return the members' names, and the members each document leads to."""
         serving: dict[str, frozenset[str]] = {}
         for id, documents in found.items():
             for document in documents:
@@ -150,7 +149,7 @@ class PersonTruth(ABC):
         return frozenset(self._name_of[id] for id in found), serving
 
     def _walk(self, start: str, path: Sequence[str]) -> Told:
-        """Everybody at the end of a path, with the documents that tell the last step."""
+        """Return the people at the end of a path, with the documents that state the last step."""
         reached: dict[str, list[str | None]] = {start: []}
         for step in path:
             if step in self.asked:
@@ -162,5 +161,5 @@ class PersonTruth(ABC):
                     further.setdefault(other, []).extend(documents)
             reached = further
         if len(path) > 1:
-            reached.pop(start, None)  # nobody is their own sibling, cousin or friend's friend
+            reached.pop(start, None)  # a path back to its start is not a relation
         return reached

@@ -1,11 +1,13 @@
-"""A world: documents, questions with their golds, splits. What every world has, whoever made it.
+"""A world: documents, questions with their golds, splits, and the source pages of documents.
 
-The people universe, PhantomWiki, a user's own corpus all become these values; nothing below this line knows which one
-it is looking at. `facts` carries whatever else a world wants to keep (the people of the universe, say) as plain JSON.
+The people benchmark, PhantomWiki and a user's own corpus all become these values. `facts` holds whatever else a world
+needs (the people of the benchmark, for example) as plain JSON.
 """
 
 from __future__ import annotations
 
+import posixpath
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,13 @@ from kbgym.canonical import (
 )
 from kbgym.errors import BadInput
 
+_TABLE_FILES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")  # each row is a page
+_DEEPER = " > "
 SPLITS = ("train", "test_in", "test_out", "eval")
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where in a user's files a document's sentence stands."""
+    """The span of a user's file that a document was read from."""
 
     file: str
     start: int
@@ -37,9 +41,9 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One self-contained sentence. `about` names the entities (person ids) it speaks of, subject first.
+    """One self-contained sentence. `about` names the entities (person ids) it mentions, subject first.
 
-    `links` are documents its text already links to; an initial store has them as links.
+    `links` are documents its text already links to; they become links of the initial store.
     """
 
     id: str
@@ -51,14 +55,14 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Key(msgspec.Struct, frozen=True, order=True):
-    """A slot of a question: a person, a city, a job, a hobby (or whatever kinds a world has)."""
+    """A slot of a question: in the people benchmark a person, a city, a job or a hobby."""
 
     kind: str
     value: str
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question with every accepted gold and the ids of all documents its answer depends on."""
+    """A question with every accepted gold and the ids of all documents its answer depends on (`support`)."""
 
     id: str
     split: str
@@ -72,16 +76,16 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class SentenceForm(msgspec.Struct, frozen=True):
-    """How some sentences of a world are built, what changes in capitals, and one of them."""
+    """The form of some sentences, with its variable parts in capitals, and an example."""
 
     form: str
     example: str
 
 
 class Description(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a world's documents are about in one paragraph, the forms of their sentences, kinds of keys in plain words.
+    """The content of a world's documents in one paragraph, the forms of their sentences, and their kinds of keys.
 
-    What is empty is left for the world's kind to work out: see `kinds.description_of`.
+    Empty fields are filled in by the world's kind: see `kinds.description_of`.
     """
 
     about: str = ""
@@ -90,9 +94,9 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class World(msgspec.Struct, frozen=True):
-    """Documents and questions, checked when made: ids unique, supports real, texts writable.
+    """Documents and questions, validated on construction: unique ids, existing supports, encodable texts.
 
-    One without documents has them elsewhere, in a store: what supports its questions is not checked.
+    The documents of a world without any are in a store, so the supports of its questions are not checked.
     """
 
     documents: tuple[Document, ...]
@@ -121,29 +125,29 @@ class World(msgspec.Struct, frozen=True):
 
     @property
     def splits(self) -> dict[str, int]:
-        """How many questions each split has, known splits first."""
+        """Return the number of questions in each split, standard splits first."""
         names = dict.fromkeys([*SPLITS, *(question.split for question in self.questions)])
         counts = {name: len(self.split(name)) for name in names}
         return {name: count for name, count in counts.items() if count}
 
     @property
     def description(self) -> Description | None:
-        """What `world.json` itself says its documents are; a plain text is the paragraph."""
+        """The description in `world.json`, if any; a plain string is the paragraph."""
         said = self.facts.get("description")
         if isinstance(said, str):
             return Description(said)
         try:
             return msgspec.convert(said, Description | None)
         except msgspec.ValidationError as error:
-            raise BadInput(f"the description in world.json is none (about, forms, keys): {error}.") from error
+            raise BadInput(f"the description in world.json is invalid (about, forms, keys): {error}.") from error
 
     @property
     def hash(self) -> str:
-        """Changes when any byte of documents, questions or facts does."""
+        """A digest of all bytes of documents, questions and facts."""
         return digest(b"".join(digest_of(part).encode() for part in (self.documents, self.questions, self.facts)))
 
     def save(self, out: Path) -> None:
-        """Write the three files, all or nothing."""
+        """Write the three files atomically."""
         with atomic_dir(out) as folder:
             write_lines(folder / "documents.jsonl", self.documents)
             write_lines(folder / "questions.jsonl", self.questions)
@@ -152,7 +156,7 @@ class World(msgspec.Struct, frozen=True):
 
     @classmethod
     def load(cls, folder: Path, elsewhere: bool = False) -> World:
-        """The world in a folder; where its documents may be `elsewhere`, the folder need not have them."""
+        """Read the world in a folder; with `elsewhere`, the folder need not hold its documents."""
         documents, questions, facts = (folder / name for name in ("documents.jsonl", "questions.jsonl", "world.json"))
         if not documents.is_file() and not (elsewhere and questions.is_file()):
             raise BadInput(f"{folder} is not a world: it has no documents.jsonl.")
@@ -178,3 +182,65 @@ def _unique(what: str, ids: Iterable[str]) -> set[str]:
             raise BadInput(f"{what} id {id!r} stands twice.")
         seen.add(id)
     return seen
+
+
+# -- source pages ------------------------------------------------------------------------------------------------------
+
+
+class SourcePage(msgspec.Struct, frozen=True):
+    """A page and its documents in their order on it.
+
+    A page is a file, a row of a table file, or the subject of a public set's documents. Generated worlds have none.
+    """
+
+    title: str
+    documents: tuple[Document, ...]
+
+
+def page_of_source(document: Document) -> str | None:
+    """Return the name of a document's page, or None."""
+    if document.source is not None:
+        source = document.source
+        by_row = source.file.lower().endswith(_TABLE_FILES)
+        return f"{source.file}:{source.start}-{source.end}" if by_row else source.file
+    title = document.about[0] if document.about else ""
+    return title if title and document.text.startswith(f"{title}: ") else None
+
+
+def pages_of(documents: Iterable[Document]) -> dict[str, str]:
+    """Return the page of each document that has one, by id."""
+    found = ((document.id, page_of_source(document)) for document in documents)
+    return {id: page for id, page in found if page is not None}
+
+
+def source_pages(documents: Iterable[Document]) -> list[SourcePage]:
+    """Return all pages, in the order of their first documents."""
+    grouped: dict[str, list[Document]] = {}
+    for document in documents:
+        if (page := page_of_source(document)) is not None:
+            grouped.setdefault(page, []).append(document)
+    return [SourcePage(_title(page, found), _in_order(found)) for page, found in grouped.items()]
+
+
+def _in_order(found: list[Document]) -> tuple[Document, ...]:
+    """Sort documents by their place in the file; those of a public set keep their order."""
+    return tuple(sorted(found, key=lambda document: document.source.start if document.source else 0))
+
+
+def _title(page: str, found: list[Document]) -> str:
+    """Return the most common prefix before a colon, or else the file's name."""
+    first = found[0]
+    if first.source is None:
+        return page
+    titles = Counter(title for document in found if (title := _before_colon(document.text)))
+    if titles:
+        title, times = titles.most_common(1)[0]
+        if times > 1 or len(found) <= 2:
+            return title
+    stem = posixpath.splitext(posixpath.basename(first.source.file))[0]
+    return " ".join(stem.replace("_", " ").replace("-", " ").split())
+
+
+def _before_colon(text: str) -> str:
+    before, colon, _ = text.partition(": ")
+    return before.partition(_DEEPER)[0].strip() if colon else ""

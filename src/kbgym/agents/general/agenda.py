@@ -30,8 +30,20 @@ from kbgym.agents.general.keys import (
     value_of,
 )
 from kbgym.agents.general.text import content_words
-from kbgym.gym.actions import Action, Add, Delete, Edit, LinkMany, Read, Search, Unlink
-from kbgym.gym.observations import documents
+from kbgym.gym.actions import (
+    Action,
+    Add,
+    Deleted,
+    Edit,
+    Error,
+    Linked,
+    Look,
+    Opened,
+    Result,
+    Search,
+    Unlinked,
+    shown_by,
+)
 from kbgym.gym.policy import IndexTask, Lookup, Reason
 
 LENGTH = 16
@@ -86,28 +98,29 @@ class GeneralAgenda:
             having = self._with_word.get(telling, {})
             self._under[key] = {id: None for id in having if id in self.texts and belongs(self.texts[id], key)}
 
-    def note_turn(self, action: Action, observation: str) -> None:
-        if observation.startswith("Error: "):
+    def note_turn(self, action: Action, result: Result, look: Look) -> None:
+        if isinstance(result, Error):
             if isinstance(action, Search):
                 self._read[action.query] = ReadSoFar(action.page, ())
             return
-        shown = documents(observation)
+        shown = [(id, look(id)[0]) for id in shown_by(result)]
         match action:
             case Search(query, page):
                 if page == self._read.get(query, ReadSoFar(0, ())).page + 1:
                     self._read[query] = ReadSoFar(page, tuple(text for id, text in shown if id not in self.texts))
-            case Read(id):
-                self._links[id] = {target: None for target, _ in shown[1:]}
-            case LinkMany(source, targets):
-                self._links.setdefault(source, {}).update(dict.fromkeys(targets))
-                self._name(source)
-            case Add() if shown:
+            case Add():
                 self._written.add(shown[0][0])
-            case Edit(id) if id in self._written and shown:
+            case Edit(id) if id in self._written:
                 self._index[plain(shown[0][1])] = id
-            case Unlink(source, target):
+        match result:
+            case Opened(id, links):
+                self._links[id] = dict.fromkeys(links)
+            case Linked(source, linked, _, already):
+                self._links.setdefault(source, {}).update(dict.fromkeys((*linked, *already)))
+                self._name(source)
+            case Unlinked(source, target):
                 self._links.get(source, {}).pop(target, None)
-            case Delete(id):
+            case Deleted(id):
                 self.texts.pop(id, None)
                 for members in self._under.values():
                     members.pop(id, None)
@@ -161,7 +174,7 @@ class GeneralAgenda:
             self._lent[lesson] = set(chosen)
         return tuple(chosen.values())
 
-    def give_back(self, lesson: Hashable) -> None:
+    def release(self, lesson: Hashable) -> None:
         self._lent.pop(lesson, None)
 
     def task_for(self, index: str) -> IndexTask | None:

@@ -28,8 +28,7 @@ from kbgym.agents.reference.members import INDEXED
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
 from kbgym.agents.reference.searching import about_family, goes_on, is_doubtful, members_on, searches_for
 from kbgym.agents.reference.seen import BASE, SeenDocuments
-from kbgym.gym.actions import Action, Delete, Search
-from kbgym.gym.observations import documents
+from kbgym.gym.actions import Action, Deleted, Error, Look, Result, Search, shown_by
 from kbgym.gym.policy import IndexTask, Lookup, Reason
 from kbgym.index_keys import IndexKey
 from kbgym.index_keys.relations import GENDERED
@@ -104,15 +103,15 @@ class ReferenceAgenda:
         if lesson is not None:
             self._under_way[lesson] = {key: None for key in named if key not in self._lent(lesson)}
 
-    def note_turn(self, action: Action, observation: str) -> None:
-        """Take in one action and what came back."""
-        if observation.startswith("Error: "):
+    def note_turn(self, action: Action, result: Result, look: Look) -> None:
+        """Record an action and its result."""
+        if isinstance(result, Error):
             if isinstance(action, Search) and action.query in self._pages:
                 self._turned(action.query, LastPage(self._pages[action.query].number))
             return
-        if isinstance(action, Delete):
-            self.seen.forget(action.id)
-        shown = documents(observation)
+        if isinstance(result, Deleted):
+            self.seen.forget(result.id)
+        shown = [(id, look(id)[0]) for id in shown_by(result)]
         if isinstance(action, Search):
             last = self._pages.get(action.query, LastPage(0))
             if action.page == last.number + 1:
@@ -121,7 +120,7 @@ class ReferenceAgenda:
                 self._turned(action.query, LastPage(action.page, texts, new, (*last.before, *last.texts)))
         for id, text in shown:
             self.seen.see(id, text)
-        self.indexes.note(action, observation)
+        self.indexes.note(action, result)
 
     def _turned(self, query: str, page: LastPage) -> None:
         self._pages[query] = page
@@ -163,8 +162,8 @@ class ReferenceAgenda:
         again = () if key.then or key.kind not in BASE else tuple(searches_for(key, self.seen.memory.lists))
         return msgspec.structs.replace(index_task, lookups=again)
 
-    def give_back(self, lesson: Hashable) -> None:
-        """A lesson is over: what it was lent and did not finish is anybody's again."""
+    def release(self, lesson: Hashable) -> None:
+        """End a lesson and release the keys reserved for it."""
         self._under_way.pop(lesson, None)
 
     def index_text(self, index_task: IndexTask) -> str:

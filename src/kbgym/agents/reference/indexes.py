@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from kbgym.agents.reference.kept_lists import Dependencies
 from kbgym.agents.reference.seen import SeenDocuments
-from kbgym.gym.actions import Action, Add, Delete, Edit, Link, LinkMany, Read, Unlink
-from kbgym.gym.observations import documents
+from kbgym.gym.actions import Action, Add, Added, Deleted, Edited, Linked, Merged, Opened, Result, Unlinked
 from kbgym.index_keys import IndexKey
-
-_FOLDED = re.compile(r"\[([^\]\n]+)\] was folded into it")
-_SKIPPED = re.compile(r"No such document, skipped: (.+?)\.(?: |$)")
 
 
 class Indexes:
@@ -46,31 +41,25 @@ class Indexes:
         if (key := self.key.get(id)) is not None:
             self._readings.changed(("of", key))
 
-    def note(self, action: Action, observation: str) -> None:
-        """Take in one action that was done."""
-        match action:
-            case Delete(id):
+    def note(self, action: Action, result: Result) -> None:
+        """Record an action and its result."""
+        match result:
+            case Deleted(id):
                 self._drop(id)
-            case Add(text):
-                for id, there in documents(observation)[:1]:
-                    self._written(id, there, text)
-            case Edit(id):
-                for gone in _FOLDED.findall(observation):
-                    self._fold(gone, documents(observation)[0][0])
-                if id in self._links:
-                    self._name(id)
-            case Read(id):
-                (_, text), *linked = documents(observation) or [("", "")]
-                targets = [target for target, _ in linked]
-                if targets and (id in self._links or self._seen.key_of(text, targets) is not None):
+            case Added(id) | Merged(id, None) if isinstance(action, Add):
+                self._written(id, self._seen.texts[id], action.text)
+            case Merged(into, str(gone)):
+                self._fold(gone, into)
+            case Edited(id) if id in self._links:
+                self._name(id)
+            case Opened(id, targets):
+                if targets and (id in self._links or self._seen.key_of(self._seen.texts[id], targets) is not None):
                     self._links[id] = dict.fromkeys(targets)
                     self._changed(id)
                     self._name(id)
-            case Link(source, target):
-                self._link(source, (target,), observation)
-            case LinkMany(source, targets):
-                self._link(source, targets, observation)
-            case Unlink(source, target):
+            case Linked(source, linked, _, already):
+                self._link(source, (*linked, *already))
+            case Unlinked(source, target):
                 self._links.get(source, {}).pop(target, None)
                 self._changed(source)
 
@@ -82,10 +71,9 @@ class Indexes:
             self.folded.add(asked)
             self._readings.changed(("of", asked))
 
-    def _link(self, source: str, targets: Iterable[str], observation: str) -> None:
+    def _link(self, source: str, targets: Iterable[str]) -> None:
         if source in self._links:
-            unknown = {id for names in _SKIPPED.findall(observation) for id in names.split(", ")}
-            self._links[source].update(dict.fromkeys(target for target in targets if target not in unknown))
+            self._links[source].update(dict.fromkeys(targets))
             self._changed(source)
             self._name(source)
 

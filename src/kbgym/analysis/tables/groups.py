@@ -10,8 +10,7 @@ from statistics import fmean
 
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number, published, shown
-from kbgym.analysis.gradient import split
-from kbgym.analysis.results import LABELS, POOLED, Pair, Results, Seed
+from kbgym.analysis.results import LABELS, POOLED, Results, Seed
 from kbgym.analysis.statistics import Interval, difference, enough, holm
 from kbgym.analysis.tables.arms import (
     RHO,
@@ -27,6 +26,7 @@ from kbgym.analysis.tables.arms import (
     ratio_of,
 )
 from kbgym.analysis.tables.stores import store_sources
+from kbgym.analysis.verdict import Pair, split
 from kbgym.training.exam import Row
 
 MARGIN = paper.MARGIN
@@ -59,7 +59,7 @@ def non_inferiority(results: Results) -> Table:
         cells = []
         for group, p in zip(found, p_values, strict=True):
             if p <= ONE_SIDED:
-                fine_on.setdefault(arm, []).append(LABELS.get(group, group))
+                fine_on.setdefault(arm, []).append(LABELS[group])
             text = f"{'yes' if p <= ONE_SIDED else 'no'} (p {shown(p, 3)})"
             files = tuple(results.sources(arm, group, "f1", "flat"))
             cells.append(Cell(f"noninferiority/{arm}/{group}/p", text, p, test, files))

@@ -12,8 +12,9 @@ from typing import Any
 from kbgym.analysis import published as paper
 from kbgym.analysis.audit import SHAPES, Quality, quality
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
-from kbgym.analysis.results import POOLED, Results, Trained
+from kbgym.analysis.results import POOLED, Results
 from kbgym.analysis.tables.arms import flatten, mean_cell
+from kbgym.analysis.trajectory import Trained
 from kbgym.worlds.truth import GROUPS
 
 READS_INDEXES = (

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from statistics import fmean
 
+import msgspec
+
+from kbgym.agents.llm.values import Usage
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
-from kbgym.analysis.results import LABELS, POOLED, Results, Trained, tokens_of
+from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.retention import forward_passes
 from kbgym.analysis.statistics import break_even
 from kbgym.analysis.tables.arms import flatten
 from kbgym.analysis.tables.stores import over_seeds, traces
-from kbgym.analysis.trajectory import EDITS, Epoch
+from kbgym.analysis.trajectory import EDITS, Epoch, Trained, tokens_of
+from kbgym.sanitize import safe_text
+from kbgym.trace.events import Ended
 from kbgym.training.exam import Row
+from kbgym.worlds.world import SPLITS
 
 LINKS, EMPTY = "mean links of an authored document at the epoch's end", "authored documents without a link then"
 
@@ -136,7 +142,7 @@ def breaking_even(results: Results) -> Table:
             published("break-even/tokens/trained", paper.BREAK_EVEN["questions"], 0),
         ]
         lines.append(Line("paper: trained, tokens", [*theirs, *([None] * (len(groups) - 1))], paper=True))
-    heads = ("training spent", *(LABELS.get(group, group) for group in groups))
+    heads = ("training spent", *(LABELS[group] for group in groups))
     caption = results.caption() + (" No tokens: no language model ran." if results.reference else "")
     title = "Break-even: questions until training is paid for"
     return Table("break-even", title, heads, lines, caption, " ".join(said), "store and unit")
@@ -186,3 +192,99 @@ def timing(results: Results) -> Table | None:
     sentence = f"One seed took {total:.0f} s on the machine it ran on, the embedding of its documents included."
     heads = ("building, s", "training, s", "exams, s")
     return Table("timing", "Time spent", heads, lines, results.caption(), sentence, "store")
+
+
+USAGE_HEADS = (
+    "passes",
+    "agent failed",
+    "requests",
+    "malformed",
+    "retries",
+    "prompt tokens",
+    "of them cached",
+    "completion tokens",
+    "of them reasoning",
+    "cost, $",
+)
+
+
+def model_usage(results: Results) -> Table | None:
+    """A line for the forward and the backward passes of each training and for the exams of each arm."""
+    lines: list[Line] = []
+    for arm in results.trainings:
+        traces = [CellSource(seed.trained[arm].trace, "usage of end events") for seed in results.seeds]
+        ended = [e for seed in results.seeds for e in seed.trained[arm].place.events if isinstance(e, Ended)]
+        for phase in ("forward", "backward"):
+            passes = [event for event in ended if event.phase == phase]
+            lines += _usage_line(f"training {results.label(arm)}, {phase}", f"usage/{arm}/{phase}", passes, traces)
+    for arm in results.arms:
+        rows = (row for seed in results.seeds for group in results.groups for row in seed.rows(arm, group))
+        files = results.sources(arm, POOLED, "usage")
+        lines += _usage_line(f"exams of {results.label(arm)}", f"usage/{arm}/exam", rows, files)
+    if not lines:
+        return None
+    rates = [cell.value for line in lines for cell in line.cells if cell and cell.id.endswith("/malformed")]
+    worst = max(float(rate) for rate in rates if rate is not None)
+    sentence = (
+        f"At most {worst:.1%} of a line's replies were malformed; each was corrected within the pass's allowance or "
+        "ended it as the agent's failure, which is never scored."
+    )
+    return Table("usage", "What the models used", USAGE_HEADS, lines, results.caption(), sentence, "passes")
+
+
+def _usage_line(head: str, id: str, passes: Iterable[Ended | Row], files: list[CellSource]) -> list[Line]:
+    """The passes added up; no line where no model was asked."""
+    count, failed, usage = 0, 0, Usage()
+    for one in passes:
+        count += 1
+        failed += one.outcome == "agent_failed"
+        usage += msgspec.convert(one.usage or {}, Usage)
+    if not usage.requests:
+        return []
+    measures: list[tuple[str, float | None, str]] = [
+        ("passes", count, "passes, all seeds"),
+        ("failed", failed, "passes that ended as agent failed; they have no score"),
+        ("requests", usage.requests, "requests answered"),
+        ("malformed", usage.malformed_rate, "malformed replies over requests"),
+        ("retries", usage.retries, "requests tried again after a provider's error"),
+        ("prompt", usage.prompt, "prompt tokens, cached ones included"),
+        ("cached", usage.cached, "prompt tokens the provider had cached"),
+        ("completion", usage.completion, "completion tokens, reasoning included"),
+        ("reasoning", usage.reasoning, "completion tokens spent on reasoning"),
+        ("cost", usage.cost, "dollars by the bundled price table; empty where a price is unknown"),
+    ]
+    digits = {"malformed": 1, "cost": 4}
+    cells = [
+        number(f"{id}/{name}", value, what, files, digits.get(name, 0), name == "malformed")
+        for name, value, what in measures
+    ]
+    return [Line(head, cells)]
+
+
+def worlds(results: Results) -> Table:
+    """What was trained and asked on: the paper's table of benchmarks."""
+    lines = []
+    for seed in results.seeds:
+        world, id = seed.world, f"worlds/seed-{seed.number}"
+        files = [CellSource(str((seed.folder / "world").relative_to(results.root)), "documents.jsonl, questions.jsonl")]
+        counts = {"documents": len(world.documents), "questions": len(world.questions)}
+        counts |= {name: len(world.split(name)) for name in SPLITS}
+        cells = [number(f"{id}/{name}", count, f"number of {name}", files, 0) for name, count in counts.items()]
+        asked = sum(len(seed.rows("flat", group)) for group in results.groups)
+        probe = results.sources("flat", POOLED, "id", seeds=[seed])
+        cells.append(number(f"{id}/probe", asked, "questions of all probe groups", probe, 0))
+        lines.append(Line(f"seed {seed.number}", cells))
+    if results.beside_paper:
+        theirs = [published(f"worlds/{name}", value, 0) for name, value in paper.WORLD.items()]
+        lines.append(Line("paper: KBGym", theirs, paper=True))
+    documents = [len(seed.world.documents) for seed in results.seeds]
+    given = results.plan is not None and not results.plan.people
+    made = results.kind == paper.KIND
+    size = f"{min(documents):,}" + (f" to {max(documents):,}" if max(documents) > min(documents) else "")
+    if made:
+        world_is = "One given world" if given else "Generated worlds"
+        sentence = f"{world_is} of {size} one-sentence documents and no link."
+    else:
+        sentence = f"One world ({safe_text(results.world_kind.title)}) of {size} documents."
+    heads = ("documents", "questions", *SPLITS, "probe questions")
+    return Table("worlds", "The worlds", heads, lines, results.caption(n=False), sentence, "world")

@@ -51,7 +51,7 @@ class AgendaFollower:
             case Began(_, "forward", _, _, text):
                 self.agenda.note_question(text)
             case Acted(_, _, _, action, result):
-                self.agenda.note_turn(action, observation)
+                self.agenda.note_turn(action, result, store.look)
                 match result:
                     case Added(id):
                         self._authored[id] = None
@@ -77,11 +77,14 @@ class AgendaFollower:
     def _see_again(self, store: Store) -> None:
         """After a rollback: what agents wrote or changed is as the store has it, or gone."""
         for id in (*self._authored, *self._edited):
-            self.agenda.note_turn(Delete(id), "")
+            self.agenda.note_turn(Delete(id), Deleted(id), store.look)
             if id in store:
-                record = store[id]
-                self.agenda.note_turn(Add(record.text) if id in self._authored else Read(id), f"[{id}] {record.text}")
-                self.agenda.note_turn(LinkMany(id, record.links), "")
+                text, links = store.look(id)
+                if id in self._authored:
+                    self.agenda.note_turn(Add(text), Added(id), store.look)
+                else:
+                    self.agenda.note_turn(Read(id), Opened(id, ()), store.look)
+                self.agenda.note_turn(LinkMany(id, tuple(links)), Linked(id, tuple(links)), store.look)
         self._authored = {id: None for id in self._authored if id in store}
 
     def _doubt_again(self, to: int) -> None:

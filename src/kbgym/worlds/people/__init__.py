@@ -1,6 +1,6 @@
-"""The people universe: `generate` makes a world, `pool` lists everything a template could ask in it.
+"""The people benchmark: `generate` makes a world from a seed, `pool` lists every question a template can ask in it.
 
-A world is rebuilt from its seed, and its pools from its facts; the rest of the package sees only `World` values.
+The rest of the package sees only `World` values.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import msgspec
 
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import PeopleGraph
-from kbgym.worlds.people.invented import renamed
 from kbgym.worlds.people.population import Person, population
 from kbgym.worlds.people.questions import draw, question
 from kbgym.worlds.people.sentences import fact_ids, write
-from kbgym.worlds.people.templates import TEMPLATES, Template, template_named
+from kbgym.worlds.people.templates import TEMPLATES, template_named
 from kbgym.worlds.splits import Sizes
 from kbgym.worlds.world import Question, World
 
@@ -24,14 +23,12 @@ __all__ = [
     "NO_QUESTIONS",
     "TEMPLATES",
     "VERSION",
-    "VERSIONS",
     "PeopleGraph",
-    "Person",
     "Sizes",
-    "Template",
     "generate",
     "pool",
     "template_named",
+    "world_of_people",
 ]
 
 NO_QUESTIONS = Sizes(0, 0, 0, 0, 0)
@@ -47,48 +44,40 @@ def generate(
     jobs: int | None = None,
     version: int = VERSION,
     hard: bool = False,
-    words: Sequence[str] | None = None,
 ) -> World:
-    """A world of so many people. The same arguments give the same bytes everywhere.
+    """Make a world of fictional people. The same arguments give the same bytes everywhere.
 
-    Version 1 numbers its documents person by person, so that an id tells what a document says and whose it is, and
-    asks for brothers where only first names tell that somebody is none. Since version 2 ids are codes in no order, and
-    what no document states is not asked for. A `hard` world has larger classes and asks its readers to answer within
-    eight actions, so that accuracy on the flat store leaves room. With `words` all names and values are
-    other words, out of these and made up.
+    Args:
+        sizes: Number of questions in each split.
+        jobs: Number of different jobs; by default a tenth of `people`.
+        version: Version 1 numbers its documents person by person, so that an id reveals its subject, and asks for
+            brothers where only a first name tells that there is none. Version 2 has random ids and asks only for what
+            documents state.
+        hard: Make larger classes and limit readers to eight actions, so that accuracy on the flat store leaves room.
     """
     if version not in VERSIONS:
         raise BadInput(f"there is no version {version} of this benchmark; there are {', '.join(map(str, VERSIONS))}.")
     if hard and version < 2:
         raise BadInput("there is a hard world since version 2 of the benchmark.")
-    persons = population(people, seed, jobs, hard)
-    if words is not None:
-        persons = renamed(persons, seed, words)
+    world = world_of_people(population(people, seed, jobs, hard), seed, sizes or Sizes(), version)
+    return msgspec.structs.replace(world, facts={**world.facts, "forward_budget": HARD_BUDGET}) if hard else world
+
+
+def world_of_people(persons: Sequence[Person], seed: int, sizes: Sizes, version: int = VERSION) -> World:
+    """Write the documents of a population and draw questions about it."""
     documents = write(persons, seed if version > 1 else None)
-    if version > 1:
-        persons = tuple(map(_as_stated, persons))
-    questions = draw(PeopleGraph(persons), fact_ids(documents), sizes or Sizes(), seed)
-    facts: dict[str, Any] = {"kind": "people", "seed": seed, "people": [_plain(person) for person in persons]}
+    if version > 1:  # a gender is stated only by "is the mother of" and "is the father of"
+        persons = [one if one.children else msgspec.structs.replace(one, gender="") for one in persons]
+    questions = draw(PeopleGraph(persons), fact_ids(documents), sizes, seed)
+    plain = msgspec.json.decode(msgspec.json.encode(persons))
+    facts: dict[str, Any] = {"kind": "people", "seed": seed, "people": plain}
     if version > 1:
         facts["version"] = version
-    if hard:
-        facts["forward_budget"] = HARD_BUDGET
     return World(documents=documents, questions=questions, facts=facts)
 
 
 def pool(world: World, template: str) -> Iterator[Question]:
-    """Every instance of a template, lazily, as a question of the split "pool"."""
+    """Yield every instance of a template as a question of the split "pool"."""
     chosen = template_named(template)
     graph, documents = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     return (question(graph, documents, chosen, slots, "", "pool") for slots in chosen.instances(graph))
-
-
-def _as_stated(person: Person) -> Person:
-    """As the documents tell of somebody: whether a woman or a man stands only in "is the mother of"."""
-    return person if person.children else msgspec.structs.replace(person, gender="")
-
-
-def _plain(person: Person) -> dict[str, Any]:
-    """A person as plain JSON values, the same before saving and after loading."""
-    plain: dict[str, Any] = msgspec.to_builtins(person)
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}

@@ -1,12 +1,13 @@
-"""The benchmark by name, and worlds of it as a data set: documents and questions on one side, golds on the other.
+"""The named versions of the people benchmark, and their export as a data set with the golds kept apart.
 
-A name stands for bytes that never change: `kbgym-people-v1`, `kbgym-people-v2` and `kbgym-people-v2-hard`, each a world
-a seed.
+A name stands for bytes that never change: `kbgym-people-v1`, `kbgym-people-v2` and `kbgym-people-v2-hard`, each with
+one world per seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,32 +27,6 @@ Table = dict[str, list[dict[str, Any]]]  # the rows of each part
 GOLDS = "golds"
 _OF_GOLD = ("golds", "support", "unanswerable")
 
-_CARD = """---
-license: cc0-1.0
-language: en
-pretty_name: {name}
-task_categories: [question-answering, text-retrieval]
-size_categories: [{size}]
----
-# {name}
-
-Worlds of fictional people: one-sentence documents, and questions over them with exact golds, made by
-`kbgym export benchmark --name {name} --seeds {asked}`. The same command gives the same bytes; their hash is
-`{hash}`.
-
-| seed | documents | {splits} |
-|---|---|{rules}|
-{rows}
-
-- `documents`: `seed`, `id`, `text`. An exam's store holds all documents of one seed and nothing else.
-- `questions`: `seed`, `id`, `split`, `class`, `template`, `text`, `keys`. `train`, `test_in` and `eval` share their
-  templates, `test_out` and a part of `eval` have templates that training never sees; no text is in two splits.
-- `golds`, apart from the questions so that these can be handed out alone: every accepted answer, `support` (the
-  documents it depends on), `unanswerable` (the answer is that the store does not hold it).
-
-Nobody in it exists, so nothing in it can have been learnt elsewhere; worlds of other seeds are as many as one likes.
-Seeds that were published are known to whoever read them: examine on seeds that were not. {ids}
-"""
 _IDS = {
     1: "Ids of this version tell the order in which documents were made, and with that whom they are about.",
     2: "Ids are codes that tell neither order nor kind.",
@@ -59,14 +34,14 @@ _IDS = {
 
 
 def named(name: str, seed: int) -> World:
-    """One world of a benchmark."""
+    """Return the world of a named benchmark and a seed; raise BadInput if the name is unknown."""
     if name not in NAMES:
         raise BadInput(f"there is no benchmark {name!r}; there are {', '.join(NAMES)}.")
     return generate(seed=seed, **NAMES[name])
 
 
 def export(name: str, seeds: Sequence[int], asked: str, out: Path, parquet: bool = False) -> str:
-    """Write worlds of a benchmark as JSONL, or as Parquet too, with a card; gives the hash of what was written."""
+    """Write worlds of a benchmark as JSONL, optionally also as Parquet, with a dataset card; return their hash."""
     if len(set(seeds)) != len(seeds):
         raise BadInput("a seed is named twice.")
     worlds = {seed: named(name, seed) for seed in seeds}
@@ -96,21 +71,14 @@ def _rows(world: World) -> Table:
 
 
 def _card(name: str, asked: str, worlds: dict[int, World], whole: str, documents: int) -> str:
-    def cells(row: Iterable[object]) -> str:
-        return f"| {' | '.join(map(str, row))} |"
-
-    def lines() -> Iterator[str]:
-        for seed, world in worlds.items():
-            yield cells([seed, len(world.documents), *(len(world.split(split)) for split in SPLITS)])
-
-    return _CARD.format(
+    rows = [(seed, len(world.documents), *(len(world.split(one)) for one in SPLITS)) for seed, world in worlds.items()]
+    card = (files("kbgym.worlds.people") / "dataset_card.md").read_text(encoding="utf-8")
+    return card.format(
         name=name,
         asked=asked,
         hash=whole,
         size="n<1K" if documents < 1_000 else "1K<n<10K" if documents < 10_000 else "10K<n<100K",
-        splits=" | ".join(SPLITS),
-        rules="|".join("---" for _ in SPLITS),
-        rows="\n".join(lines()),
+        rows="\n".join(f"| {' | '.join(map(str, row))} |" for row in rows),
         ids=_IDS[NAMES[name]["version"]],
     )
 

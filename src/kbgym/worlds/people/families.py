@@ -1,7 +1,7 @@
-"""Three generations with birthdates: who is whose parent, who is married to whom.
+"""Three generations of families with birthdates: founders, their children, their grandchildren.
 
-Founders, their children, their grandchildren. Every child has a mother and a father, a couple has at most four
-children, the middle generation marries among itself but never a sibling. People are numbers here; it knows no names.
+Every child has a mother and a father, a couple has at most four children, and the middle generation marries within
+itself but never a sibling. People are numbers here; `population` gives them names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ADULT = round(18 * YEAR)
 
 @dataclass(slots=True)
 class Draft:
-    """A person while the world is being made; relations are positions in the list of drafts."""
+    """A person under construction; relations are positions in the list of drafts."""
 
     gender: str
     born: int
@@ -34,7 +34,7 @@ class Draft:
 
 
 class Calendar:
-    """Hands out days nobody was born on yet. The founders' window widens with the population to have enough days."""
+    """Birthdates, each given once. The founders' window widens with the population so that there are enough days."""
 
     def __init__(self, people: int, rng: Random) -> None:
         self.first_founder = _LAST_FOUNDER - round(max(25, people / 200) * YEAR)
@@ -42,33 +42,29 @@ class Calendar:
         self._rng = rng
 
     def day(self, earliest: int, latest: int) -> int:
+        """Return a random unused day of a range, or the next free day if the range is crowded."""
         day = self._rng.randrange(earliest, latest + 1)
         for _ in range(20):
             if day not in self._used:
                 break
             day = self._rng.randrange(earliest, latest + 1)
-        while day in self._used:  # crowded: the next free day, which keeps a child younger than its parents
+        while day in self._used:  # a later day keeps a child younger than its parents
             day += 1
         self._used.add(day)
         return day
 
-    def founder(self) -> int:
-        return self.day(self.first_founder, _LAST_FOUNDER)
-
-    def newcomer(self) -> int:
-        """Somebody of the middle generation whose parents nobody knows."""
-        return self.founder_shifted(25)
-
-    def founder_shifted(self, years: int) -> int:
-        shift = round(years * YEAR)
+    def founder(self, years_later: int = 0) -> int:
+        """Return a day of the founders' window, shifted by a number of years."""
+        shift = round(years_later * YEAR)
         return self.day(self.first_founder + shift, _LAST_FOUNDER + shift)
 
-    def anybody(self) -> int:
+    def any_day(self) -> int:
+        """Return a day of any of the three generations."""
         return self.day(self.first_founder, _LAST_FOUNDER + round(55 * YEAR))
 
 
 def families(people: int, rng: Random, calendar: Calendar) -> list[Draft]:
-    """Exactly `people` drafts, founders first, with parents, children and spouses set."""
+    """Return exactly `people` drafts, founders first, with parents, children and spouses set."""
     drafts: list[Draft] = []
     couples = [_founders(drafts, calendar, rng) for _ in range(max(1, round(0.148 * people)))]
     for _ in range(round(0.02 * people)):
@@ -79,13 +75,13 @@ def families(people: int, rng: Random, calendar: Calendar) -> list[Draft]:
     for parents in _places(couples, round(0.335 * people), 1, rng):
         _child(drafts, parents, rng, calendar)
     for _ in range(newcomers):
-        drafts.append(Draft(_gender(rng), calendar.newcomer()))
+        drafts.append(Draft(_gender(rng), calendar.founder(25)))
     couples = _marriages(drafts, range(middle, len(drafts)), rng)
 
     for parents in _places(couples, people - len(drafts), 0, rng):
         _child(drafts, parents, rng, calendar)
     while len(drafts) < people:  # a tiny world may have too few couples
-        drafts.append(Draft(_gender(rng), calendar.founder_shifted(45)))
+        drafts.append(Draft(_gender(rng), calendar.founder(45)))
     return drafts
 
 
@@ -94,7 +90,7 @@ def _gender(rng: Random) -> str:
 
 
 def _founders(drafts: list[Draft], calendar: Calendar, rng: Random) -> tuple[int, int]:
-    """A wife and a husband, born within five years of each other."""
+    """Add a wife and a husband born within five years of each other."""
     wife = Draft("female", calendar.founder())
     husband = Draft("male", calendar.day(wife.born - round(5 * YEAR), wife.born + round(3 * YEAR)))
     drafts += [wife, husband]
@@ -107,7 +103,7 @@ def _marry(drafts: list[Draft], wife: int, husband: int) -> tuple[int, int]:
 
 
 def _places(couples: list[tuple[int, int]], children: int, least: int, rng: Random) -> list[tuple[int, int]]:
-    """The couple of each child: `least` for every couple, the rest at random, none with more than the most."""
+    """Return the parents of each child: `least` children per couple, the rest at random up to the maximum."""
     every = [couple for couple in couples for _ in range(least)]
     more = [couple for couple in couples for _ in range(MOST_CHILDREN - least)]
     rng.shuffle(more)
@@ -122,7 +118,7 @@ def _child(drafts: list[Draft], parents: tuple[int, int], rng: Random, calendar:
 
 
 def _marriages(drafts: list[Draft], generation: range, rng: Random) -> list[tuple[int, int]]:
-    """Marry nine of ten, to somebody of about the same age who is no sibling."""
+    """Marry nine of ten people to a person of similar age who is not a sibling."""
     ages = {number: drafts[number].born + rng.randrange(round(4 * YEAR)) for number in generation}
     by_age = sorted((number for number in generation if rng.random() < 0.95), key=lambda number: (ages[number], number))
     women = [number for number in by_age if drafts[number].gender == "female"]

@@ -1,24 +1,16 @@
-"""Which documents belong under a key of the people universe, generated or imported, from its facts.
+"""The people world's kind: the documents that belong under a key, the oracle's indexes, and the description.
 
-    key                      its members                        what serves a member
-    city, job, hobby = V     everybody with V (distractors too) the document that gives this person this attribute
-    person = P               P's own documents                  the document itself
-    friend, child, ... of P  everybody in that relation to P    a document telling the relation's last step, from
-    child.child ... of P                                        either end: for a grandchild, "G is a child of C"
-    friend.job of P          P's friends                        a friend's job document
-    job.city = V             everybody with the job V           the document that gives this person's city
+    key                      its members                      documents that serve a member
+    city, job, hobby = V     everybody with V                 the one that states this attribute of the person
+    person = P               P's own documents                the document itself
+    friend, child, ... of P  everybody in that relation to P  those that state the relation's last step, from either
+    child.child ... of P                                      end: for a grandchild, "G is a child of C"
+    friend.job of P          P's friends                      a friend's job document
+    job.city = V             everybody with the job V         the one that states this person's city
 
-So a birth date does not belong under a city, whoever's it is; "P is the father of C" does not belong under P's
-grandchildren, since it is about no grandchild.
-
-
-Every index a perfect curator could build in the people universe, from its facts.
-
-A hub for every person with all documents about them; an index for every job, hobby and city, and for each person's
-friends, children and grandchildren.
-
-
-What a people world, generated or the paper's own, can say of itself."""
+Members include distractors. A birthdate never belongs under a city. "P is the father of C" does not belong under P's
+grandchildren, since it mentions no grandchild.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +25,7 @@ from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
 
 
 class PeopleTruth(PersonTruth):
-    """The truth of one people world. Every relation is told from both ends."""
+    """The truth of one people world, where every relation is stated from both ends."""
 
     asked = (*ATTRIBUTES, "birth")
 
@@ -85,7 +77,11 @@ _INDEX_TEXTS = {
 
 
 def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
-    """(kind, text, documents under it) of each index; the last is empty where a person has nobody of that relation."""
+    """Yield (kind, text, ids of the documents under it) of every index a perfect curator could build.
+
+    There is a hub for every person with all documents about them, an index for every job, hobby and city, and one for
+    each person's friends, children and grandchildren, empty if there are none.
+    """
     graph, told = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     about: dict[str, list[str]] = {}
     for document in world.documents:
@@ -100,7 +96,7 @@ def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
         relations = {
             "Friends": graph.friendships(person.id),
             "Children": graph.childhood(person.id),
-            "Grandchildren": grandchildren,  # told by their own parents' documents
+            "Grandchildren": grandchildren,  # stated by their own parents' documents
         }
         for relation, facts in relations.items():
             yield relation.lower(), f"{relation} of {person.name}", [told[fact] for fact in facts]
@@ -134,6 +130,8 @@ _KEYS = (
 
 
 class PeopleKind:
+    """The `WorldKind` of generated people worlds and of the paper's own universe."""
+
     name = "people"
     title = "People universe"
     has_pools = True

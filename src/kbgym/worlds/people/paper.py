@@ -1,7 +1,8 @@
-"""The paper's own universe as a world: sentences read back into people, questions given keys, golds checked.
+"""Import of the paper's own universe as a world.
 
-The file is one JSON object with nodes, questions, splits and a vocabulary. Whatever does not fit (an id twice, a
-sentence of no known shape, a relation told from one end only, a gold the people do not bear out) is refused.
+The file is one JSON object with nodes, questions, splits and a vocabulary. The import parses its sentences back into
+people, gives its questions keys and checks its golds. It refuses duplicate ids, sentences of no known form, relations
+stated from one end only, and golds that contradict the people.
 """
 
 from __future__ import annotations
@@ -22,35 +23,14 @@ from kbgym.worlds.world import Document, Key, Question, World
 
 SOURCE = "paper-universe"
 
-# the file's template names, and ours
-NAMES = {
-    "qc1_job": "job-of",
-    "qc1_hobby": "hobby-of",
-    "qc1_city": "city-of",
-    "qc2_spouse_job": "spouse-job",
-    "qc2_father_hobby": "father-hobby",
-    "qc2_mother_city": "mother-city",
-    "qc3_spouse_father_hobby": "spouse-father-hobby",
-    "qc3_father_spouse_job": "father-spouse-job",
-    "qc3_spouse_mother_city": "spouse-mother-city",
-    "qc4_children": "count-children",
-    "qc4_friends": "count-friends",
-    "qc5_brother_job": "brother-job",
-    "qc5_sister_hobby": "sister-hobby",
-    "qc5_spouse_city": "spouse-city",
-    "qc6_job_city": "job-and-city",
-    "qc6_job_hobby": "job-and-hobby",
-    "qc6_job_city_hobby": "job-city-hobby",
-    "qc7_common_friend": "common-friend",
-    "qc7_child_friend": "child-and-friend",
-    "qc8_grandchildren": "count-grandchildren",
-    "qc8_friend_job": "friends-with-job",
-    "qc8_spouse_friends": "spouse-friends",
-    "qc9_older_pair": "older-of-two",
-    "qc9_oldest_child": "oldest-child",
-    "qc10_spouse_job_city": "spouse-of-job-city",
-    "qc10_spouse_job": "spouse-of-job",
-}
+# The file's template names, in the order of TEMPLATES.
+_NAMES = """
+    qc1_job qc1_hobby qc1_city qc2_spouse_job qc2_father_hobby qc2_mother_city qc3_spouse_father_hobby
+    qc3_father_spouse_job qc3_spouse_mother_city qc4_children qc4_friends qc5_brother_job qc5_sister_hobby
+    qc5_spouse_city qc6_job_city qc6_job_hobby qc6_job_city_hobby qc7_common_friend qc7_child_friend qc8_grandchildren
+    qc8_friend_job qc8_spouse_friends qc9_older_pair qc9_oldest_child qc10_spouse_job_city qc10_spouse_job
+""".split()
+PAPER_TEMPLATES = dict(zip(_NAMES, TEMPLATES.values(), strict=True))
 
 
 class PaperNode(msgspec.Struct, frozen=True):
@@ -80,7 +60,7 @@ class PaperMeta(msgspec.Struct, frozen=True):
 
 
 class Universe(msgspec.Struct, frozen=True):
-    """The file, as far as it is used."""
+    """The fields of the file that are used."""
 
     nodes: list[PaperNode]
     questions: list[PaperQuestion]
@@ -90,7 +70,7 @@ class Universe(msgspec.Struct, frozen=True):
 
 
 def read(file: Path) -> World:
-    """The world in a file; BadInput says what is wrong with it."""
+    """Read a universe file as a world; raise BadInput if anything in it is inconsistent."""
     try:
         universe = decode(read_file(file), Universe)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -102,6 +82,7 @@ def read(file: Path) -> World:
 
 
 def convert(universe: Universe) -> World:
+    """Convert a parsed universe into a world."""
     told = _sentences(universe.nodes)
     people = _people(list(told.values()), universe.meta.n_distractors)
     graph = PeopleGraph(people)
@@ -132,7 +113,7 @@ def _sentences(nodes: Sequence[PaperNode]) -> dict[str, Sentence]:
 
 
 def _people(told: Sequence[Sentence], distractors: int | None) -> list[Person]:
-    """Everybody who is the subject of a sentence, in order of appearance."""
+    """Return every subject of a sentence as a person, in order of appearance."""
     names = list(dict.fromkeys(said.subject for said in told))
     ids = {name: f"p{place:04d}" for place, name in enumerate(names, 1)}
     values: dict[str, dict[str, list[str]]] = {name: {} for name in names}
@@ -218,9 +199,9 @@ def _questions(universe: Universe, graph: PeopleGraph) -> tuple[Question, ...]:
 
 
 def _question(item: PaperQuestion, split: str, vocab: Vocabulary, graph: PeopleGraph) -> Question:
-    if item.template not in NAMES:
+    template = PAPER_TEMPLATES.get(item.template)
+    if template is None:
         raise BadInput(f"question {item.qid} has the unknown template {item.template!r}.")
-    template = TEMPLATES[NAMES[item.template]]
     if item.category != template.class_:
         raise BadInput(f"question {item.qid} is of class {item.category!r}, its template of {template.class_}.")
     keys = template.read(item.text)
@@ -249,7 +230,7 @@ def _slot(item: PaperQuestion, key: Key, vocab: Vocabulary, graph: PeopleGraph) 
 
 
 def _check(item: PaperQuestion, template: Template, slots: Sequence[str], graph: PeopleGraph) -> None:
-    """The file's golds against the graph; how a gold is spelt is the file's affair."""
+    """Raise BadInput if a question's golds contradict the graph; the spelling of golds may differ."""
     solution = template.solve(graph, slots)
     if solution is None:
         raise BadInput(f"question {item.qid} cannot be asked of these people: {item.text!r}.")

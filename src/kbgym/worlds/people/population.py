@@ -1,20 +1,25 @@
-"""The people of the universe: families, friends, names, jobs, hobbies, cities, and the distractors.
+"""The population of a people world: families, friends, names, jobs, hobbies, cities and distractors.
 
-`population(people, seed)` gives values only. No key outgrows what one index may link: a city, job or hobby has at most
-36 members, a person at most ten friends; only who asks for fewer jobs gets larger ones. It knows nothing of sentences
-and questions.
+`population(people, seed)` returns values only; documents and questions are made elsewhere. No key outgrows one index: a
+city, job or hobby has at most 36 members and a person at most ten friends, unless fewer jobs are requested. Names and
+values come from `vocabulary.toml`.
 """
 
 from __future__ import annotations
 
 import math
+import tomllib
+from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import cache
+from importlib.resources import files
+from itertools import product
 from random import Random
+from typing import Any
 
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.people import vocabulary
 from kbgym.worlds.people.families import Calendar, Draft, families
 
 FEWEST, MOST = 20, 150_000
@@ -43,10 +48,11 @@ class Person(msgspec.Struct, frozen=True):
 
 
 def population(people: int, seed: int, jobs: int | None = None, crowded: bool = False) -> tuple[Person, ...]:
-    """`people` people and a tenth more distractors, in an order that tells nothing about them.
+    """Return `people` people and a tenth more distractors, in an order that reveals nothing about them.
 
-    `jobs` is how many jobs they share, a tenth of their number unless told. `crowded`: a hundred to a city, and half as
-    many jobs and hobbies.
+    Args:
+        jobs: Number of different jobs; by default a tenth of `people`.
+        crowded: Put 100 people in a city instead of 25, and halve the number of jobs and hobbies.
     """
     if jobs is not None and jobs < 5:
         raise BadInput(f"a world needs at least 5 jobs, not {jobs}: a fifth of them are rare.")
@@ -57,16 +63,15 @@ def population(people: int, seed: int, jobs: int | None = None, crowded: bool = 
     calendar = Calendar(people, Random(f"{seed}:births"))
     drafts = families(people, Random(f"{seed}:families"), calendar)
     _befriend(drafts, Random(f"{seed}:friends"))
-    _name(drafts, people, Random(f"{seed}:names"))
+    _assign_names(drafts, people, Random(f"{seed}:names"))
     drafts += _distractors(drafts, round(DISTRACTORS * people), calendar, people, Random(f"{seed}:distractors"))
-    _employ(drafts, vocabulary.jobs(jobs or max(10, people // (20 if crowded else 10))), Random(f"{seed}:jobs"))
-    _spread(
-        drafts,
-        "hobby",
-        vocabulary.hobbies(max(8, people // 25 if crowded else people * 2 // 25)),
-        Random(f"{seed}:hobbies"),
-    )
-    _spread(drafts, "city", vocabulary.cities(max(4, people // (100 if crowded else 25))), Random(f"{seed}:cities"))
+    if jobs is None:
+        jobs = max(10, people // (20 if crowded else 10))
+    hobbies = max(8, people // 25 if crowded else people * 2 // 25)
+    cities = max(4, people // (100 if crowded else 25))
+    _assign_jobs(drafts, vocabulary("jobs", jobs), Random(f"{seed}:jobs"))
+    _assign(drafts, "hobby", vocabulary("hobbies", hobbies), Random(f"{seed}:hobbies"))
+    _assign(drafts, "city", vocabulary("cities", cities), Random(f"{seed}:cities"))
     return _freeze(drafts, Random(f"{seed}:order"))
 
 
@@ -85,7 +90,7 @@ def _befriend(drafts: list[Draft], rng: Random) -> None:
 
 
 def _may_befriend(drafts: list[Draft], one: int, other: int) -> bool:
-    """Not oneself, not twice, not within the family, not past the most friends."""
+    """Return True if two different people are unrelated, not friends yet, and both have room for a friend."""
     a, b = drafts[one], drafts[other]
     if one == other or other in a.friends or max(len(a.friends), len(b.friends)) >= MOST_FRIENDS:
         return False
@@ -93,11 +98,18 @@ def _may_befriend(drafts: list[Draft], one: int, other: int) -> bool:
     return not related and (a.parents == () or a.parents != b.parents)
 
 
-def _name(drafts: list[Draft], people: int, rng: Random) -> None:
-    """Full names, all different."""
-    growth = _names_growth(people)
-    first = {"female": vocabulary.women(round(40 * growth)), "male": vocabulary.men(round(40 * growth))}
-    last = vocabulary.surnames(round(60 * growth))
+def _name_count(base: int, people: int) -> int:
+    """Return the size of a name list: it grows with the square root of the population, so full names grow with it."""
+    return round(base * max(1.0, math.sqrt(people / 500)))
+
+
+def _assign_names(drafts: list[Draft], people: int, rng: Random) -> None:
+    """Give everybody a unique full name."""
+    first = {
+        "female": vocabulary("women", _name_count(40, people)),
+        "male": vocabulary("men", _name_count(40, people)),
+    }
+    last = vocabulary("surnames", _name_count(60, people))
     taken: set[tuple[str, str]] = set()
     for draft in drafts:
         while not draft.first or (draft.first, draft.last) in taken:
@@ -105,28 +117,25 @@ def _name(drafts: list[Draft], people: int, rng: Random) -> None:
         taken.add((draft.first, draft.last))
 
 
-def _names_growth(people: int) -> float:
-    """First and last names each grow with the square root of the population, so that full names grow with it."""
-    return max(1.0, math.sqrt(people / 500))
-
-
 def _distractors(drafts: list[Draft], count: int, calendar: Calendar, people: int, rng: Random) -> list[Draft]:
-    """People nobody asks about, each sharing the first name of somebody who may be asked about."""
+    """Return people who are never asked about; each shares a first name with a person who may be."""
     taken = {(draft.first, draft.last) for draft in drafts}
-    last = vocabulary.surnames(round(60 * _names_growth(people)))
+    last = vocabulary("surnames", _name_count(60, people))
     found: list[Draft] = []
     while len(found) < count:
         double = rng.choice(drafts)
         name = (double.first, rng.choice(last))
         if name not in taken:
             taken.add(name)
-            found.append(Draft(double.gender, calendar.anybody(), distractor=True, first=name[0], last=name[1]))
+            found.append(Draft(double.gender, calendar.any_day(), distractor=True, first=name[0], last=name[1]))
     return found
 
 
-def _employ(drafts: list[Draft], jobs: list[str], rng: Random) -> None:
-    """A fifth of the jobs are rare: one married holder and at most two unmarried ones. So 'whose spouse has job J'
-    always has askable instances. Everybody else shares the other jobs."""
+def _assign_jobs(drafts: list[Draft], jobs: list[str], rng: Random) -> None:
+    """Give a fifth of the jobs one married and at most two unmarried holders; spread the others over everybody else.
+
+    The rare jobs guarantee instances of "Whose spouse has the job of J?".
+    """
     jobs = list(jobs)
     rng.shuffle(jobs)
     rare, common = jobs[: len(jobs) // 5], jobs[len(jobs) // 5 :]
@@ -138,12 +147,14 @@ def _employ(drafts: list[Draft], jobs: list[str], rng: Random) -> None:
         holder.job = job
         for _ in range(min(rng.randrange(3), len(unmarried))):
             unmarried.pop().job = job
-    _spread([draft for draft in drafts if not draft.job], "job", common, rng)
+    _assign([draft for draft in drafts if not draft.job], "job", common, rng)
 
 
-def _spread(drafts: list[Draft], field: str, values: list[str], rng: Random) -> None:
-    """One value each, at random, none more often than the largest key allows; where values are too few for that,
-    none more than twice as often as the others."""
+def _assign(drafts: list[Draft], field: str, values: list[str], rng: Random) -> None:
+    """Give everybody a random value, none more often than the largest key allows.
+
+    With too few values for that, none is given more than twice as often as the average.
+    """
     members = dict.fromkeys(values, 0)
     largest = LARGEST_KEY if len(drafts) <= LARGEST_KEY * len(values) else 2 * len(drafts) // len(values)
     for draft in drafts:
@@ -178,3 +189,42 @@ def _freeze(drafts: list[Draft], rng: Random) -> tuple[Person, ...]:
         )
 
     return tuple(person(number) for number in order)
+
+
+# -- vocabulary -------------------------------------------------------------------------------------------------------
+
+
+def vocabulary(kind: str, count: int) -> list[str]:
+    """Return the first `count` values of a table of `vocabulary.toml`, listed ones before composed ones."""
+    table = _vocabularies()[kind]
+    found = dict.fromkeys(table["words"][:count])
+    composed = _words_of(table["syllables"]) if "syllables" in table else _qualified(**table)
+    while len(found) < count:
+        value = next(composed, None)
+        if value is None:
+            raise BadInput(f"the vocabulary has only {len(found)} {kind}, {count} are needed; use fewer people.")
+        found[value] = None
+    return list(found)
+
+
+@cache
+def _vocabularies() -> dict[str, Any]:
+    return tomllib.loads((files("kbgym.worlds.people") / "vocabulary.toml").read_text(encoding="utf-8"))
+
+
+def _words_of(syllables: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield every combination of one syllable of each list, so that consecutive words look different."""
+    words = ["".join(reversed(chosen)) for chosen in product(*reversed(syllables))]
+    # 7919 is prime and divides no product of these lists' lengths, so every combination is visited once.
+    return (words[number * 7919 % len(words)] for number in range(len(words)))
+
+
+def _qualified(words: Sequence[str], qualifiers: Sequence[str], outer_qualifiers: Sequence[str]) -> Iterator[str]:
+    """Yield "copper engraver" and, when those run out, "retired copper engraver"."""
+    pairs = [
+        f"{qualifiers[(start + place) % len(qualifiers)]} {word}"
+        for start in range(len(qualifiers))
+        for place, word in enumerate(words)
+    ]
+    yield from pairs
+    yield from (f"{outer} {pair}" for outer in outer_qualifiers for pair in pairs)

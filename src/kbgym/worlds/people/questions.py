@@ -1,7 +1,7 @@
-"""Questions from pools: the four splits of a people world.
+"""The questions of a people world, drawn from the templates' pools into four splits.
 
-Two parts easy to three parts hard, round robin over the templates, no instance twice. A split is ordered so that every
-stretch of it has about the same mix. It knows how to ask but not how a template is solved.
+Every split has two easy questions for three hard ones, takes templates in round robin and repeats no instance. It is
+ordered so that every stretch has about the same mix.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from random import Random
 import msgspec
 
 from kbgym.errors import BadInput
-from kbgym.worlds.people.graph import PeopleGraph
-from kbgym.worlds.people.paths import Slots
+from kbgym.worlds.people.graph import PeopleGraph, Slots
 from kbgym.worlds.people.templates import EASY, HARD, TEMPLATES, Template
 from kbgym.worlds.splits import Sizes, interleave
 from kbgym.worlds.world import Question
@@ -26,6 +25,7 @@ DocumentOf = Mapping[tuple[str, ...], str]
 def question(
     graph: PeopleGraph, documents: DocumentOf, template: Template, slots: Slots, id: str, split: str
 ) -> Question:
+    """Ask one instance of a template; without an id, its name and keys become the id."""
     keys = template.keys(graph, slots)
     solution = template.solve(graph, slots)
     if solution is None:
@@ -45,7 +45,7 @@ def question(
 
 
 def draw(graph: PeopleGraph, documents: DocumentOf, sizes: Sizes, seed: int) -> tuple[Question, ...]:
-    """The splits' questions, in the order of the splits."""
+    """Draw the questions of all splits; raise BadInput if a pool is too small."""
     for name, size in msgspec.structs.asdict(sizes).items():
         if size < 0:
             raise BadInput(f"the split {name} cannot have {size} questions.")
@@ -67,7 +67,7 @@ def draw(graph: PeopleGraph, documents: DocumentOf, sizes: Sizes, seed: int) -> 
 
 
 def _plan(parts: Sequence[tuple[str, bool, int]], pool: Mapping[str, int]) -> list[list[str]]:
-    """For every part its easy and then its hard questions, as template names in round robin."""
+    """Return, for every part, the template names of its easy and then of its hard questions."""
     left = dict(pool)
     plan = []
     for split, reserved, size in parts:
@@ -91,7 +91,7 @@ def _plan(parts: Sequence[tuple[str, bool, int]], pool: Mapping[str, int]) -> li
 
 
 def rotation(templates: Sequence[Template]) -> list[str]:
-    """The order of the round robin: one template of every class, then the second of each, so classes come first."""
+    """Return template names in round robin order: the first template of every class, then the second of each."""
     seen: Counter[str] = Counter()
     ranked = []
     for template in templates:

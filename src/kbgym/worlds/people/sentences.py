@@ -1,7 +1,6 @@
-"""Facts as documents and back: the one grammar of the universe's sentences.
+"""The grammar of the people world's sentences: `write` turns a population into documents, `parse` reads a sentence.
 
-A relation is told once from each end. `write` gives a population's documents, person by person; `parse` reads one
-sentence. Neither knows anything of questions.
+Every relation is stated once from each end.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ PARENT = {"female": "mother", "male": "father"}
 
 
 class Sentence(NamedTuple):
-    """What a sentence says: `value` is a name, a value or an ISO date; `gender` is known for mothers and fathers."""
+    """A parsed sentence: `value` is a name, a value or an ISO date; `gender` is set for mothers and fathers."""
 
     kind: str
     subject: str
@@ -33,7 +32,7 @@ class Sentence(NamedTuple):
 
 
 def write(people: Sequence[Person], seed: int | None = None) -> tuple[Document, ...]:
-    """The documents person by person, numbered; with a seed shuffled, their ids codes that tell no order."""
+    """Return the documents: numbered person by person or, with a seed, shuffled and with random ids."""
     names = {person.id: person.name for person in people}
     told = [fact for person in people for fact in _facts(person, names)]
     if seed is not None:
@@ -63,7 +62,7 @@ def _facts(person: Person, names: dict[str, str]) -> Iterator[tuple[str, tuple[s
 
 
 def spoken(born: str) -> str:
-    """1920-09-16 as September 16, 1920."""
+    """Write the ISO date 1920-09-16 as September 16, 1920."""
     day = date.fromisoformat(born)
     return f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
 
@@ -84,7 +83,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def parse(text: str) -> Sentence | None:
-    """The fact a sentence tells, or None if it is not of this grammar."""
+    """Return the fact a sentence states, or None if it is not of this grammar."""
     for kind, shape in _SHAPES:
         if match := shape.fullmatch(text):
             subject, value = match.groups()
@@ -105,5 +104,5 @@ def _iso(spoken_date: str) -> str:
 
 
 def fact_ids(documents: Iterable[Document]) -> dict[tuple[str, ...], str]:
-    """Where each fact is told: (kind, subject[, object]) to document id."""
+    """Map each fact (kind, subject[, object]) to the id of the document that states it."""
     return {(document.kind, *document.about): document.id for document in documents}

@@ -1,8 +1,8 @@
-"""The 26 templates as one table: name, class, reserved or trained, slots, text, pool, solution.
+"""The table of the 26 question templates: name, class, reserved or trained, slots, text, solver, enumerator.
 
-A template's pool is the slots its enumerator yields; its solver gives golds and the facts they rest on, from the graph
-alone. Which document tells a fact is looked up by whoever holds the documents. Supports name one end of each relation:
-a parent's sentence for parent and child, the sentence of the person one starts from for spouse and friend.
+A template's pool is the slots its enumerator yields; its solver returns the golds and the facts they rest on. Supports
+name one end of each relation: a parent's sentence for parent and child, the sentence of the starting person for spouse
+and friend.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kbgym.errors import BadInput
-from kbgym.worlds.people import paths as chains
-from kbgym.worlds.people import paths as joins
-from kbgym.worlds.people.graph import PeopleGraph
-from kbgym.worlds.people.paths import Enumerate, Slots, Solve
+from kbgym.worlds.people import graph as solve
+from kbgym.worlds.people.graph import Enumerate, PeopleGraph, Slots, Solve
 from kbgym.worlds.world import Key
 
 EASY = ("QC1", "QC2", "QC3", "QC4", "QC5")
@@ -24,7 +22,7 @@ HARD = ("QC6", "QC7", "QC8", "QC9", "QC10")
 
 @dataclass(frozen=True)
 class Template:
-    """One way of asking. `each` overrides the pool; without it every person the solver accepts is an instance."""
+    """A form of question. Without `each`, the pool is every person the solver accepts."""
 
     name: str
     class_: str
@@ -41,41 +39,27 @@ class Template:
         return ((person.id,) for person in graph.asked if self.solve(graph, (person.id,)) is not None)
 
     def keys(self, graph: PeopleGraph, slots: Sequence[str]) -> tuple[Key, ...]:
-        """The slots as they are spoken: people by name."""
+        """Return the slots as keys, people by name."""
         pairs = zip(self.slots, slots, strict=True)
         return tuple(Key(kind, graph.person[slot].name if kind == "person" else slot) for kind, slot in pairs)
 
     def instance(self, keys: Sequence[Key]) -> tuple[Key, ...]:
-        """The same for every way of asking the same thing: "older, P or Q" is "older, Q or P"."""
+        """Return the keys in an order that is the same for "older, P or Q" and "older, Q or P"."""
         return tuple(sorted(keys)) if self.symmetric else tuple(keys)
 
     def ask(self, keys: Sequence[Key]) -> str:
         return self.text.format(*(key.value for key in keys))
 
     def read(self, text: str) -> tuple[Key, ...] | None:
-        """The keys of a question of this template, from its text."""
+        """Return the keys of a question text, or None if it is not of this template."""
         pattern = re.sub(r"\\\{\d\\\}", "(.+)", re.escape(self.text))
         found = re.fullmatch(pattern, text)
         return found and tuple(Key(kind, value) for kind, value in zip(self.slots, found.groups(), strict=True))
 
 
-def _no_sibling(gender: str) -> Enumerate:
-    """Stricter than the solver: P's parents are documented and every sibling is known to be of the other gender.
-
-    In an imported world some genders are unknown, and such a sibling might be the one asked for.
-    """
-
-    def instances(graph: PeopleGraph) -> Iterator[Slots]:
-        for person in graph.asked:
-            if person.parents and all(sibling.gender not in ("", gender) for sibling in graph.siblings(person)):
-                yield (person.id,)
-
-    return instances
-
-
 P, J, C, H = "person", "job", "city", "hobby"
 R, T = True, False  # reserved for test_out, or trained
-_walk = chains.attribute
+_walk = solve.attribute
 
 _TABLE = (
     Template("job-of", "QC1", T, (P,), "What is the job of {0}?", _walk("job")),
@@ -96,56 +80,56 @@ _TABLE = (
         "spouse-mother-city", "QC3", R, (P,),
         "In which city does the mother of the spouse of {0} live?", _walk("city", "spouse", "mother"),
     ),
-    Template("count-children", "QC4", T, (P,), "How many children does {0} have?", chains.count_children),
-    Template("count-friends", "QC4", R, (P,), "How many friends does {0} have?", chains.count_friends),
+    Template("count-children", "QC4", T, (P,), "How many children does {0} have?", solve.count_children),
+    Template("count-friends", "QC4", R, (P,), "How many friends does {0} have?", solve.count_friends),
     Template(
         "brother-job", "QC5", T, (P,),
-        "What is the job of the brother of {0}?", chains.no_sibling("male"), _no_sibling("male"),
+        "What is the job of the brother of {0}?", solve.no_sibling("male"), solve.each_without_sibling("male"),
     ),
     Template(
         "sister-hobby", "QC5", T, (P,),
-        "What is the hobby of the sister of {0}?", chains.no_sibling("female"), _no_sibling("female"),
+        "What is the hobby of the sister of {0}?", solve.no_sibling("female"), solve.each_without_sibling("female"),
     ),
-    Template("spouse-city", "QC5", R, (P,), "In which city does the spouse of {0} live?", chains.no_spouse),
+    Template("spouse-city", "QC5", R, (P,), "In which city does the spouse of {0} live?", solve.no_spouse),
     Template(
         "job-and-city", "QC6", T, (J, C),
-        "Who is the {0} who lives in the city of {1}?", joins.match(J, C), joins.each_match(J, C),
+        "Who is the {0} who lives in the city of {1}?", solve.match(J, C), solve.each_match(J, C),
     ),
     Template(
         "job-and-hobby", "QC6", T, (J, H),
-        "Who is the {0} whose hobby is {1}?", joins.match(J, H), joins.each_match(J, H),
+        "Who is the {0} whose hobby is {1}?", solve.match(J, H), solve.each_match(J, H),
     ),
     Template(
         "job-city-hobby", "QC6", R, (J, C, H),
-        "Who is the {0} in the city of {1} whose hobby is {2}?", joins.match(J, C, H), joins.each_match(J, C, H),
+        "Who is the {0} in the city of {1} whose hobby is {2}?", solve.match(J, C, H), solve.each_match(J, C, H),
     ),
     Template(
         "common-friend", "QC7", T, (P, P),
-        "Which friend of {0} is also a friend of {1}?", joins.common_friend, joins.each_common_friend, symmetric=True,
+        "Which friend of {0} is also a friend of {1}?", solve.common_friend, solve.each_common_friend, symmetric=True,
     ),
     Template(
         "child-and-friend", "QC7", R, (P, P),
-        "Which child of {0} is a friend of {1}?", joins.child_and_friend, joins.each_child_and_friend,
+        "Which child of {0} is a friend of {1}?", solve.child_and_friend, solve.each_child_and_friend,
     ),
-    Template("count-grandchildren", "QC8", T, (P,), "How many grandchildren does {0} have?", joins.count_grandchildren),
+    Template("count-grandchildren", "QC8", T, (P,), "How many grandchildren does {0} have?", solve.count_grandchildren),
     Template(
         "friends-with-job", "QC8", T, (P, J),
-        "How many friends of {0} have the job of {1}?", joins.friends_with_job, joins.each_friends_job,
+        "How many friends of {0} have the job of {1}?", solve.friends_with_job, solve.each_friends_job,
     ),
-    Template("spouse-friends", "QC8", R, (P,), "How many friends does the spouse of {0} have?", joins.spouse_friends),
+    Template("spouse-friends", "QC8", R, (P,), "How many friends does the spouse of {0} have?", solve.spouse_friends),
     Template(
         "older-of-two", "QC9", T, (P, P),
-        "Who is older, {0} or {1}?", joins.older_of_two, joins.each_pair_of_friends, symmetric=True,
+        "Who is older, {0} or {1}?", solve.older_of_two, solve.each_pair_of_friends, symmetric=True,
     ),
-    Template("oldest-child", "QC9", R, (P,), "Who is the oldest child of {0}?", joins.oldest_child),
+    Template("oldest-child", "QC9", R, (P,), "Who is the oldest child of {0}?", solve.oldest_child),
     Template(
         "spouse-of-job-city", "QC10", T, (J, C),
         "Whose spouse is the {0} who lives in the city of {1}?",
-        joins.match(J, C, spouse=True), joins.each_match(J, C, married=True),
+        solve.match(J, C, spouse=True), solve.each_match(J, C, married=True),
     ),
     Template(
         "spouse-of-job", "QC10", R, (J,),
-        "Whose spouse has the job of {0}?", joins.spouse_of_job, joins.each_rare_job,
+        "Whose spouse has the job of {0}?", solve.spouse_of_job, solve.each_rare_job,
     ),
 )  # fmt: skip
 

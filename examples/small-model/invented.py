@@ -1,7 +1,7 @@
-"""Other words: people whose names, jobs, hobbies and cities are made up of syllables or drawn from a list, by a seed.
+"""Practice people: the names, jobs, hobbies and cities of a population replaced by invented or listed words.
 
-For teaching a model to copy what it reads instead of spelling it from memory: the benchmark's own words are never used.
-Nothing else about the people changes.
+A model that trains on them learns to copy what it reads instead of spelling it from memory: the benchmark's own words
+are never used.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from random import Random
 
 import msgspec
 
-from kbgym.worlds.people import vocabulary
-from kbgym.worlds.people.population import Person
+from kbgym.worlds.people.population import Person, vocabulary
 
 _BEGIN = """
     b bl br c ch cl cr d dr f fl fr g gl gr h j k kn l m n p ph pl pr qu r s sc sh sk sl sm sn sp st str t th tr tw
@@ -25,7 +24,7 @@ _PASTIMES = "ing ing ery ball craft dancing making music racing spotting".split(
 _PLACES = "ton ham mouth port field bridge stead wick by ville haven dale".split()
 
 
-# What sentences and questions are made of, and could be mistaken for a value.
+# Words of sentences and questions that could be mistaken for a value.
 _PLAIN = set(
     """
     also born child children city date father friend friends have hobby hobbies husband index job jobs live lives many
@@ -36,18 +35,10 @@ _PLAIN = set(
 
 
 def renamed(people: Sequence[Person], seed: int, words: Sequence[str] = ()) -> tuple[Person, ...]:
-    """The same people under other names, with other jobs and hobbies in other cities; every second word out of `words`
-    where there are any."""
+    """Return the same people with new names, jobs, hobbies and cities; about half of the words are from `words`."""
     rng = Random(f"{seed}:invented")
-    own = (
-        vocabulary.WOMEN,
-        vocabulary.MEN,
-        vocabulary.SURNAMES,
-        vocabulary.CITIES,
-        vocabulary.JOBS,
-        vocabulary.HOBBIES,
-    )
-    held_out = _PLAIN | {part for list in own for value in list for part in value.lower().split()}
+    sizes = {"women": 40, "men": 40, "surnames": 60, "cities": 20, "jobs": 50, "hobbies": 40}
+    held_out = _PLAIN | {part for own in sizes.items() for value in vocabulary(*own) for part in value.lower().split()}
     words = [word for word in words if word.isascii() and word.isalpha() and word.islower()]
     words = [word for word in words if 4 <= len(word) <= 11 and word not in held_out]
     new: dict[tuple[str, str], str] = {}

@@ -1,0 +1,162 @@
+"""A draft description of unknown documents: pages, `Label:` fields, names and identifiers that recur.
+
+The draft knows no language: a field is the text before a colon in several places, a name is a run of capitalised words
+inside a sentence. It may be wrong; `--about` and `world.json` override it. Examples show the form of documents and not
+their content, since a reader who is examined on them must search for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from kbgym.worlds.world import Description, Document, SentenceForm
+
+MOST = 5_000  # documents read, evenly spread over all
+SHOWN = 5  # examples of anything
+LONGEST = 300  # characters of a form or an example
+LONGEST_VALUE = 40  # of a field's value
+OFTEN = 3  # documents that must have a field, a name or an identifier
+
+_HEAD = re.compile(r"((?:[^>]{1,200}? > )*[^:>]{1,60}): (?=\S)")
+_FIELD = re.compile(r"(?:^|; )([^\W\d_][^:;.>]{0,40}): (\S[^;]{0,79})")
+_PART = re.compile(r"[^.,!?:;>…。()\"“”]+")
+_WORD = re.compile(r"\w[\w'’-]*")
+_CAPITALISED = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_IDENTIFIER = re.compile(
+    r"(?<![\w.])(?:[^\W\d_]+[-.]?\d[\w.-]*(?<=\w)|\w+_\w+|\w+(?:::\w+)+|[a-z]+[A-Z]\w*)(?!\w)"  # E0382, a_b, a::b, aB
+)
+Fields = dict[str, tuple[str, str]]  # by label: its values in words, a document that has it
+
+
+def describe(documents: Sequence[Document]) -> Description:
+    """Draft a description from what recurs; its examples are documents without their content."""
+    step = max(1, -(-len(documents) // MOST))
+    read = documents[::step]
+    heads = [_head(one) for one in read]
+    titles = _titles(read, heads)
+    bodies = [
+        one.text[len(head) + 2 :] if " > " in head or head in titles else one.text
+        for one, head in zip(read, heads, strict=True)
+    ]
+    fields = _fields(read, bodies, step)
+    pages = len({page for one in documents if (page := _page(one))})
+    about = f"{len(documents):,} documents, each a sentence, an item of a list or a row of a table"
+    about += f", from {pages:,} pages" if pages > 1 else ""
+    keys = [f"a page, such as {_listed(titles)}"] if titles else []
+    keys += [f"the field {label}, such as {values}" for label, (values, _) in fields.items()]
+    for what, found in (
+        ("a name", _recurring(_names(bodies), {*fields, *titles})),
+        ("an identifier", _recurring(map(_IDENTIFIER.findall, bodies))),
+    ):
+        keys += [f"{what}, such as {_listed(found)}"] if found else []
+    return Description(f"{about}.", tuple(_forms(heads, titles, fields)), tuple(keys))
+
+
+def _page(document: Document) -> str:
+    return document.about[0] if document.about else document.source.file if document.source else ""
+
+
+def _head(document: Document) -> str:
+    """Return what a document's text begins with: its page, its page and sections, a label, or nothing."""
+    if document.about and document.text.startswith(f"{document.about[0]}: "):
+        return document.about[0]
+    return match[1] if (match := _HEAD.match(document.text)) else ""
+
+
+def _forms(heads: Sequence[str], titles: Container[str], fields: Fields) -> Iterator[SentenceForm]:
+    """Yield the forms of documents: below a section, below a page, and with each of the first fields."""
+    forms: dict[str, str] = {}
+    for head in heads:
+        if " > " in head or head in titles:
+            forms.setdefault("PAGE > SECTION: ..." if " > " in head else "PAGE: ...", f"{head}: ...")
+    for label, (_, text) in list(fields.items())[:SHOWN]:
+        rows = [other for other in fields if f"; {other}: " in text or f": {other}: " in text or label == other]
+        form = "; ".join(f"{row.replace(': ', ': ...: ')}: ..." for row in rows)
+        begins = min(at for row in rows if (at := text.find(f"{row.partition(': ')[0]}: ")) >= 0)
+        forms.setdefault(form, text[:begins] + form)
+    return (SentenceForm(form, example[:LONGEST]) for form, example in forms.items())
+
+
+def _titles(read: Sequence[Document], heads: Sequence[str]) -> Counter[str]:
+    """Count page titles: what documents are about, what precedes sections, or what most of one page begins with."""
+    found: Counter[str] = Counter()
+    first: dict[str, Counter[str]] = {}
+    for document, head in zip(read, heads, strict=True):
+        if document.about:
+            found[document.about[0]] += 1
+        elif " > " in head:
+            found[head.partition(" > ")[0]] += 1
+        elif head and (page := _page(document)):
+            first.setdefault(page, Counter())[head] += 1
+    spread = Counter(head for of_page in first.values() for head in of_page)
+    for of_page in first.values():
+        head, count = of_page.most_common(1)[0]
+        if spread[head] == 1 and count > 1:
+            found[head] += count
+    return found
+
+
+def _fields(read: Sequence[Document], bodies: Sequence[str], step: int) -> Fields:
+    """Return labels that recur, those of the most pages first.
+
+    A label within another ("releases: 17: eol: 2025-05-15") is named with the outer one, without what is between. The
+    beginning of a page's own name is no label: "Killer: A Journal of Murder".
+    """
+    found: dict[str, tuple[Counter[str], str]] = {}
+    pages: dict[str, set[str]] = {}
+    for document, text in zip(read, bodies, strict=True):
+        for first, said in _FIELD.findall(text):
+            if not _page(document).startswith(f"{first}:"):
+                *path, value = f"{first}: {said}".split(": ")
+                inner = next((part for part in reversed(path[1:]) if part.replace("_", "").isalpha()), "")
+                label = f"{first}: {inner}" if inner else first
+                values, _ = found.setdefault(label, (Counter(), document.text))
+                values[value.rstrip(" .")[:LONGEST_VALUE]] += 1
+                pages.setdefault(label, set()).add(_page(document) or document.id)
+    often = [label for label, (values, _) in found.items() if values.total() >= OFTEN]
+    often.sort(key=lambda label: -len(pages[label]))
+    about = "about " if step > 1 else ""
+    return {
+        label: (f"{_listed(values)} ({about}{step * values.total():,} documents)", text)
+        for label in often[: 3 * SHOWN]
+        for values, text in [found[label]]
+    }
+
+
+def _names(bodies: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the names in each document: runs of capitalised words."""
+    parts = [[_WORD.findall(part) for part in _PART.findall(text)] for text in bodies]
+    small = {word for of_text in parts for words in of_text for word in words if word[0].islower()}
+    inside = {word for of_text in parts for words in of_text for word in words[1:] if _is_capitalised(word)}
+    for of_text in parts:
+        yield [name for words in of_text for name in _runs(words, small, inside)]
+
+
+def _runs(words: Sequence[str], small: Container[str], inside: Container[str]) -> Iterator[str]:
+    """Yield the names of one clause. Its first word counts only if it is capitalised elsewhere or a name follows it."""
+    run: list[str] = []
+    for place, word in enumerate([*words, ""]):
+        if place == 0 and (word.lower() in small or not (word in inside or any(map(_is_capitalised, words[1:2])))):
+            continue
+        if _is_capitalised(word):
+            run.append(word)
+        elif run:
+            yield " ".join(run).removesuffix("'s").removesuffix("’s")
+            run = []
+
+
+def _is_capitalised(word: str) -> bool:
+    return word[:1].isupper() and _CAPITALISED.fullmatch(word) is not None
+
+
+def _recurring(of_documents: Iterable[Iterable[str]], but: Container[str] = ()) -> Counter[str]:
+    """Return the document frequency of strings that are in enough documents."""
+    count = Counter(one for found in of_documents for one in set(found))
+    return Counter({one: n for one, n in count.items() if n >= OFTEN and one not in but})
+
+
+def _listed(count: Counter[str]) -> str:
+    """Join the most frequent strings; ties in alphabetical order."""
+    return "; ".join(sorted(count, key=lambda one: (-count[one], one))[:SHOWN])
