@@ -28,6 +28,7 @@ from kbgym.analysis.verdict import judge, shared_keys
 from kbgym.api.factory import agent_of, agents_named, embedder_named
 from kbgym.api.training import teach, trainer_for
 from kbgym.canonical import encode, read_lines
+from kbgym.gym.actions import Observation
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, ledger
 from kbgym.sync import run_sync
@@ -67,7 +68,7 @@ class Counting:
     def clear(self) -> None:
         """What a rollback undoes was done all the same."""
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         self.actions += isinstance(event, Acted)
 
     def timed(self, work: Callable[..., Any]) -> Callable[..., Any]:

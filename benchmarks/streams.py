@@ -10,15 +10,14 @@ from itertools import pairwise
 from math import prod
 from random import Random
 
-from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import facts, index_text, is_index
 from kbgym.agents.reference.members import belongs, keys_of
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.wording import query_for
-from kbgym.gym.actions import Add, Delete, Done, Edit, LinkMany, Read, Search, Unlink
+from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search, Unlink
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Agent, Backward, View
+from kbgym.gym.policy import Agent, Backward, PlannedPolicy, Steps, View
 from kbgym.index_keys import IndexKey
 from kbgym.serving.learning.setup import Traffic
 from kbgym.worlds.people import pool
@@ -55,7 +54,7 @@ class Harmful(PlannedPolicy):
     def __init__(self) -> None:
         super().__init__(self._plan, lambda view: Done())
 
-    def _plan(self, view: View) -> Plan:
+    def _plan(self, view: View) -> Steps[Action]:
         for key in keys_named(view):
             yield from self.harm(key)
         return Done()
@@ -64,7 +63,7 @@ class Harmful(PlannedPolicy):
         raise NotImplementedError
 
 
-def strangers(key: IndexKey) -> Plan:
+def strangers(key: IndexKey) -> Steps[Action]:
     """Documents that do not belong under a key."""
     found = documents((yield Search("lives in the city of")))
     return [id for id, text in found if facts(text) and not belongs(text, key)]  # type: ignore[return-value]
@@ -139,18 +138,18 @@ class Lies(Harmful):
 class Stowaway(ReferenceCurator):
     """Good work, and in its company a wrong index of a key the question does not name."""
 
-    def _plan_pass(self, view: View) -> Plan:
+    def _plan_pass(self, view: View) -> Steps[Action]:
         named = keys_named(view)
         good = super()._plan_pass(view)
-        seen, sent = "", None
+        seen, sent = [], None
         while True:
             try:
                 action = good.send(sent)  # type: ignore[arg-type]
             except StopIteration:
                 break
             sent = yield action
-            seen += sent + "\n"
-        other = [key for _, text in documents(seen) for key in keys_of(facts(text)) if key not in named]
+            seen += documents(sent)
+        other = [key for _, text in seen for key in keys_of(facts(text)) if key not in named]
         if other:
             yield from WrongIndexes().harm(other[len(other) // 2])
         return Done()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,14 @@ from prompt_reader import calling, view_of
 
 from kbgym.gym.actions import Action, Add, Answer, Done, LinkMany, Read, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, View
+from kbgym.gym.policy import Backward, Steps, View
 
 PATIENCE = 4  # actions of a reader before it gives up
 PAGES = 5
 NAME = re.compile(r"\b[A-Z][a-z]+(?: (?:& )?[A-Z][a-z]+)*")
 INDEX = "Everything about {}."
 
-Pass = Generator[Action, str, None]
+Pass = Steps[None]
 
 
 class Player:

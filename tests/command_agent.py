@@ -22,6 +22,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from turns import turn
+
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
@@ -110,7 +112,7 @@ async def play(prompt: str, client: Any, dies: bool = False) -> None:
         if not found or found[1] == "0":
             break
         left = int(found[1])
-        history = (*history, Turn(action, _DATA.match(said)[1]))  # type: ignore[index]
+        history = (*history, turn(action, _DATA.match(said)[1]))  # type: ignore[index]
     print("played")
     if "PLAYER_SAYS" in os.environ:
         print(os.environ["PLAYER_SAYS"])

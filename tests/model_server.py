@@ -13,11 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from prompt_reader import _task
+from turns import turn
 
 from kbgym.agents.llm.prompting import call_of
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
-from kbgym.gym.policy import Turn, View
+from kbgym.gym.policy import View
 from kbgym.gym.tools import TOOLS, parse
 
 _LEFT = re.compile(r"Actions left: (\d+)\.")
@@ -32,7 +33,7 @@ def next_call(prompt: str, past: Past) -> tuple[str, str] | None:
     if past and (past[-1][0] in ("answer", "done") or not _DATA.search(past[-1][2])):
         return None
     text = prompt.partition(_TASK)[2]
-    turns = tuple(Turn(parse(name, json.loads(args), role), _DATA.search(said)[1]) for name, args, said in past)  # type: ignore[index]
+    turns = tuple(turn(parse(name, json.loads(args), role), _DATA.search(said)[1]) for name, args, said in past)  # type: ignore[index]
     left, task = int(_LEFT.findall(text)[-1]), _task(text, role)
     policy = ReferenceReader() if role == "reader" else ReferenceCurator()
 

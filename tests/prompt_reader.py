@@ -11,6 +11,8 @@ import re
 from collections import OrderedDict
 from typing import Any
 
+from turns import turn
+
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.gym.actions import Action
@@ -37,7 +39,7 @@ def view_of(body: dict[str, Any]) -> View:
         elif action is not None:
             found = _DATA.match(message["content"])
             assert found, "an observation is not marked as data"
-            turns.append(Turn(action, found[1]))
+            turns.append(turn(action, found[1]))
             action = None
     return View(role, _task(first["content"], role), tuple(turns), int(left[1]))
 
@@ -59,7 +61,7 @@ def _task(text: str, role: str) -> Task:
     question = text.split("\n", 1)[0].removeprefix("Question: ")
     if role == "reader":
         return Forward(question)
-    turns = [Turn(parse(m[1], json.loads(m[2]), "reader"), m[3]) for m in _ATTEMPT.finditer(text)]
+    turns = [turn(parse(m[1], json.loads(m[2]), "reader"), m[3]) for m in _ATTEMPT.finditer(text)]
     golds = re.search(r"^Correct answer: (.*?)(?: \(also accepted: (.*)\))?$", text, re.MULTILINE)
     f1 = re.search(r"Score \(F1\): ([\d.]+)\.", text)
     assert golds and f1

@@ -56,20 +56,23 @@ def test_search_pages_cover_the_store_once(environment: Environment) -> None:
 def test_a_page_past_the_end_is_said_to_be_so(environment: Environment) -> None:
     for page in (3, 10**9):
         done = step(environment, Search("Lund", page))
-        assert done.observation == f"Error: there is no page {page}; the results end before it."
+        assert done.observation.text == f"Error: there is no page {page}; the results end before it."
 
 
 def test_an_empty_store_has_an_empty_first_page() -> None:
     store = Store()
     done = step(Environment(store, engine_of(store)), Search("Lund"))
-    assert (done.result, done.observation) == (Found((), 1), "Nothing found.")
+    assert (done.result, done.observation.text) == (Found((), 1), "Nothing found.")
 
 
 def test_read_shows_everything_linked_one_level(environment: Environment) -> None:
     done = step(environment, Read("n2"))
     assert done.result == Opened("n2", ("d4", "hub/lund"))
-    assert done.observation.splitlines()[2:] == ["[d4] Bo Ek works as a baker.", "[hub/lund] People who live in Lund."]
-    assert "d0" not in done.observation
+    assert done.observation.text.splitlines()[2:] == [
+        "[d4] Bo Ek works as a baker.",
+        "[hub/lund] People who live in Lund.",
+    ]
+    assert "d0" not in done.observation.text
 
 
 def test_answer_and_done(environment: Environment) -> None:
@@ -86,7 +89,7 @@ def test_a_new_document_is_searchable_and_guarded_at_once(environment: Environme
     assert step(environment, Add("string quartets that rehearse beethoven on tuesdays")).result == Merged("n3")
     near = step(environment, Add("String quartets that rehearse Beethoven on a Tuesdays."))
     assert near.result == Merged("n3") and near.verdict is not None
-    assert near.observation.startswith("The store already says this.")
+    assert near.observation.text.startswith("The store already says this.")
 
 
 def test_an_edited_document_is_found_under_its_new_text_only(environment: Environment) -> None:
@@ -107,10 +110,10 @@ def test_an_edit_into_a_duplicate_merges(environment: Environment) -> None:
 
 def test_deleting_takes_it_out_of_search_and_links(environment: Environment) -> None:
     done = step(environment, Delete("hub/lund"))
-    assert done.observation == "Deleted [hub/lund] and every link to it."
+    assert done.observation.text == "Deleted [hub/lund] and every link to it."
     assert environment.store["n2"].links == ("d4",)
     check_search(environment)
-    assert step(environment, Read("hub/lund")).observation == "Error: there is no document hub/lund."
+    assert step(environment, Read("hub/lund")).observation.text == "Error: there is no document hub/lund."
 
 
 def test_link_many_takes_forty_and_names_what_it_skips(environment: Environment) -> None:
@@ -151,15 +154,15 @@ def test_mistakes_are_one_clear_line_and_change_nothing(
     before = list(environment.store)
     done = step(environment, action, role)
     assert isinstance(done.result, Error)
-    assert done.observation.startswith(f"Error: {said}") and "\n" not in done.observation
+    assert done.observation.text.startswith(f"Error: {said}") and "\n" not in done.observation.text
     assert list(environment.store) == before
 
 
 @pytest.mark.parametrize("action", [Add("New."), Add("Bo Ek lives in Lund."), Edit("d0", "New."), Delete("d0")])
 def test_a_frozen_store_says_so(environment: Environment, action: Action) -> None:
     environment.store.freeze()
-    assert step(environment, action).observation.startswith("Error: the store is frozen")
-    assert step(environment, Search("Lund")).observation.startswith("[")
+    assert step(environment, action).observation.text.startswith("Error: the store is frozen")
+    assert step(environment, Search("Lund")).observation.text.startswith("[")
 
 
 def test_hostile_calls_change_nothing_and_the_trace_stays_writable_and_replayable(tmp_path: Path) -> None:
@@ -170,7 +173,11 @@ def test_hostile_calls_change_nothing_and_the_trace_stays_writable_and_replayabl
     for name, arguments in calls:
         done = live.act(parse(name, arguments, "curator"))
         assert isinstance(done.result, Error)
-        assert done.observation.startswith("Error: ") and len(done.observation) < 300 and "\n" not in done.observation
+        assert (
+            done.observation.text.startswith("Error: ")
+            and len(done.observation.text) < 300
+            and "\n" not in done.observation.text
+        )
     assert list(live.store) == before
     live.act(Add("It still works."))
     live.commit()

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 
 import pytest
 from store_fixtures import engine_of, records
+from turns import turn
 
 from kbgym.codes import code
 from kbgym.gym.actions import Action, Add, Answer, Done, Error, Finished, Invalid, Link, Linked, Opened, Read, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import AgentFailed, Backward, Forward, IndexTask, Turn, View
+from kbgym.gym.policy import AgentFailed, Backward, Forward, IndexTask, View
 from kbgym.gym.tools import Role
 from kbgym.store import Record, Store
 
@@ -43,7 +44,7 @@ def test_an_answer_ends_the_pass() -> None:
     policy = Script([Search("Anna Berg"), Answer(" Lund ")])
     transcript = run(policy)
     assert (transcript.outcome, transcript.answer, len(transcript.steps)) == ("answered", "Lund", 2)
-    assert transcript.characters == sum(len(turn.observation) for turn in transcript.turns)
+    assert transcript.characters == sum(len(turn.observation.text) for turn in transcript.turns)
 
 
 def test_done_ends_a_curators_pass_without_an_answer() -> None:
@@ -64,7 +65,7 @@ def test_an_answer_on_the_last_action_counts() -> None:
 def test_a_mistake_costs_an_action_and_does_not_end_the_pass(mistake: Action) -> None:
     transcript = run(Script([mistake, Answer("x")]), budget=2)
     assert transcript.outcome == "answered" and len(transcript.steps) == 2
-    assert transcript.steps[0].observation.startswith("Error: ")
+    assert transcript.steps[0].observation.text.startswith("Error: ")
     assert run(Script([mistake, Answer("x")]), budget=1).outcome == "out_of_budget"
 
 
@@ -124,7 +125,7 @@ def test_a_document_that_was_not_shown_cannot_be_named() -> None:
 
 
 def test_a_curator_may_name_what_its_task_shows() -> None:
-    forward = (Turn(Search("Anna"), f"Results for 'Anna'\n[{code(1)}] Anna Berg lives in Lund."),)
+    forward = (turn(Search("Anna"), f"Results for 'Anna'\n[{code(1)}] Anna Berg lives in Lund."),)
     index_task = IndexTask("city", "Lund", "named", known=((code(2), "Bo lives in Lund."),))
     task = Backward("Who?", forward, ("Anna",), 0.0, "wrong", (index_task,))
     passed = shown_only([Link(code(1), code(2)), Link(code(1), code(3)), Done()], "curator", task)

@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import pytest
+from turns import turn
 
 from kbgym.api.factory import embedder_named
 from kbgym.gym.observations import documents
@@ -110,7 +111,7 @@ def test_an_episode_comes_out_as_the_exams_row(tmp_path):
     """The reference reader through text and JSON, with results that say what has links."""
     import kbgym
     from kbgym.agents.reference.reader import ReferenceReader
-    from kbgym.gym.policy import Forward, Turn, View
+    from kbgym.gym.policy import Forward, View
     from kbgym.integrations.gymnasium import ReaderEnv
 
     world = generate(people=60, seed=3)
@@ -127,9 +128,9 @@ def test_an_episode_comes_out_as_the_exams_row(tmp_path):
             call = {"tool": action.__struct_config__.tag, **{f: getattr(action, f) for f in action.__struct_fields__}}
             seen, reward, ended, cut, info = env.step(json.dumps(call))
             shown = seen.split("\n", 1)[1].rsplit("\n", 1)[0]
-            history, over, left = (*history, Turn(action, shown)), ended or cut, left - 1
+            history, over, left = (*history, turn(action, shown)), ended or cut, left - 1
         assert (reward, info["actions"], ended) == (row.f1, row.actions, row.outcome == "answered")
-        assert sum(len(turn.observation) for turn in history) == row.characters
+        assert sum(len(turn.observation.text) for turn in history) == row.characters
 
 
 # -- the curator ------------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def curator_env(tmp_path_factory):
 def curated(env, question, seed=0, policy=None):
     """An episode played by the reference curator; the last reward and what is said of it."""
     from kbgym.agents.reference.curator import ReferenceCurator
-    from kbgym.gym.policy import Turn, View
+    from kbgym.gym.policy import View
 
     env.reset(seed=seed, options={"question": question.id})
     policy, history, over, left = policy or ReferenceCurator(), (), False, env._pass.remaining
@@ -156,7 +157,7 @@ def curated(env, question, seed=0, policy=None):
         call = {"tool": action.__struct_config__.tag, **{f: getattr(action, f) for f in action.__struct_fields__}}
         seen, reward, ended, cut, info = env.step(json.dumps(call))
         shown = seen.split("\n", 1)[1].rsplit("\n", 1)[0]
-        history, over, left = (*history, Turn(action, shown)), ended or cut, left - 1
+        history, over, left = (*history, turn(action, shown)), ended or cut, left - 1
         assert over or reward == 0
     return reward, info["gain"]
 

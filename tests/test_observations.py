@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.gym.actions import Error, Found, Merged, Opened
-from kbgym.gym.observations import documents, observe, sizes
+from kbgym.gym.observations import documents, observe
 
 TEXTS = {
     "n1": ("People who live in Lund.", ("d1", "d2", "d3", "d4", "d5")),
@@ -21,20 +21,26 @@ look = TEXTS.__getitem__
 
 
 def test_what_has_links_says_how_many() -> None:
-    shown = observe(Found(("n1", "d1", "d2", "d3", "d5"), 1), look, "rich")
+    shown = observe(Found(("n1", "d1", "d2", "d3", "d5"), 1), look, "rich").text
     assert shown.splitlines()[0] == "[n1] People who live in Lund. (5 links)"
     assert shown.splitlines()[2] == "[d2] Anna Berg is a friend of Bo Alm. (1 link)"
-    assert sizes(shown) == {"n1": 5, "d2": 1}
+
+
+def test_an_observation_holds_the_documents_and_their_links_as_values() -> None:
+    found, opened = (observe(result, look, "rich") for result in (Found(("n1", "d1"), 1), Opened("n1", TEXTS["n1"][1])))
+    assert [(one.id, one.links) for one in found.documents] == [("n1", 5), ("d1", None)]
+    assert [(one.id, one.mirrors) for one in opened.documents if one.mirrors] == [("d2", ("d4",))]
+    assert opened.ids == set(TEXTS) and documents(opened)[1] == ("d1", "Anna Berg lives in Lund.")
 
 
 def test_the_end_of_the_results_is_said() -> None:
-    assert observe(Found(("d1", "d3"), 3), look, "rich").endswith("\nThe results end here.")
-    assert observe(Found((), 4), look, "rich") == "Nothing found on page 4."
-    assert "results end" not in observe(Found(("d1", "d2", "d3", "d4", "d5"), 1), look, "rich")
+    assert observe(Found(("d1", "d3"), 3), look, "rich").text.endswith("\nThe results end here.")
+    assert observe(Found((), 4), look, "rich").text == "Nothing found on page 4."
+    assert "results end" not in observe(Found(("d1", "d2", "d3", "d4", "d5"), 1), look, "rich").text
 
 
 def test_an_index_shows_what_states_the_same_together_and_a_mirrored_fact_once() -> None:
-    shown = observe(Opened("n1", TEXTS["n1"][1]), look, "rich")
+    shown = observe(Opened("n1", TEXTS["n1"][1]), look, "rich").text
     assert shown == (
         "[n1] People who live in Lund. (5 links)\nIt links to:\n"
         "[d1] Anna Berg lives in Lund.\n[d3] Cy Dahl lives in Lund.\n\n"
@@ -43,7 +49,7 @@ def test_an_index_shows_what_states_the_same_together_and_a_mirrored_fact_once()
 
 
 def test_paper_is_as_it_always_was() -> None:
-    shown = observe(Opened("n1", ("d1", "d2")), look, "paper")
+    shown = observe(Opened("n1", ("d1", "d2")), look, "paper").text
     assert shown == (
         "[n1] People who live in Lund.\nIt links to 2:\n"
         "[d1] Anna Berg lives in Lund.\n[d2] Anna Berg is a friend of Bo Alm."
@@ -52,9 +58,9 @@ def test_paper_is_as_it_always_was() -> None:
 
 @pytest.mark.parametrize("kind", ["paper", "rich"])
 def test_a_refused_addition_shows_what_is_there(kind: str) -> None:
-    shown = observe(Merged("n1"), look, kind)  # type: ignore[arg-type]
+    shown = observe(Merged("n1"), look, kind).text  # type: ignore[arg-type]
     assert ("(5 links)" in shown) == (kind == "rich") and documents(shown) == [("n1", TEXTS["n1"][0])]
-    assert observe(Error("no such page."), look, kind) == "Error: no such page."  # type: ignore[arg-type]
+    assert observe(Error("no such page."), look, kind).text == "Error: no such page."  # type: ignore[arg-type]
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z]\d{1,3}", fullmatch=True), st.text("abc XYZ.12", min_size=1), min_size=1))
@@ -63,4 +69,4 @@ def test_documents_come_back_out_of_both(texts: dict[str, str]) -> None:
     texts = {id: " ".join(text.split()) or "x" for id, text in texts.items()}
     for kind in ("paper", "rich"):
         shown = observe(Found(ids, 1), lambda id: (texts[id], ids[:2] if id == ids[0] else ()), kind)  # type: ignore[arg-type]
-        assert documents(shown) == list(texts.items())
+        assert documents(shown) == documents(shown.text) == list(texts.items())

@@ -8,7 +8,7 @@ curator is taught by what the reference curator did for each index_task of its a
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -26,11 +26,11 @@ from kbgym.api.training import train
 from kbgym.api.workspace import Workspace
 from kbgym.canonical import write_lines, write_whole
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Action, Answer, Done, Search
+from kbgym.gym.actions import NOTHING, Action, Answer, Done, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import FORWARD_BUDGET, play
 from kbgym.gym.grading import grade, score
-from kbgym.gym.policy import Backward, Forward, IndexTask, Policy, Turn, View
+from kbgym.gym.policy import Backward, Forward, IndexTask, Policy, Steps, Turn, View
 from kbgym.search import minilm
 from kbgym.search.cache import cache_folder
 from kbgym.sync import run_sync
@@ -78,7 +78,7 @@ class Curating(ReferenceCurator):
         self.view = view
         return await super().act(view)
 
-    def _complete(self, index_task: IndexTask) -> Generator[Action, str, None]:
+    def _complete(self, index_task: IndexTask) -> Steps[None]:
         self.begun.append((index_task, len(self.view.history)))
         yield from super()._complete(index_task)
 
@@ -112,7 +112,7 @@ def _errands(one: Curating, budget: int) -> Iterator[dict[str, Any]]:
         told = {lookup.query for lookup in index_task.lookups}
         if all(turn.action.query in told for turn in turns if isinstance(turn.action, Search)):
             about = {"store": "class", "template": index_task.kind, "actions": len(turns)}
-            yield {**errand_sample(index_task, [*turns, Turn(Done(), "")], budget - start), **about}
+            yield {**errand_sample(index_task, [*turns, Turn(Done(), NOTHING)], budget - start), **about}
 
 
 def practice_world(seed: int, people: int) -> World:

@@ -93,7 +93,7 @@ class SmallTalk(NumberedTalk):
         for number, turn in enumerate(view.history, 1):
             call = self.call(turn.action, f"call_{number}")
             said.append(Message("assistant", call=call))
-            said.append(Message("tool", self._shown(turn.observation, budget - number), id=call.id))
+            said.append(Message("tool", self._shown(turn.observation.text, budget - number), id=call.id))
         self.messages = tuple(said)
 
     def call(self, action: Action, id: str, notes: str = "") -> Call:

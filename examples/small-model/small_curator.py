@@ -91,7 +91,7 @@ class ErrandTalk(NumberedTalk):
         for number, turn in enumerate(turns, 1):
             call = self.call(turn.action, f"call_{number}")
             said.append(Message("assistant", call=call))
-            said.append(Message("tool", self._shown(turn.observation, budget - number), id=call.id))
+            said.append(Message("tool", self._shown(turn.observation.text, budget - number), id=call.id))
         self.messages = tuple(said)
 
     def call(self, action: Action, id: str) -> Call:

@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 
 import pytest
-from agenda_turns import note
+from turns import note
 
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from family import documents, family
 from processes import gone
+from turns import turn
 
 from kbgym.agents.external.agent import CommandAgent, CommandLimits
 from kbgym.agents.external.command_line import READY, command_line, filled
@@ -25,7 +26,7 @@ from kbgym.errors import BadInput, Failed
 from kbgym.gym.actions import Search
 from kbgym.gym.environment import Environment, Step
 from kbgym.gym.episode import Transcript, play
-from kbgym.gym.policy import Agent, Forward, Turn, View
+from kbgym.gym.policy import Agent, Forward, View
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.store import Store, source
@@ -188,7 +189,7 @@ def test_a_process_sees_what_it_is_handed(home: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_prompt_holds_the_task_and_what_was_done_before() -> None:
-    view = View("reader", Forward("Who?"), (Turn(Search("who"), "[d1] Ada."),), 14)
+    view = View("reader", Forward("Who?"), (turn(Search("who"), "[d1] Ada."),), 14)
     text = told_of_pass(view, skill_of("reader"))
     assert text.startswith("# Finding answers") and text.endswith("Actions left: 14.")
     assert "Question: Who?" in text and '1. search {"page":1,"query":"who"}\n<observation>\n[d1] Ada.' in text

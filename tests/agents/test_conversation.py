@@ -15,6 +15,7 @@ from command_agent import _DATA, _LEFT
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from prompt_reader import _task
+from turns import turn
 
 from kbgym.agents.conversation import Conversation
 from kbgym.agents.llm.prompting import call_of, skill_of
@@ -73,7 +74,7 @@ async def play(client: Client, most: int = 100) -> list[str]:
             asked = call_of(action, "")
             said = await call(client, asked.name, **json.loads(asked.arguments))
             data = _DATA.match(said)
-            history = (*history, Turn(action, data[1] if data else ""))
+            history = (*history, turn(action, data[1] if data else ""))
         if "# Your task" not in said and "Call next_question." in said:
             said = await call(client, "next_question")
     return told

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from turns import turn
+
 from kbgym.agents.general.answers import best_answer
 from kbgym.agents.general.moves import moves
 from kbgym.agents.general.reader import GeneralReader
@@ -13,7 +15,7 @@ from kbgym.gym.actions import Answer, Read, Search
 from kbgym.gym.policy import Forward, Turn, View
 
 QUESTION = "Who founded the yard that built the Kestrel?"
-FIRST = Turn(Search(QUESTION), "[d1] Kestrel: The Kestrel was built by Holm Yard.\n[n1] Holm Yard (2 links)")
+FIRST = turn(Search(QUESTION), "[d1] Kestrel: The Kestrel was built by Holm Yard.\n[n1] Holm Yard (2 links)")
 
 
 def act(*turns: Turn, remaining: int = 10) -> object:
@@ -26,7 +28,7 @@ def test_it_searches_the_question_first_and_answers_with_its_last_action() -> No
 
 
 def test_it_opens_what_a_relevant_document_names() -> None:
-    second = Turn(Search(QUESTION, 2), "[d7] Gull: The Gull is grey.\n[d8] Tern: The Tern is white.")
+    second = turn(Search(QUESTION, 2), "[d7] Gull: The Gull is grey.\n[d8] Tern: The Tern is white.")
     assert act(FIRST, second) == Read("n1")
 
 
@@ -41,19 +43,19 @@ def test_without_links_it_turns_the_first_pages_of_the_question() -> None:
     for page in range(1, 5):
         assert act(*turns, remaining=16 - page) == Search(QUESTION, page)
         lines = (f"[d{page}{n}] Bird {page}{n}: It met Ada Alm and Bo Dahl." for n in range(5))
-        turns.append(Turn(Search(QUESTION, page), "\n".join(lines)))
+        turns.append(turn(Search(QUESTION, page), "\n".join(lines)))
 
 
 def test_where_nothing_says_what_has_links_only_headings_are_opened() -> None:
     plain = "\n".join(f"[d{n}] Kestrel: Sentence {n} about the Kestrel." for n in range(4))
-    assert not isinstance(act(Turn(Search(QUESTION), plain)), Read)
-    assert act(Turn(Search(QUESTION), f"[n1] Yard that built the Kestrel\n{plain}")) == Read("n1")
+    assert not isinstance(act(turn(Search(QUESTION), plain)), Read)
+    assert act(turn(Search(QUESTION), f"[n1] Yard that built the Kestrel\n{plain}")) == Read("n1")
 
 
 def test_it_stops_where_what_it_opened_holds_the_question() -> None:
     head = "[d1] Kestrel: The Kestrel was built by the yard they founded (1 link)"
-    found = Turn(Search(QUESTION), "\n".join([head, *(f"[e{n}] Kestrel: It is boat {n}." for n in range(4))]))
-    opened = Turn(Read("d1"), f"{head}\nIt links to:\n[d2] Kestrel: It is old.")
+    found = turn(Search(QUESTION), "\n".join([head, *(f"[e{n}] Kestrel: It is boat {n}." for n in range(4))]))
+    opened = turn(Read("d1"), f"{head}\nIt links to:\n[d2] Kestrel: It is old.")
     turns = [found, opened, *(Turn(Search(QUESTION, page), found.observation) for page in range(2, 9))]
     assert isinstance(act(*turns, remaining=6), Answer)
     assert not isinstance(act(found, *turns[2:], remaining=6), Answer)  # nothing was opened
@@ -64,7 +66,7 @@ def test_it_stops_on_a_flat_store_once_pages_and_names_promise_little() -> None:
 
     def pages(number: int, text: str) -> list[Turn]:
         shown = [[f"[d{page}{n}] {text}" for n in range(5)] for page in range(1, number + 1)]
-        return [Turn(Search(question, page), "\n".join(lines)) for page, lines in enumerate(shown, 1)]
+        return [turn(Search(question, page), "\n".join(lines)) for page, lines in enumerate(shown, 1)]
 
     def acted(turns: list[Turn]) -> object:
         return asyncio.run(GeneralReader().act(View("reader", Forward(question), tuple(turns), 6)))
@@ -76,15 +78,15 @@ def test_it_stops_on_a_flat_store_once_pages_and_names_promise_little() -> None:
 def test_a_heading_that_asks_for_the_same_of_something_else_is_not_opened_first() -> None:
     question = "What is the birth date of the person whose hobby is darts?"
     other, own = "[n1] birth date of the person whose hobby is chess (2 links)", "[n2] hobby darts (2 links)"
-    turns = tuple(Turn(Search(question, page), f"{other}\n{own}") for page in (1, 2))
+    turns = tuple(turn(Search(question, page), f"{other}\n{own}") for page in (1, 2))
     assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 9))) == Read("n2")
 
 
 def test_how_many_is_counted_over_an_index() -> None:
     question = "How many boats were built in Lund?"
     shown = "[n1] Boats built in Lund (3 links)"
-    turn = Turn(Read("n1"), f"{shown}\nIt links to:\n[a] Gull is a boat.\n[b] Tern is a boat.\n[c] Kite is a boat.")
-    turns = (Turn(Search(question), shown), turn)
+    opened = turn(Read("n1"), f"{shown}\nIt links to:\n[a] Gull is a boat.\n[b] Tern is a boat.\n[c] Kite is a boat.")
+    turns = (turn(Search(question), shown), opened)
     assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 1))) == Answer("3")
 
 
@@ -92,7 +94,7 @@ def test_of_an_index_only_what_the_question_names_is_counted() -> None:
     question = "How many people have their office in the Workshop?"
     shown = "[n1] office, how many and which (3 links)"
     offices = "[a] Jon: office: Workshop\n[b] Ada: office: Workshop\n[c] Eva: office: Tower"
-    turns = (Turn(Search(question), shown), Turn(Read("n1"), f"{shown}\nIt links to:\n{offices}"))
+    turns = (turn(Search(question), shown), turn(Read("n1"), f"{shown}\nIt links to:\n{offices}"))
     assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 1))) == Answer("2")
 
 
@@ -111,18 +113,18 @@ def test_a_heading_the_question_says_all_of_is_opened_wherever_it_ranks() -> Non
     question = "Which building on the ridge was built first?"
     others = "\n".join(f"[d{n}] Hut {n}: The ridge has a building." for n in range(4))
     for heading, opened in (("built, how many and which", Read("n1")), ("built by Ann, how many", Search(question, 2))):
-        turns = (Turn(Search(question), f"{others}\n[n1] {heading} (6 links)"),)
+        turns = (turn(Search(question), f"{others}\n[n1] {heading} (6 links)"),)
         assert asyncio.run(GeneralReader().act(View("reader", Forward(question), turns, 10))) == opened
 
 
 def test_a_single_link_is_not_followed_to_what_was_opened() -> None:
     lines = [
-        FIRST.observation,
+        FIRST.observation.text,
         "[d2] Gull: The Gull was built by Holm Yard (1 link)",
         "[d3] Tern: It met Ada Alm (1 link)",
     ]
-    found = Turn(Search(QUESTION), "\n".join(lines))
-    opened = Turn(
+    found = turn(Search(QUESTION), "\n".join(lines))
+    opened = turn(
         Read("n1"), "[n1] Holm Yard (2 links)\nIt links to:\n[d4] Holm Yard: It is grey.\n[d5] Ede: It is in Lund."
     )
     memory = ReaderMemory(QUESTION)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from agenda_turns import note
+from turns import note
 
 from kbgym.agents.general.agenda import GeneralAgenda
 from kbgym.agents.general.hops import Findings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import pytest
-from agenda_turns import note
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from turns import note
 
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.language import is_index

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llm_fixtures import SETTINGS, Told, called, client_for
+from turns import turn
 
 from kbgym.agents.llm.asking import Flawed
 from kbgym.agents.llm.policy import LLMAgent, LLMPolicy, read, request_for
@@ -22,7 +23,7 @@ from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Invalid, LinkMa
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import play
 from kbgym.gym.grading import grade
-from kbgym.gym.policy import AgentFailed, Backward, Forward, IndexTask, Lookup, Turn, View
+from kbgym.gym.policy import AgentFailed, Backward, Forward, IndexTask, Lookup, View
 from kbgym.gym.tools import ROLES, Role
 from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
@@ -134,7 +135,7 @@ def test_corrections_are_forgotten_at_the_next_turn() -> None:
 
     async def scene() -> None:
         action = await policy.act(VIEW)
-        await policy.act(msgspec.structs.replace(VIEW, history=(Turn(action, "[d1] x"),), remaining=14))
+        await policy.act(msgspec.structs.replace(VIEW, history=(turn(action, "[d1] x"),), remaining=14))
 
     asyncio.run(scene())
     assert "Well." not in repr(told.requests[2])
@@ -149,7 +150,7 @@ def test_an_outage_is_not_the_agents_failure_and_a_full_context_is() -> None:
 
 # -- what a model is shown ------------------------------------------------------------------------------------------
 
-TURNS = tuple(Turn(Search(f"q{number}"), f"[d{number}] Sentence {number}.") for number in range(8))
+TURNS = tuple(turn(Search(f"q{number}"), f"[d{number}] Sentence {number}.") for number in range(8))
 BACKWARD = Backward("Who?", TURNS[:3], ("Anna", "Bo"), 0.5, "wrong")
 
 

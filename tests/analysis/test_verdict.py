@@ -160,8 +160,8 @@ class Credulous(GeneralReader):
     async def act(self, view):
         if not view.history:
             return Search("overview of the whole observatory")
-        first = view.history[0].observation.partition("[")[2].partition("]")[0]
-        text = view.history[0].observation.partition("] ")[2]
+        first = view.history[0].observation.text.partition("[")[2].partition("]")[0]
+        text = view.history[0].observation.text.partition("] ")[2]
         if text.startswith("Overview of the whole") and len(view.history) < 2:
             return Read(first)
         return await super().act(view)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llm_fixtures import SETTINGS, Told, called, client_for, request
+from turns import turn
 
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.client import Budget
@@ -20,7 +21,7 @@ from kbgym.agents.llm.retry import CapReached
 from kbgym.agents.llm.values import Reply
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Answer, Search
-from kbgym.gym.policy import Forward, Turn, View
+from kbgym.gym.policy import Forward, View
 
 
 def ask(provider: Told | None, path: Path, texts: list[str], record: bool = True) -> list[str]:
@@ -140,8 +141,8 @@ def played(path: Path, replies: list[Reply]) -> None:
 
     async def scene() -> None:
         action = await policy.act(View("reader", task, (), 15))
-        turn = Turn(action, "[d1] Anna lives in Lund.")
-        assert isinstance(await policy.act(View("reader", task, (turn,), 14)), Answer)
+        seen = turn(action, "[d1] Anna lives in Lund.")
+        assert isinstance(await policy.act(View("reader", task, (seen,), 14)), Answer)
 
     asyncio.run(scene())
     cassette.close()

@@ -11,6 +11,7 @@ import pytest
 from fault_server import FaultServer
 from llm_fixtures import quick
 from prompt_reader import calling
+from turns import turn
 
 from kbgym.agents.llm.connect import Models, Options
 from kbgym.agents.llm.openai_api import OpenAI
@@ -19,12 +20,12 @@ from kbgym.agents.llm.redact import Redactor, address
 from kbgym.agents.llm.retry import Outage, Rejected
 from kbgym.agents.llm.transport import BesideSDK, ThroughSDK
 from kbgym.gym.actions import Search
-from kbgym.gym.policy import AgentFailed, Forward, Turn, View
+from kbgym.gym.policy import AgentFailed, Forward, View
 from kbgym.gym.tools import openai_tools, tools_of
 
 SEARCH = [("search", '{"query":"who"}')]
 FIRST = View("reader", Forward("Who?"), (), 15)
-LATER = View("reader", Forward("Who?"), (Turn(Search("who"), "[d1] Anna lives in Lund."),), 14)
+LATER = View("reader", Forward("Who?"), (turn(Search("who"), "[d1] Anna lives in Lund."),), 14)
 
 
 class Refuses(FaultServer):

@@ -52,7 +52,7 @@ def test_an_edit_is_on_the_disk_when_it_is_answered(place: Path) -> None:
             on_disk = StoreFolder(place)
             assert on_disk.store().fingerprint == live.store.fingerprint
             found = await act(live, ClientSession("rex"), Search("People whose job is baker."), "reader")
-            assert found.step.observation.startswith("[n1]")
+            assert found.step.observation.text.startswith("[n1]")
             assert live.iteration == 1, "a search is no transaction"
 
     asyncio.run(work())
@@ -84,7 +84,7 @@ def test_a_search_waits_for_the_disk_only_where_it_shows_what_is_not_there_yet(
             done, _ = await asyncio.wait([search, adding], timeout=0.05)
             assert not done, "a search showed what a crash would have taken back"
             written.set()
-            assert (await search).step.observation.startswith("[n1]") and (await adding).version == 1
+            assert (await search).step.observation.text.startswith("[n1]") and (await adding).version == 1
             written.clear()
             deleting = asyncio.create_task(act(live, ClientSession("ada"), Delete("n1"), "curator"))
             while live.last is None:
@@ -129,7 +129,7 @@ def test_a_document_that_changed_since_it_was_seen_is_shown_and_not_touched(plac
             await act(live, bo, Edit(BAKER, "Ada Alm's job is pastry cook."), "curator")
             before = live.store.fingerprint
             reply = await act(live, ada, action, "curator")
-            assert reply.conflict and "Ada Alm's job is pastry cook." in reply.step.observation
+            assert reply.conflict and "Ada Alm's job is pastry cook." in reply.step.observation.text
             assert live.store.fingerprint == before
             again = await act(live, ada, action, "curator")
             assert not again.conflict and not isinstance(again.step.result, Error), "it has seen the new text now"
@@ -146,7 +146,7 @@ def test_links_count_for_those_who_read_them_only(place: Path) -> None:
             await act(live, read, Read(BAKER), "curator")
             await act(live, other, Link(BAKER, MILLER), "curator")
             stale = await act(live, read, Unlink(BAKER, MILLER), "curator")
-            assert stale.conflict and MILLER in stale.step.observation
+            assert stale.conflict and MILLER in stale.step.observation.text
             fresh = await act(live, searched, Edit(BAKER, "Ada Alm is a baker of bread."), "curator")
             assert not fresh.conflict
 
@@ -199,7 +199,7 @@ def test_a_reader_is_shown_nothing_that_is_not_on_the_disk_yet(place: Path) -> N
             while live.iteration == 0:
                 await asyncio.sleep(0)
             reply = await act(live, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
-            assert "[n1]" in reply.step.observation
+            assert "[n1]" in reply.step.observation.text
             assert StoreFolder(place).reading.iteration == 1  # type: ignore[union-attr]
             await edit
 
@@ -224,7 +224,7 @@ def test_a_disk_that_refuses_leaves_the_store_as_it_was(place: Path, monkeypatch
             assert (live.store.fingerprint, live.iteration) == (before, iteration)
             monkeypatch.setattr(log.os, "fsync", real)
             found = await act(live, ClientSession("rex"), Search("ConnectionLost number 3."), "reader")
-            assert "ConnectionLost" not in found.step.observation
+            assert "ConnectionLost" not in found.step.observation.text
             reply = await act(live, ClientSession("ada"), Add("Written after all."), "curator")
             assert reply.version == iteration + 1
 
@@ -245,7 +245,7 @@ def test_a_snapshot_stays_what_it_was(place: Path) -> None:
             after = [await question.act(action) for action in (Search("job is baker"), Read(BAKER))]
             assert after == before
             now = await act(live, ada, Search("job is baker"), "curator")
-            assert "Zed Zorn" in now.step.observation and "Cy Alm" not in now.step.observation
+            assert "Zed Zorn" in now.step.observation.text and "Cy Alm" not in now.step.observation.text
 
     asyncio.run(work())
 
@@ -315,7 +315,7 @@ def test_one_who_only_looks_locks_nobody_out_and_sees_what_is_committed(place: P
             await act(online.live, ClientSession("ada"), Delete(BAKER), "curator")
             for looking in (early, late):
                 reply = await act(looking, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
-                assert reply.step.observation.startswith("[n1]") and reply.version == 2
+                assert reply.step.observation.text.startswith("[n1]") and reply.version == 2
                 gone = await act(looking, ClientSession("rex"), Read(BAKER), "reader")
                 assert isinstance(gone.step.result, Error)
                 with pytest.raises(BadInput, match="looking only"):

@@ -11,12 +11,11 @@ import pytest
 from family import documents, family
 from serving import HASH, family_store, opened, replayed
 
-from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Search, Unlink
 from kbgym.gym.environment import apply
 from kbgym.gym.observations import documents as shown
-from kbgym.gym.policy import View
+from kbgym.gym.policy import PlannedPolicy, Steps, View
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.setup import held_out_questions, open_online
 from kbgym.serving.sessions import ClientSession, act
@@ -120,7 +119,7 @@ class Mixed(PlannedPolicy):
     def __init__(self) -> None:
         super().__init__(self._plan, lambda view: Done())
 
-    def _plan(self, view: View) -> Plan:
+    def _plan(self, view: View) -> Steps[Action]:
         wrong = shown((yield Add("People whose hobby is chess.")))
         found = shown((yield Search("job is miller")))
         yield LinkMany(wrong[0][0], tuple(id for id, text in found if "miller" in text))
@@ -190,7 +189,7 @@ class Nothing(PlannedPolicy):
     def __init__(self) -> None:
         super().__init__(self._plan, lambda view: Done())
 
-    def _plan(self, view: View) -> Plan:
+    def _plan(self, view: View) -> Steps[Action]:
         yield Search("anything")
         return Done()
 
@@ -240,7 +239,7 @@ class Vandal(PlannedPolicy):
     def __init__(self) -> None:
         super().__init__(self._plan, lambda view: Done())
 
-    def _plan(self, view: View) -> Plan:
+    def _plan(self, view: View) -> Steps[Action]:
         yield Search("job is baker")
         yield LinkMany("n1", (CY,))
         yield Edit(CY, "Cy Alm's job is miller.")

@@ -15,12 +15,13 @@ from mcp.client.client import Client
 from prompt_reader import _task
 from serving import Server, family_store, make_tokens, opened, replayed, serving
 from test_serve_mcp import call, names, over_http, over_stdio
+from turns import turn
 
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import write_lines
 from kbgym.gym.actions import Answer
-from kbgym.gym.policy import Forward, Turn, View
+from kbgym.gym.policy import Forward, View
 from kbgym.trace.events import Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
@@ -47,7 +48,7 @@ async def asked(client: Client) -> tuple[str, int]:
         if isinstance(action, Answer):
             return action.text, 16 - left
         fields = msgspec.to_builtins(action)
-        turns = (*turns, Turn(action, (await call(client, fields.pop("tool"), **fields))[0]))  # type: ignore[assignment]
+        turns = (*turns, turn(action, (await call(client, fields.pop("tool"), **fields))[0]))  # type: ignore[assignment]
     return "", 15
 
 
@@ -107,7 +108,7 @@ async def curated(client: Client, said: str) -> str:
         fields = msgspec.to_builtins(action)
         said = (await call(client, fields.pop("tool"), **fields))[0]
         data = _DATA.match(said)
-        turns = (*turns, Turn(action, data[1] if data else ""))  # type: ignore[assignment]
+        turns = (*turns, turn(action, data[1] if data else ""))  # type: ignore[assignment]
     return said
 
 

@@ -9,13 +9,12 @@ import pytest
 from family import documents, family
 from serving import HASH, family_store, opened, replayed
 
-from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import read_lines
 from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.observations import documents as shown
-from kbgym.gym.policy import View
+from kbgym.gym.policy import PlannedPolicy, Steps, View
 from kbgym.serving.learning.learner import Online, Refusal
 from kbgym.serving.learning.question_log import Measure, QuestionLog, window
 from kbgym.serving.learning.setup import cooperative
@@ -41,7 +40,7 @@ class Vandal(PlannedPolicy):
     def __init__(self) -> None:
         super().__init__(self._plan, lambda view: Done())
 
-    def _plan(self, view: View) -> Plan:
+    def _plan(self, view: View) -> Steps[Action]:
         made = shown((yield Add("People whose job is baker.")))
         wrong = shown((yield Search("job is miller")))
         yield LinkMany(made[0][0], tuple(id for id, text in wrong if "miller" in text))
@@ -157,7 +156,7 @@ def test_a_reported_transcript_is_done_again_not_believed(place: Path) -> None:
             calls: list[Action] = [Search("job is baker"), Read("d99999")]
             asked = await online.report(QUESTION, "rex", calls, GOLD)
             assert asked.actions == 3
-            observations = [turn.observation for turn in online.questions.turns[asked.id]]
+            observations = [turn.observation.text for turn in online.questions.turns[asked.id]]
             assert "Ada Alm" in observations[0] and observations[1].startswith("Error")
 
     asyncio.run(work())
@@ -233,7 +232,7 @@ def test_a_pass_lands_beside_what_others_did_meanwhile(place: Path) -> None:
                         await act(owner, ada, LinkMany("n2", (IDS["Cy Alm's job is baker"],)), "curator")
                     return await super().act(view)
 
-                def _plan(self, view: View) -> Plan:
+                def _plan(self, view: View) -> Steps[Action]:
                     made = shown((yield Add("People whose job is baker.")))
                     yield Search("anything")
                     yield Read(made[0][0])
@@ -268,7 +267,7 @@ def test_a_pass_whose_document_changed_under_it_is_played_again(place: Path) -> 
                         await act(owner, ClientSession("bo"), Edit(baker, "Ada Alm's job is queen."), "curator")
                     return await super().act(view)
 
-                def _plan(self, view: View) -> Plan:
+                def _plan(self, view: View) -> Steps[Action]:
                     plays.append(1)
                     read = shown((yield Read(baker)))
                     yield Edit(baker, read[0][1].replace("job", "only job"))

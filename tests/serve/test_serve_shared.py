@@ -12,7 +12,7 @@ from live_stores import live_store
 
 from kbgym.backends.postgres.server import Batch
 from kbgym.errors import BadInput, Failed
-from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Read, Search
+from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Observation, Read, Search
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store, source
 from kbgym.trace.backend import open_backend
@@ -38,7 +38,7 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         self.events.append(event)
 
     def clear(self) -> None:
@@ -67,7 +67,7 @@ def test_each_sees_what_the_other_did(url: str) -> None:
             "n1"
         )
         found = await act(other, ClientSession("bo"), Search("Nils Holm keeps geese."), "reader")
-        assert found.step.observation.startswith("[n1]")
+        assert found.step.observation.text.startswith("[n1]")
         assert (await act(other, ClientSession("bo"), Add("nils holm keeps geese"), "curator")).step.result == Merged(
             "n1"
         )
@@ -88,7 +88,7 @@ def test_a_document_the_other_changed_is_shown_and_not_touched(url: str) -> None
         await act(one, ada, Read(BAKER), "curator")
         await act(other, bo, Edit(BAKER, "Ada Alm's job is pastry cook."), "curator")
         reply = await act(one, ada, Edit(BAKER, "Ada Alm's job is judge."), "curator")
-        assert reply.conflict and "pastry cook" in reply.step.observation
+        assert reply.conflict and "pastry cook" in reply.step.observation.text
         again = await act(one, ada, Edit(BAKER, "Ada Alm's job is judge."), "curator")
         assert not again.conflict and one.store[BAKER].text == "Ada Alm's job is judge."
         await act(other, bo, Read(BAKER), "curator")
@@ -141,7 +141,7 @@ def test_what_could_not_be_committed_is_undone_here_too(url: str, monkeypatch: p
         assert one.iteration == 1
         await act(other, ClientSession("bo"), Add("Written by another."), "curator")
         found = await act(one, ClientSession("ada"), Search("ConnectionLost for now."), "curator")
-        assert "ConnectionLost" not in found.step.observation
+        assert "ConnectionLost" not in found.step.observation.text
         assert (await act(one, ClientSession("ada"), Add("ConnectionLost for now."), "curator")).version == 3
         await act(other, ClientSession("bo"), Read(BAKER), "reader")
         settled(url, one, other)
@@ -174,7 +174,7 @@ def test_one_who_only_looks(url: str) -> None:
         (writing,), (looking,) = opened_twice(url, 1), opened_twice(url, 1, write=False)
         await act(writing, ClientSession("ada"), Add("Nils Holm keeps geese."), "curator")
         reply = await act(looking, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
-        assert reply.step.observation.startswith("[n1]") and reply.version == 1
+        assert reply.step.observation.text.startswith("[n1]") and reply.version == 1
         with pytest.raises(BadInput, match="looking only"):
             await act(looking, ClientSession("rex"), Add("x y."), "curator")
         await writing.close()

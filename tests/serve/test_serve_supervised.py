@@ -90,7 +90,7 @@ def test_opening_many_questions_costs_nobody_else_his_own(place: Path) -> None:
         async with opened(place) as online:
             mine = await online.open(QUESTION, "ada")
             others = [await online.open(QUESTION, "bo") for _ in range(MOST_OPEN + 3)]
-            assert (await online.act(mine.id, "ada", Search("job"))).observation
+            assert (await online.act(mine.id, "ada", Search("job"))).observation.text
             with pytest.raises(Refusal):
                 await online.act(others[0].id, "bo", Search("job"))
             await online.act(others[-1].id, "bo", Search("job"))

@@ -17,7 +17,7 @@ from shared_place import URL, SharedPlace, full_disk
 from store_fixtures import engine_of, records
 
 from kbgym.errors import BadInput, Failed
-from kbgym.gym.actions import Action, Add, Delete, Edit, Result
+from kbgym.gym.actions import Action, Add, Delete, Edit, Observation, Result
 from kbgym.gym.environment import Environment
 from kbgym.store import Store
 from kbgym.trace import live as module
@@ -36,8 +36,8 @@ class Ear:
         self.heard: list[tuple[Event, str, str]] = []
         self.cleared = 0
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
-        self.heard.append((event, store.fingerprint, observation))
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
+        self.heard.append((event, store.fingerprint, observation.text))
 
     def clear(self) -> None:
         self.heard = []

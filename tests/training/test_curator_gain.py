@@ -30,7 +30,7 @@ class Reader:
             return Search("anything")
         if not view.history:
             return Search(view.task.question)
-        _, found, answer = view.history[0].observation.partition("answer:")
+        _, found, answer = view.history[0].observation.text.partition("answer:")
         if found or len(view.history) > 1:
             return Answer(answer.split("\n")[0].strip() or "nobody knows")
         return Search("anything")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbgym.gym.actions import Answer, Answered, Error, Found, Opened, Read, Result, Search
+from kbgym.gym.actions import Answer, Answered, Error, Found, Observation, Opened, Read, Result, Search
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.training.evidence import Evidence, evidence_of, summarise_evidence
@@ -14,8 +14,10 @@ QUESTION = Question("q", "test", "c", "t", "Where was it?", ("The Old Mill",), (
 
 
 def passed(*results: tuple[Result, str]) -> Transcript:
-    steps = [Step(Read("x") if isinstance(r, Opened) else Search("x"), r, text) for r, text in results]
-    return Transcript("reader", "answered", (*steps, Step(Answer("y"), Answered(), "Answer submitted.")), "y")
+    steps = [Step(Read("x") if isinstance(r, Opened) else Search("x"), r, Observation(text)) for r, text in results]
+    return Transcript(
+        "reader", "answered", (*steps, Step(Answer("y"), Answered(), Observation("Answer submitted."))), "y"
+    )
 
 
 def test_each_support_counts_once_at_the_action_that_first_showed_it() -> None:

@@ -10,7 +10,7 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api.factory import embedder_named
 from kbgym.canonical import encode, read_lines
 from kbgym.errors import BadInput, Damaged
-from kbgym.gym.actions import Add, Answer, Answered, Error, Invalid, Opened, Read, Search
+from kbgym.gym.actions import Add, Answer, Answered, Error, Invalid, Observation, Opened, Read, Search
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.gym.policy import AgentFailed
@@ -155,11 +155,15 @@ def test_an_outage_stops_the_exam_and_keeps_the_rows(examined, tmp_path):
 
 
 QUESTION = Question("q1", "test_in", "QC1", "job-of", "Who?", ("Ann Ash, Bob Oak", "Cy Elm"))
-SEARCHED = Step(Search("x"), Error("nothing"), "Error: nothing")
+SEARCHED = Step(Search("x"), Error("nothing"), Observation("Error: nothing"))
 
 
 def passed(outcome, answer=None, failure=None, usage=None):
-    steps = (SEARCHED, Step(Answer(answer), Answered(), "Answer submitted.")) if answer is not None else (SEARCHED,) * 3
+    steps = (
+        (SEARCHED, Step(Answer(answer), Answered(), Observation("Answer submitted.")))
+        if answer is not None
+        else (SEARCHED,) * 3
+    )
     return Transcript("reader", outcome, steps, answer, failure, usage)
 
 
@@ -202,7 +206,7 @@ def rows(*outcomes):
     for n, f1 in enumerate(outcomes, 1):
         answer = {1.0: "Cy Elm", 0.5: "Cy Fir", 0.0: "nobody"}.get(f1)
         question = Question("abcdef"[n - 1], "s", "c", "t", "?", ("Cy Elm",))
-        last = () if answer is None else (Step(Answer(answer), Answered(), "12345"),)
+        last = () if answer is None else (Step(Answer(answer), Answered(), Observation("12345")),)
         steps = (SEARCHED,) * (n - len(last)) + last
         outcome = "agent_failed" if f1 is None else "answered"
         made.append(row_of(question, Transcript("reader", outcome, steps, answer)))
@@ -221,7 +225,9 @@ def test_a_summary_is_of_questions_with_a_score():
         gold_seen=0.0,
     )
     shown = Question("g", "s", "c", "t", "?", ("Cy Elm",), (), ("d1",))
-    found = row_of(shown, Transcript("reader", "out_of_budget", (SEARCHED, Step(Read("d1"), Opened("d1", ()), "x"))))
+    found = row_of(
+        shown, Transcript("reader", "out_of_budget", (SEARCHED, Step(Read("d1"), Opened("d1", ()), Observation("x"))))
+    )
     assert summarise([*rows(1.0, 0.5, 0.0), found]).evidence_all_by_action == (0.0, 1.0, 1.0)
     nothing = summarise(rows(None, None))
     assert (nothing.n, nothing.f1, nothing.actions, nothing.outcomes) == (2, 0.0, 0.0, {"agent_failed": 2})
@@ -306,7 +312,7 @@ def test_without_a_store_the_same_reader_is_asked_beside_the_exam(tmp_path):
 
     class Searcher:
         async def act(self, view):
-            seen.append(view.history[-1].observation if view.history else "")
+            seen.append(view.history[-1].observation.text if view.history else "")
             return Answer("Cy Elm") if view.history else Search("anything")
 
     file = no_store_file(tmp_path / "flat.jsonl")

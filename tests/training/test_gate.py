@@ -62,9 +62,9 @@ class Reader:
         return self
 
     async def act(self, view: View) -> Action:
-        last = view.history[-1].observation if view.history else ""
+        last = view.history[-1].observation.text if view.history else ""
         if last.startswith("Error"):
-            return Answer(self.said(view.task.question, "\n".join(turn.observation for turn in view.history)))
+            return Answer(self.said(view.task.question, "\n".join(turn.observation.text for turn in view.history)))
         return Search("anything", len(view.history) + 1)
 
 
@@ -75,7 +75,7 @@ class ReadsOne:
         return self
 
     async def act(self, view: View) -> Action:
-        return Answer(view.history[-1].observation) if view.history else Read(view.task.question)
+        return Answer(view.history[-1].observation.text) if view.history else Read(view.task.question)
 
 
 def missing(words: int) -> str:

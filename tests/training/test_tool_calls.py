@@ -34,8 +34,8 @@ def test_every_call_is_an_action_until_the_budget_is_spent(reading: PassByCalls)
         for left in (2, 1, 0):
             assert not reading.over
             seen = await reading.act(Search("baker", 3 - left))
-            assert seen == reading.transcript.steps[-1].observation and seen != OVER
-            assert len({step.observation for step in reading.transcript.steps}) == 3 - left, "each shows its own"
+            assert seen == reading.transcript.steps[-1].observation.text and seen != OVER
+            assert len({step.observation.text for step in reading.transcript.steps}) == 3 - left, "each shows its own"
             assert (reading.remaining, len(reading.transcript.steps)) == (left, 3 - left)
         assert reading.over and reading.transcript.outcome == "out_of_budget"
         assert await reading.act(Search("baker")) == OVER and len(reading.transcript.steps) == 3
@@ -65,7 +65,7 @@ def test_an_answer_ends_it_with_actions_to_spare(reading: PassByCalls) -> None:
 def test_arguments_come_as_a_mapping_or_as_a_model_wrote_them(reading: PassByCalls, arguments, said: str) -> None:
     shown = asyncio.run(reading.call("search", arguments))
     assert said in shown and reading.remaining == 2
-    assert shown == shown_result(reading.transcript.steps[-1].observation, 2)
+    assert shown == shown_result(reading.transcript.steps[-1].observation.text, 2)
 
 
 def test_an_agent_that_fails_ends_it_unscored(reading: PassByCalls) -> None:

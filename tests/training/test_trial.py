@@ -10,7 +10,7 @@ import pytest
 from live_stores import live_store
 from store_fixtures import records
 
-from kbgym.gym.actions import Action, Add, Answer, Answered, Delete, Done, Edit, Link, Opened, Read
+from kbgym.gym.actions import Action, Add, Answer, Answered, Delete, Done, Edit, Link, Observation, Opened, Read
 from kbgym.gym.environment import Step
 from kbgym.gym.policy import Backward, View
 from kbgym.store import Store
@@ -40,7 +40,7 @@ class Ear:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         self.events.append(event)
 
     def clear(self) -> None:

@@ -148,6 +148,6 @@ class _Pass:
         elif error:
             conversation.answer(f"That was no action: {error}\n{tail(view.remaining)}", True)
         else:
-            conversation.answer(shown_result(view.history[-1].observation, view.remaining))
+            conversation.answer(shown_result(view.history[-1].observation.text, view.remaining))
         asked = await conversation.next()
         return Reply(calls=(Call(asked.name, json.dumps(asked.arguments), "play"),))

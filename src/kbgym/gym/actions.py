@@ -143,6 +143,30 @@ EDITS: dict[type, str] = {
 Result = Found | Opened | Answered | Added | Merged | Edited | Deleted | Linked | Unlinked | Finished | Error
 
 
+class ShownDocument(msgspec.Struct, frozen=True, gc=False):
+    """A document in an observation. `links` is its number of links, if the observation tells it; `mirrors` are the ids
+    of documents left out because they state the same fact from the other end."""
+
+    id: str
+    text: str
+    links: int | None = None
+    mirrors: tuple[str, ...] = ()
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """What an agent is given after an action: a text, and the documents in it in the order shown."""
+
+    text: str
+    documents: tuple[ShownDocument, ...] = ()
+
+    @property
+    def ids(self) -> set[str]:
+        """The ids of all documents shown or mentioned as mirrors."""
+        return {id for document in self.documents for id in (document.id, *document.mirrors)}
+
+
+NOTHING = Observation("")
+
 # Return the text and the links of a document.
 Look = Callable[[str], tuple[str, Sequence[str]]]
 

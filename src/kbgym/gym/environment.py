@@ -31,6 +31,7 @@ from kbgym.gym.actions import (
     Linked,
     LinkMany,
     Merged,
+    Observation,
     Opened,
     Read,
     Result,
@@ -66,7 +67,7 @@ class Step(msgspec.Struct, frozen=True):
 
     action: Action
     result: Result
-    observation: str
+    observation: Observation
     verdict: Verdict | None = None
 
 
@@ -189,8 +190,8 @@ class Environment:
         judged = advice if isinstance(advice, Verdict) and advice.checks else None
         return Step(action, result, self.observed(result), judged)
 
-    def observed(self, result: Result) -> str:
-        """What an agent reads of a result."""
+    def observed(self, result: Result) -> Observation:
+        """Return what an agent is given for a result."""
         self.store.fetch(shown_by(result))
         return observe(result, self.store.look, self.observations)
 

@@ -5,7 +5,6 @@ Forward passes, exams and backward passes are this same code; only role, task an
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
@@ -19,7 +18,6 @@ from kbgym.gym.tools import Role, check, documents_named
 
 FORWARD_BUDGET = 15
 MEMORY = 30
-_BRACKETED = re.compile(r"\[([^\[\]\s]+)\]")  # how an id is shown
 
 Outcome = Literal["answered", "done", "out_of_budget", "agent_failed"]
 
@@ -46,7 +44,7 @@ class Transcript(msgspec.Struct, frozen=True):
     @property
     def characters(self) -> int:
         """How much text the agent was given to read."""
-        return sum(len(step.observation) for step in self.steps)
+        return sum(len(step.observation.text) for step in self.steps)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -92,20 +90,15 @@ def _of_shown(action: Action, task: Task, steps: Sequence[Step]) -> Action:
     """The action, or what is wrong with it: it names a document that nothing in this pass has shown."""
     if not (named := documents_named(action)):
         return action
-    texts = [step.observation for step in steps]
-    known: set[str] = set()
+    known = {id for step in steps for id in step.observation.ids}
     if isinstance(task, Backward):
-        texts += [turn.observation for turn in task.forward]
+        known.update(id for turn in task.forward for id in turn.observation.ids)
         for index_task in task.agenda:
             known.update((index_task.index or "", *index_task.linked, *(id for id, _ in index_task.known)))
-    for text in texts:
-        known.update(_BRACKETED.findall(text))
     hidden = next((id for id in named if id not in known), None)
-    return (
-        action
-        if hidden is None
-        else Invalid(str(action.__struct_config__.tag), f"[{hidden}] has not been shown in this pass.")
-    )
+    if hidden is None:
+        return action
+    return Invalid(str(action.__struct_config__.tag), f"[{hidden}] has not been shown in this pass.")
 
 
 def _outcome(steps: Sequence[Step]) -> Outcome:

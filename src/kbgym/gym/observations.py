@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
+from msgspec.structs import replace
+
 from kbgym.gym.actions import (
     Added,
     Answered,
@@ -22,9 +24,12 @@ from kbgym.gym.actions import (
     Linked,
     Look,
     Merged,
+    Observation,
     Opened,
     Result,
+    ShownDocument,
     Unlinked,
+    shown_by,
 )
 from kbgym.gym.tools import PAGE_SIZE
 
@@ -33,26 +38,22 @@ OBSERVATIONS: tuple[Observations, ...] = get_args(Observations)
 
 _LINE = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(?: \(\d+ links?\))?(?: \(also told as \[[^\]\n]+\]\))*$")
-_SIZE = re.compile(r" \((\d+) links?\)(?: \(also told as .*\))?$")
 _WORD = re.compile(r"[^\W_]+")
 
 
-def documents(observation: str) -> list[tuple[str, str]]:
-    """The documents an observation shows, as (id, text), in order."""
+def documents(observation: Observation | str) -> list[tuple[str, str]]:
+    """Return the documents of an observation as (id, text), in order; those of a text are read out of its lines."""
+    if isinstance(observation, Observation):
+        return [(document.id, document.text) for document in observation.documents]
     return [(id, _MARK.sub("", text)) for id, text in _LINE.findall(observation)]
 
 
-def sizes(observation: str) -> dict[str, int]:
-    """How many links the documents of a rich observation have, where it says so."""
-    marks = ((id, _SIZE.search(text)) for id, text in _LINE.findall(observation))
-    return {id: int(mark[1]) for id, mark in marks if mark}
-
-
-def observe(result: Result, look: Look, kind: Observations) -> str:
-    """What the agent reads of a result, as the store is right after it."""
+def observe(result: Result, look: Look, kind: Observations) -> Observation:
+    """Render a result of an action for an agent, with the store as it is right after the action."""
     if kind == "rich":
         return _rich(result, look)
-    return render(result, lambda id: look(id)[0])
+    shown = {id: look(id)[0] for id in shown_by(result)}
+    return Observation(render(result, shown.__getitem__), tuple(ShownDocument(*one) for one in shown.items()))
 
 
 def render(result: Result, text_of: Callable[[str], str]) -> str:
@@ -96,46 +97,55 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
             return f"Error: {message}"
 
 
-def _rich(result: Result, look: Look) -> str:
-    def line(id: str) -> str:
-        text, links = look(id)
-        return f"[{id}] {text}" + (f" ({_count(len(links))})" if links else "")
-
+def _rich(result: Result, look: Look) -> Observation:
+    groups = [[_document(id, look) for id in shown_by(result)]]
+    shown = "\n".join(map(_line, groups[0]))
     match result:
         case Found(ids, page):
-            shown = "\n".join(line(id) for id in ids)
             if len(ids) < PAGE_SIZE:
-                return f"{shown}\nThe results end here." if shown else f"Nothing found on page {page}."
-            return shown
-        case Opened(id, links) if links:
-            groups = _grouped([(target, look(target)[0]) for target in links])
-            shown = "\n\n".join("\n".join(line(target) + also for target, also in group) for group in groups)
-            return f"{line(id)}\nIt links to:\n{shown}"
-        case Merged(into, gone):
+                shown = f"{shown}\nThe results end here." if shown else f"Nothing found on page {page}."
+        case Opened(_, links) if links:
+            (head, *targets), *_ = groups
+            groups = [[head], *_grouped(targets)]
+            linked = "\n\n".join("\n".join(map(_line, group)) for group in groups[1:])
+            shown = f"{_line(head)}\nIt links to:\n{linked}"
+        case Merged(_, gone):
             folded = f", and [{gone}] was folded into it" if gone else ""
-            return f"The store already says this{folded}.\n{line(into)}"
+            shown = f"The store already says this{folded}.\n{shown}"
         case Linked(source):
-            return f"{render(result, lambda id: look(id)[0])} It has {_count(len(look(source)[1]))} now."
-    return render(result, lambda id: look(id)[0])
+            shown = f"{render(result, lambda id: look(id)[0])} It has {_count(len(look(source)[1]))} now."
+        case _:
+            shown = render(result, lambda id: look(id)[0])
+    return Observation(shown, tuple(document for group in groups for document in group))
+
+
+def _document(id: str, look: Look) -> ShownDocument:
+    text, links = look(id)
+    return ShownDocument(id, text, len(links) or None)
+
+
+def _line(document: ShownDocument) -> str:
+    links = f" ({_count(document.links)})" if document.links else ""
+    return f"[{document.id}] {document.text}{links}" + "".join(f" (also told as [{id}])" for id in document.mirrors)
 
 
 def _count(links: int) -> str:
     return f"{links} link{'' if links == 1 else 's'}"
 
 
-def _grouped(targets: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """Documents by what they state, each with a note where it is told from the other end too; first come, first shown.
+def _grouped(targets: Sequence[ShownDocument]) -> list[list[ShownDocument]]:
+    """Group documents by the kind of fact they state, in order of appearance, and fold mirrored facts into one.
 
-    Two sentences with the same words in another order are one fact told from both ends. What is stated is what is left
-    of a sentence without its names and numbers.
+    Two sentences of the same words in another order state one fact from both ends. The kind of a fact is its sentence
+    without names and numbers.
     """
-    groups: dict[tuple[str, ...], dict[tuple[str, ...], list[str]]] = {}
-    for id, text in targets:
-        words = _WORD.findall(text)
-        stated = tuple(word for word in words[1:] if not word[:1].isupper() and not word.isdigit())
-        groups.setdefault(stated, {}).setdefault(tuple(sorted(words)), []).append(id)
+    groups: dict[tuple[str, ...], dict[tuple[str, ...], list[ShownDocument]]] = {}
+    for target in targets:
+        words = _WORD.findall(target.text)
+        kind = tuple(word for word in words[1:] if not word[:1].isupper() and not word.isdigit())
+        groups.setdefault(kind, {}).setdefault(tuple(sorted(words)), []).append(target)
     found = []
     for facts in groups.values():
-        found.append([(ids[0], "".join(f" (also told as [{id}])" for id in ids[1:])) for ids in facts.values()])
+        found.append([replace(first, mirrors=tuple(other.id for other in others)) for first, *others in facts.values()])
     singles = [fact for group in found if len(group) == 1 for fact in group]
     return [group for group in found if len(group) > 1] + ([singles] if singles else [])

@@ -7,23 +7,25 @@ policy object plays one pass; it may remember what it likes, but everything it n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from typing import Literal, Protocol
+from collections.abc import Callable, Generator, Hashable
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
-from kbgym.gym.actions import Action, Look, Result
+from kbgym.gym.actions import Action, Look, Observation, Result
 from kbgym.gym.tools import MOST_TARGETS, Role
+
+T = TypeVar("T")
 
 # What a backward pass is told about its forward pass, and nothing finer.
 PassVerdict = Literal["out of budget", "wrong", "right"]
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """One action and what came back."""
+    """One action and the observation that followed."""
 
     action: Action
-    observation: str
+    observation: Observation
 
 
 class Forward(msgspec.Struct, frozen=True, tag="forward"):
@@ -139,3 +141,30 @@ class Agenda(Protocol):
 
 # A fresh policy for every pass.
 Agent = Callable[[], Policy]
+
+# A generator that yields actions, is sent their observations and returns a value.
+Steps = Generator[Action, Observation, T]
+
+
+class PlannedPolicy:
+    """A policy written as a generator over a whole pass, which returns its last action.
+
+    `final_action` is called instead when only one action is left.
+    """
+
+    def __init__(self, start: Callable[[View], Steps[Action]], final_action: Callable[[View], Action]) -> None:
+        self._start = start
+        self._final_action = final_action
+        self._steps: Steps[Action] | None = None
+
+    async def act(self, view: View) -> Action:
+        if view.remaining <= 1:
+            return self._final_action(view)
+        try:
+            if self._steps is None:
+                self._steps = self._start(view)
+                return next(self._steps)
+            return self._steps.send(view.history[-1].observation)
+        except StopIteration as end:
+            last: Action = end.value
+            return last

@@ -79,7 +79,7 @@ class Api:
             else:
                 reply = await act(self.live, self._session(request), action, client.role)
                 step, version, conflict = reply.step, reply.version, reply.conflict
-            return _json(Reply(step.observation, step.result, version), 409 if conflict else 200)
+            return _json(Reply(step.observation.text, step.result, version), 409 if conflict else 200)
 
         return _answered(handle)
 

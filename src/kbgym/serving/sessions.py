@@ -22,8 +22,10 @@ from kbgym.gym.actions import (
     Link,
     LinkMany,
     Merged,
+    Observation,
     Opened,
     Result,
+    ShownDocument,
     Unlink,
     changed_in,
     shown_by,
@@ -191,4 +193,5 @@ def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) 
     links = f"It links to {', '.join(record.links)}." if record.links else "It links to nothing."
     message = f"[{id}] has changed since you saw it; nothing was done. It now reads:"
     shown = f"Conflict: {message}\n[{id}] {record.text}\n{links}"
-    return ActionReply(Step(action, Error(message), shown), live.iteration, True)
+    observation = Observation(shown, (ShownDocument(id, record.text),))
+    return ActionReply(Step(action, Error(message), observation), live.iteration, True)

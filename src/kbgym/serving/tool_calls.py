@@ -86,7 +86,7 @@ async def call_tool(
         return _error(str(refusal))
     except Failed as failure:
         return _error(unfinished(failure))
-    return ToolResult(step.observation, isinstance(step.result, Error))
+    return ToolResult(step.observation.text, isinstance(step.result, Error))
 
 
 async def _call_online(online: Online, caller: Caller, name: str, arguments: dict[str, Any]) -> ToolResult | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kbgym.errors import BadInput, Failed, KbgymError
-from kbgym.gym.actions import Action
+from kbgym.gym.actions import NOTHING, Action, Observation
 from kbgym.gym.environment import Environment, Ranking, SearchEngine, texts_in
 from kbgym.gym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
@@ -111,7 +111,7 @@ class LiveStore:
         self.iteration, self._position = place.iteration, place.position
         self._size = place.reading.size if place.reading and self.folder else 0
 
-    def _tell(self, event: Event, store: Store, observation: str) -> None:
+    def _tell(self, event: Event, store: Store, observation: Observation) -> None:
         for listener in self.listeners:
             listener(event, store, observation)
 
@@ -214,7 +214,7 @@ class LiveStore:
         if self._judge_cache is not None:
             await self._judge_cache.prepare(actions, self.environment)
 
-    def record(self, event: Event, observation: str = "") -> None:
+    def record(self, event: Event, observation: Observation = NOTHING) -> None:
         """Add to the open transaction; the caller holds the turn and has just done to the store what the event says."""
         self._open.append(event)
         self._tell(event, self.store, observation)
@@ -230,7 +230,7 @@ class LiveStore:
         store = self.store
         commit = committed(self.iteration, self._position, store)
         events, self._open = [*self._open, commit], []
-        self._tell(commit, store, "")
+        self._tell(commit, store, NOTHING)
         durable = asyncio.get_running_loop().create_future()
         durable.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
         self._closed.append((events, durable))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kbgym.errors import BadInput, Damaged
-from kbgym.gym.actions import Found
+from kbgym.gym.actions import NOTHING, Found, Observation
 from kbgym.gym.environment import Advice, Nearest, apply, texts_in
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import is_editing
@@ -183,7 +183,7 @@ class Listener(Protocol):
     `observation` is what the agent read, where the event is an action.
     """
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None: ...
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None: ...
 
     def clear(self) -> None: ...
 
@@ -192,7 +192,7 @@ def replaying(listeners: Sequence[Listener], kind: Observations = "paper") -> Wa
     """Listeners as a watcher of a replay: what an agent read is rendered once for all of them."""
 
     def watch(event: Event, store: Store) -> None:
-        observation = ""
+        observation = NOTHING
         if listeners and isinstance(event, Acted):
             observation = observe(event.result, store.look, kind)
         for listener in listeners:

@@ -50,14 +50,14 @@ def evidence_of(transcript: Transcript, question: Question) -> Evidence:
     wanted, seen, golds = set(question.support), [], _golds(question)
     read, characters, gold = 0, None, 0 if golds else None
     for number, step in enumerate(transcript.steps, 1):
-        read += len(step.observation)
+        read += len(step.observation.text)
         found = wanted.intersection(shown_by(step.result))
         if found:
             wanted -= found
             seen += [number] * len(found)
             characters = read if not wanted else None
         if gold == 0 and shown_by(step.result):
-            said = f" {normalise(step.observation)} "
+            said = f" {normalise(step.observation.text)} "
             if any(f" {one} " in said for one in golds):
                 gold = number
     return Evidence(len(set(question.support)), tuple(seen), gold, characters)

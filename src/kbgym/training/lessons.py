@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kbgym.gym.actions import Observation
 from kbgym.gym.environment import Step
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Genesis, Graded, RolledBack
@@ -71,9 +72,9 @@ class Progress:
         self.last = 0  # the highest iteration anything was given
         self._of: dict[int, LessonState] = {}
         self._events: list[Event] = []
-        self._read: dict[int, str] = {}  # what an agent read, by the identity of an event in `_events`
+        self._read: dict[int, Observation] = {}  # what an agent read, by the identity of an event in `_events`
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         self._events.append(event)
         if isinstance(event, Acted) and event.phase in ("forward", "backward"):
             self._read[id(event)] = observation

@@ -15,7 +15,7 @@ import msgspec
 
 from kbgym.canonical import sweep
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Action
+from kbgym.gym.actions import Action, Observation
 from kbgym.gym.environment import Environment, SearchEngine, Step
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import Grade
@@ -113,7 +113,7 @@ class Session:
         self.agenda = self.agents.agenda() if self.agents.agenda else None
         self.grades: list[Graded] = []
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         """Follow the trace, live or replayed, to keep the agenda and the grades."""
         if isinstance(event, Graded):
             self.grades.append(event)

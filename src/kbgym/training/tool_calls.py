@@ -63,7 +63,7 @@ class PassByCalls:
         past = self.transcript.steps
         says = _Says(action)
         self.transcript = await play(says, self._environment, self.role, self.task, len(past) + 1, past=past)
-        return self.transcript.steps[-1].observation
+        return self.transcript.steps[-1].observation.text
 
     def fail(self, reason: str) -> None:
         """The agent could not go on: the pass ends unscored."""

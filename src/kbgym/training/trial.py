@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from kbgym.gym.actions import (
+    NOTHING,
     Action,
     Added,
     Delete,
@@ -154,7 +155,7 @@ def _repeat(
         acted = Acted(iteration, phase, number, action, result, step.verdict)
         live.record(acted, live.environment.observed(result))
     else:
-        _note(live, iteration, phase, number, Step(action, step.result, ""), otherwise, at)
+        _note(live, iteration, phase, number, Step(action, step.result, NOTHING), otherwise, at)
 
 
 def _note(live: LiveStore, iteration: int, phase: Phase, number: int, step: Step, what: str, at: int | None) -> None:

@@ -129,7 +129,7 @@ class CommandPolicy:
             if self._process is None:
                 await self._begin(view)
             elif self._asked is not None:
-                observation = view.history[-1].observation if view.history else ""
+                observation = view.history[-1].observation.text if view.history else ""
                 self._asked.answer(shown_result(observation, view.remaining))
             action = await self._next(view)
         except AgentFailed as failure:

@@ -8,9 +8,6 @@ links only what its words claim, and one whose documents cannot all be found wit
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.general.hops import Findings
 from kbgym.agents.general.keys import (
     TextKey,
@@ -28,7 +25,7 @@ from kbgym.agents.general.keys import (
 from kbgym.agents.general.text import content_words, look_at
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, IndexTask, Lookup, View
+from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedPolicy, Steps, View
 from kbgym.gym.tools import MOST_TARGETS
 
 SUFFICED = 2  # actions after which nothing is to be gained
@@ -37,7 +34,7 @@ MOST_OF_PAGE = 15  # documents of one page that a bridge links
 MOST_NAMES = 4  # names that are looked up for one question
 MOST_SEARCHED = 4  # pages of results that one page of the source may take
 
-Working = Generator[Action, str, None]
+Working = Steps[None]
 
 
 class GeneralCurator(PlannedPolicy):
@@ -51,7 +48,7 @@ class GeneralCurator(PlannedPolicy):
         self._remaining = view.remaining
         return await super().act(view)
 
-    def _plan_pass(self, view: View) -> Plan:
+    def _plan_pass(self, view: View) -> Steps[Action]:
         task = view.task
         assert isinstance(task, Backward)
         yield from self._bridge(task)
@@ -117,7 +114,7 @@ class GeneralCurator(PlannedPolicy):
                         worth[name] = max(worth.get(name, 0.0), found.relevance(look_at(text).words))
         return sorted(worth, key=lambda name: (-worth[name], name))
 
-    def _search(self, query: str, found: Findings, page: int = 1) -> Generator[Action, str, list[tuple[str, str]]]:
+    def _search(self, query: str, found: Findings, page: int = 1) -> Steps[list[tuple[str, str]]]:
         if self._remaining <= 4:
             return []
         shown = documents((yield Search(query, page)))

@@ -15,7 +15,7 @@ import msgspec
 
 from kbgym.agents.general.text import content_words, names, split_title, word_set
 from kbgym.gym.actions import Read, Search
-from kbgym.gym.observations import documents, sizes
+from kbgym.gym.observations import documents
 from kbgym.gym.policy import Turn
 from kbgym.gym.tools import PAGE_SIZE
 
@@ -84,7 +84,7 @@ class ReaderMemory:
     def take(self, turn: Turn) -> None:
         self.actions += 1
         shown = documents(turn.observation)
-        marks = sizes(turn.observation)
+        marks = {one.id: one.links for one in turn.observation.documents if one.links}
         self.marked = self.marked or bool(marks)
         match turn.action:
             case Search(query, page):

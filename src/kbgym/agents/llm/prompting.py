@@ -22,7 +22,6 @@ import msgspec
 from kbgym.agents.llm.values import Call, Message
 from kbgym.canonical import digest, encode
 from kbgym.gym.actions import Action, Invalid
-from kbgym.gym.observations import documents
 from kbgym.gym.policy import Backward, Forward, IndexTask, Lookup, Task, Turn, View
 from kbgym.gym.tools import Role
 
@@ -126,7 +125,7 @@ def messages(view: View) -> tuple[Message, ...]:
     for number, turn in enumerate(view.history, 1):
         call = call_of(turn.action, f"call_{number}")
         turns.append(Message("assistant", call=call))
-        turns.append(Message("tool", as_data(turn.observation), id=call.id))
+        turns.append(Message("tool", as_data(turn.observation.text), id=call.id))
     return tuple(turns)
 
 
@@ -150,7 +149,7 @@ def told_of_pass(view: View, skill: Skill | None) -> str:
         f"actions are left. `{end}` ends the pass; what you write besides is read by nobody."
     )
     done = [
-        f"{number}. {call.name} {call.arguments}\n{as_data(turn.observation)}"
+        f"{number}. {call.name} {call.arguments}\n{as_data(turn.observation.text)}"
         for number, turn in enumerate(view.history, 1)
         for call in [call_of(turn.action, "")]
     ]
@@ -193,7 +192,7 @@ def _agenda(index_tasks: tuple[IndexTask, ...], forward: tuple[Turn, ...]) -> li
     """What earlier passes saw and left, if the strategy keeps count; a document is told once."""
     if not index_tasks:
         return []
-    visible = {id for turn in forward for id, _ in documents(turn.observation)}
+    visible = {document.id for turn in forward for document in turn.observation.documents}
     lines = [
         "After these, keys worth an index, the most useful first. What you see and cannot finish is not lost: a later "
         "pass will be shown it."
@@ -209,7 +208,7 @@ def _agenda(index_tasks: tuple[IndexTask, ...], forward: tuple[Turn, ...]) -> li
 
 def _attempt(number: int, turn: Turn) -> str:
     call = call_of(turn.action, "")
-    return f"{number}. {call.name} {plain(call.arguments)}\n{as_data(turn.observation)}"
+    return f"{number}. {call.name} {plain(call.arguments)}\n{as_data(turn.observation.text)}"
 
 
 def plain(text: str) -> str:

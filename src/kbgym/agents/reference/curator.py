@@ -8,9 +8,6 @@ found within the budget is left for another question.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.dates import find_born
 from kbgym.agents.reference.derived import derived_keys
 from kbgym.agents.reference.expected import gaps
@@ -21,7 +18,7 @@ from kbgym.agents.reference.searching import goes_on, is_found, members_on, sear
 from kbgym.agents.reference.wording import query_for
 from kbgym.gym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, IndexTask, Lookup, View
+from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedPolicy, Steps, View
 from kbgym.gym.tools import MOST_TARGETS
 from kbgym.index_keys import IndexKey
 
@@ -33,7 +30,7 @@ RESERVE, RESERVE_WITH_AGENDA = 4, 1
 # rises from 99.4% to 99.9% for one action a key. With an agenda there are better ways to ask again, see `searching`.
 PATIENCE = 2
 
-Working = Generator[Action, str, None]
+Working = Steps[None]
 Shown = tuple[str, str]
 
 
@@ -49,7 +46,7 @@ class ReferenceCurator(PlannedPolicy):
         self._remaining = view.remaining
         return await super().act(view)
 
-    def _plan_pass(self, view: View) -> Plan:
+    def _plan_pass(self, view: View) -> Steps[Action]:
         assert isinstance(view.task, Backward)
         for key, lists in derived_keys(view.task):
             yield from self._write(key, list(lists))
@@ -97,7 +94,7 @@ class ReferenceCurator(PlannedPolicy):
         else:
             yield from self._link(index, [id for id in members if id not in index_task.linked])
 
-    def _gather(self, key: IndexKey, index_task: IndexTask, shown: dict[str, str]) -> Generator[Action, str, bool]:
+    def _gather(self, key: IndexKey, index_task: IndexTask, shown: dict[str, str]) -> Steps[bool]:
         """Find every member of a key; False where the budget ended first."""
         searched: set[str] = set()
         # An index_task that nobody worked out beforehand says nothing about searches; one of the agenda names them all.
@@ -116,7 +113,7 @@ class ReferenceCurator(PlannedPolicy):
     def _searches(self, key: IndexKey) -> list[Lookup]:
         return searches_for(key, lists=False) if self._has_agenda else [Lookup(query_for(key))]
 
-    def _page_through(self, lookup: Lookup, key: IndexKey, shown: dict[str, str]) -> Generator[Action, str, bool]:
+    def _page_through(self, lookup: Lookup, key: IndexKey, shown: dict[str, str]) -> Steps[bool]:
         number, empty = lookup.page, 0
         while self._may_search():
             found = documents((yield Search(lookup.query, number)))
@@ -133,7 +130,7 @@ class ReferenceCurator(PlannedPolicy):
             number += 1
         return False
 
-    def _write(self, key: IndexKey, members: list[str]) -> Generator[Action, str, str | None]:
+    def _write(self, key: IndexKey, members: list[str]) -> Steps[str | None]:
         """Add an index and link it, both or neither; gives its id."""
         if self._remaining <= 2:
             return None

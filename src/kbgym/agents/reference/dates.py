@@ -7,18 +7,18 @@ thirteen pages in 53%.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 from kbgym.agents.reference.language import is_index
 from kbgym.agents.reference.members import belongs
 from kbgym.agents.reference.wording import listing_query, query_for
-from kbgym.gym.actions import Action, Search
+from kbgym.gym.actions import Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, IndexTask
+from kbgym.gym.policy import Backward, IndexTask, Steps
 from kbgym.index_keys import IndexKey
 
 
-def find_born(index_task: IndexTask, task: Backward, goes_on: Callable[[], bool]) -> Generator[Action, str, list[str]]:
+def find_born(index_task: IndexTask, task: Backward, goes_on: Callable[[], bool]) -> Steps[list[str]]:
     """The documents that give this date of birth; none where there is an index already, or none was found in time."""
     key = IndexKey(index_task.kind, index_task.value)
     seen = [shown for turn in task.forward for shown in documents(turn.observation)]

@@ -10,9 +10,8 @@ says something about the store.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
-from kbgym.agents.base import Plan
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.reader import ReferenceReader, Shown
@@ -20,7 +19,7 @@ from kbgym.agents.reference.wording import query_for
 from kbgym.agents.trust import NEUTRAL_READERS
 from kbgym.gym.actions import Action, Read
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Forward, View
+from kbgym.gym.policy import Forward, Steps, View
 from kbgym.index_keys import IndexKey
 from kbgym.index_keys.relations import path
 from kbgym.index_keys.words import telling, words_of
@@ -36,12 +35,12 @@ class TrustingReader(ReferenceReader):
         self._opened: dict[str, list[Fact]] = {}
         self._question: frozenset[str] = frozenset()
 
-    def _plan_pass(self, view: View) -> Plan:
+    def _plan_pass(self, view: View) -> Steps[Action]:
         assert isinstance(view.task, Forward)
         self._question = _words(view.task.question)
         return (yield from super()._plan_pass(view))
 
-    def _read_index(self, found: list[Shown], key: IndexKey) -> Generator[Action, str, list[Fact]]:
+    def _read_index(self, found: list[Shown], key: IndexKey) -> Steps[list[Fact]]:
         headings = [(id, text) for id, text in found if not facts(text)]
         for id, heading in self._promising(headings, key):
             if id not in self._opened:

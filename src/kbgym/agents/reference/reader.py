@@ -8,9 +8,8 @@ page is enough. With one action left it answers with the best it has.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 
-from kbgym.agents.base import Plan, PlannedPolicy
 from kbgym.agents.reference.derived import far_side, first_step
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts, index_text, is_index
 from kbgym.agents.reference.memory import Memory
@@ -32,7 +31,7 @@ from kbgym.agents.reference.questions import (
 from kbgym.agents.reference.wording import listing_query, queries_about, query_for
 from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Forward, View
+from kbgym.gym.policy import Forward, PlannedPolicy, Steps, View
 from kbgym.index_keys import IndexKey
 from kbgym.index_keys.relations import GENDERED, path
 from kbgym.index_keys.words import words_of
@@ -42,7 +41,7 @@ FEW = 2
 # How many pages of one search it looks at before it takes an empty answer for the answer.
 FAR = 3
 
-Gathering = Generator[Action, str, None]
+Gathering = Steps[None]
 Shown = tuple[str, str]
 _SINGLE = {*ATTRIBUTES, "spouse", "husband", "wife", "father", "mother"}
 
@@ -58,7 +57,7 @@ class ReferenceReader(PlannedPolicy):
         self._searched: set[tuple[str, int]] = set()
         self._headings: dict[tuple[str, ...], str] = {}  # what was shown and states nothing: where it may lead
 
-    def _plan_pass(self, view: View) -> Plan:
+    def _plan_pass(self, view: View) -> Steps[Action]:
         query = parse_question(_question(view))
         if query is None:
             observation = yield Search(_question(view))
@@ -195,7 +194,7 @@ class ReferenceReader(PlannedPolicy):
         elif not self.memory.related(relation, person) or derived:
             yield from self._derive(relation, person)
 
-    def _open_heading(self, relation: str, person: str, then: str) -> Generator[Action, str, bool]:
+    def _open_heading(self, relation: str, person: str, then: str) -> Steps[bool]:
         """Open what bears the person's name, where that was shown before: it costs no search. True if that settled it.
 
         One value is as soon searched for, and a derived relation is walked.
@@ -271,7 +270,7 @@ class ReferenceReader(PlannedPolicy):
 
     # -- the two tools ------------------------------------------------------------------------------------------------
 
-    def _search(self, query: str, page: int) -> Generator[Action, str, list[Shown]]:
+    def _search(self, query: str, page: int) -> Steps[list[Shown]]:
         observation = yield Search(query, page)
         self._searched.add((query, page))
         found = documents(observation)
@@ -285,7 +284,7 @@ class ReferenceReader(PlannedPolicy):
                 self._headings.setdefault(words_of(text), id)
         return [fact for _, text in shown for fact in self.memory.learn(text)]
 
-    def _read_index(self, found: list[Shown], key: IndexKey) -> Generator[Action, str, list[Fact]]:
+    def _read_index(self, found: list[Shown], key: IndexKey) -> Steps[list[Fact]]:
         """Read the index for a key if the page shows one; gives what the documents under it state."""
         for id in (id for id, text in found if is_index(text, key) and id not in self._read):
             self._read.add(id)
@@ -293,7 +292,7 @@ class ReferenceReader(PlannedPolicy):
                 return stated
         return []
 
-    def _trust(self, found: list[Shown], relation: str, person: str, then: str = "") -> Generator[Action, str, bool]:
+    def _trust(self, found: list[Shown], relation: str, person: str, then: str = "") -> Steps[bool]:
         """True when an index of the relation, or of all that is known about the person, settled it."""
         if then and (stated := (yield from self._read_index(found, IndexKey(relation, person, then)))):
             self.memory.settle(relation, person, dict.fromkeys(fact.subject for fact in stated))

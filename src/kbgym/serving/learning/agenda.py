@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from kbgym.agents.registry import make_agenda
-from kbgym.gym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Opened, Read, Unlinked
+from kbgym.gym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Observation, Opened, Read, Unlinked
 from kbgym.gym.policy import Agenda, IndexTask
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
@@ -46,7 +46,7 @@ class AgendaFollower:
         self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
         self._withheld: set[str] = set()
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         match event:
             case Began(_, "forward", _, _, text):
                 self.agenda.note_question(text)

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from kbgym.canonical import encode, write_lines
-from kbgym.gym.actions import Action, Answer, Error
+from kbgym.gym.actions import Action, Answer, Error, Observation
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.gym.policy import Turn
@@ -193,7 +193,7 @@ class QuestionLog:
         self._recent: deque[Measure] = deque(maxlen=WINDOW)
         self._now: str | None = None
 
-    def __call__(self, event: Event, store: Store, observation: str) -> None:
+    def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         match event:
             case Began(_, "forward", agent, question, text, 0):  # passes of a training have an epoch
                 self._begin(Asked(question, text, agent))

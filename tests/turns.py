@@ -1,6 +1,8 @@
-"""Turns as an agenda is told of them, written as an agent would read them."""
+"""Turns and results made from the text of an observation."""
 
 from __future__ import annotations
+
+import re
 
 from kbgym.gym.actions import (
     Action,
@@ -15,15 +17,24 @@ from kbgym.gym.actions import (
     Link,
     Linked,
     LinkMany,
+    Observation,
     Opened,
     Read,
     Result,
     Search,
+    ShownDocument,
     Unlink,
     Unlinked,
 )
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Agenda
+from kbgym.gym.policy import Agenda, Turn
+
+
+def turn(action: Action, text: str) -> Turn:
+    """Return a turn whose observation holds the documents of a text."""
+    links = {id: int(count) for id, count in re.findall(r"^\[(.+?)\] .*\((\d+) links?\)", text, re.MULTILINE)}
+    shown = (ShownDocument(id, said, links.get(id)) for id, said in documents(text))
+    return Turn(action, Observation(text, tuple(shown)))
 
 
 def note(agenda: Agenda, action: Action, text: str = "") -> None:
