@@ -27,8 +27,8 @@ from scale_words import FACTS, WordsEmbedder, questions, sentences
 from kbgym.backends.postgres.vectors import PgVectorIndex
 from kbgym.backends.postgres.words import DatabaseWords
 from kbgym.search.base import SEARCHES, TextBase
-from kbgym.search.choice import engine_of
 from kbgym.search.embed import CachedEmbedder
+from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
 from kbgym.trace.copying import save_store
 
@@ -70,10 +70,10 @@ def ask(base: TextBase | None, asked: list[str], count: int) -> dict[str, float]
     embedder = CachedEmbedder(WordsEmbedder())
     embedder.embed(asked)
     found = {"before": resident(), "opened": 0.0}
-    items = texts(count).items() if base is None else ()
+    items = list(texts(count).items()) if base is None else []
     for kind in SEARCHES:
         started = time.perf_counter()
-        engine = engine_of(items, embedder, search=kind, base=base)
+        engine = engine_for(items if base is None else Store.over(base), embedder, search=kind)
         found["opened"] += time.perf_counter() - started
         times = sorted(seconds(partial(engine.search, query, 0, 5)) * 1000 for query in asked)
         found[f"{kind} p50"], found[f"{kind} p99"] = statistics.median(times), times[len(times) * 99 // 100]

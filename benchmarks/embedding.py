@@ -26,7 +26,7 @@ from trained_text import world_of
 from kbgym.api.factory import embedder_named
 from kbgym.corpus.public import read_public
 from kbgym.search.cache import cache_folder
-from kbgym.search.choice import engine_of
+from kbgym.search.factory import engine_for
 from kbgym.search.minilm import GRAPHS, MiniLM, find
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
@@ -120,7 +120,7 @@ def main() -> None:
     print("|" + " --- |" * 6)
     for name, world in found.items():
         items = [(document.id, document.text) for document in world.documents]
-        full, small = (recall(engine_of(items, embedder_named(one)), world.questions) for one in GRAPHS)
+        full, small = (recall(engine_for(items, embedder_named(one)), world.questions) for one in GRAPHS)
         asked_count = sum(bool(question.support) for question in world.questions)
         print(
             f"| {name} | {len(items):,} | {asked_count} | {full:.4f} | {small:.4f} | {small - full:+.4f} |", flush=True

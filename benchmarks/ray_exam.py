@@ -25,8 +25,8 @@ from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api.factory import embedder_named
 from kbgym.experiments.chunks import CHUNK, ExamSetup, examine_in_chunks
 from kbgym.experiments.engines import WorkEngine, opened
-from kbgym.search.choice import engine_on
 from kbgym.search.embed import CachedEmbedder
+from kbgym.search.factory import engine_for
 from kbgym.search.index import ExactIndex
 from kbgym.store import Store, source
 from kbgym.training.exam import examine
@@ -124,7 +124,7 @@ class Best:
 
 def here(desk: ExamSetup, questions: tuple[Question, ...], out: Path) -> tuple[float, float]:
     embedder = CachedEmbedder(embedder_named(desk.settings.embedder).embedder)  # remembers no query, as a worker's
-    engine = engine_on(desk.engine.index, (), embedder)
+    engine = engine_for((), embedder, index=desk.engine.index)
     started, spent = time.perf_counter(), time.process_time()
     asyncio.run(examine(desk.store, engine, questions, ReferenceReader, out))
     return time.perf_counter() - started, time.process_time() - spent
@@ -143,7 +143,7 @@ def setup_of(world: World, name: str) -> ExamSetup:
     store, embedder = Store(source(document.id, document.text) for document in world.documents), embedder_named(name)
     index = ExactIndex(embedder.dimensions)
     index.put_many([record.id for record in store], embedder.embed([record.text for record in store]), own=True)
-    return ExamSetup(store, engine_on(index, (), embedder), Settings(embedder=name))
+    return ExamSetup(store, engine_for((), embedder, index=index), Settings(embedder=name))
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ from trained_text import DATA, SETS, world_of
 
 from kbgym.api.factory import embedder_named
 from kbgym.search.base import SEARCHES
-from kbgym.search.choice import engine_of
 from kbgym.search.engine import Engine
+from kbgym.search.factory import engine_for
 from kbgym.worlds.world import Question, World
 
 
@@ -46,7 +46,7 @@ def main() -> None:
     }
     for name, world in worlds.items():
         texts = [(document.id, document.text) for document in world.documents]
-        found = [recall(engine_of(texts, embedder, None, kind), world.questions, given.depth) for kind in SEARCHES]
+        found = [recall(engine_for(texts, embedder, None, kind), world.questions, given.depth) for kind in SEARCHES]
         asked = sum(bool(question.support) for question in world.questions)
         less = max(0.0, max(found[:2]) - found[2])
         shown = " | ".join(f"{share:.4f}" for share in found)

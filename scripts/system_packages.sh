@@ -6,6 +6,7 @@ wanted=()
 have() { command -v "$1" >/dev/null 2>&1; }
 have swipl || wanted+=(swi-prolog-nox)      # the real PhantomWiki generator
 have chromium || wanted+=(chromium)         # the report and the viewer in a real browser
+have strace || wanted+=(strace)             # no network at run time
 
 if [ ${#wanted[@]} -eq 0 ]; then
   echo "system packages: all there"

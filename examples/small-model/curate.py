@@ -25,7 +25,7 @@ from kbgym.agents.llm.values import Reply, Request
 from kbgym.api import teach, trainer_for
 from kbgym.api.factory import agents_named
 from kbgym.experiments.experiment import read_plan, seed_folder
-from kbgym.search.choice import search_named
+from kbgym.search.base import search_named
 from kbgym.training.run import Run
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World

@@ -1,16 +1,17 @@
-"""Train a knowledge base the way one trains a model: the public names.
+"""Public API of kbgym: train a knowledge base the way one trains a model.
 
     import kbgym
 
     run = kbgym.train(kbgym.generate(people=80), "runs/small", questions=20)
     print(run.examine("reference", "test_in").summary)
 
-Everything else is reached through its module. Names are loaded when first used, so `import kbgym` costs nothing.
+Names are imported on first use, so that `import kbgym` is fast. Everything else is imported from its module.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from kbgym.worlds.world import Document, Key, Question, World
 
 __version__ = "0.2.0"  # a literal: looking it up in the installed metadata takes 25 ms
+
+# onnxruntime reports to its vendor unless this is set before it is first imported; subprocesses inherit it.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _HOME = {
     "kbgym.gym.actions": "Action Add Answer Delete Done Edit Link LinkMany Read Search Unlink",
@@ -67,64 +71,13 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.
 
 # fmt: off
 __all__ = [
-    "Action",
-    "Add",
-    "AgentFailed",
-    "Agents",
-    "Answer",
-    "Backward",
-    "BadInput",
-    "Damaged",
-    "Delete",
-    "Document",
-    "Done",
-    "Edit",
-    "Engine",
-    "Environment",
-    "Exam",
-    "Failed",
-    "Forward",
-    "KbgymError",
-    "Key",
-    "Ledger",
-    "Link",
-    "LinkMany",
-    "Missing",
-    "Policy",
-    "Question",
-    "Read",
-    "ReaderEnv",
-    "Record",
-    "Row",
-    "Run",
-    "Search",
-    "Settings",
-    "Store",
-    "StoreFolder",
-    "Trainer",
-    "Transcript",
-    "Unlink",
-    "View",
-    "Workspace",
-    "World",
-    "__version__",
-    "default_embedder",
-    "documents",
-    "examine",
-    "frame",
-    "generate",
-    "grade",
-    "gradient",
-    "import_corpus",
-    "ledger",
-    "open",
-    "open_folder",
-    "play",
-    "probe_run",
-    "run_sync",
-    "save_store",
-    "summarise",
-    "train",
+    "Action", "Add", "AgentFailed", "Agents", "Answer", "Backward", "BadInput", "Damaged", "Delete",
+    "Document", "Done", "Edit", "Engine", "Environment", "Exam", "Failed", "Forward", "KbgymError", "Key",
+    "Ledger", "Link", "LinkMany", "Missing", "Policy", "Question", "Read", "ReaderEnv", "Record", "Row",
+    "Run", "Search", "Settings", "Store", "StoreFolder", "Trainer", "Transcript", "Unlink", "View",
+    "Workspace", "World", "__version__", "default_embedder", "documents", "examine", "frame", "generate",
+    "grade", "gradient", "import_corpus", "ledger", "open", "open_folder", "play", "probe_run", "run_sync",
+    "save_store", "summarise", "train",
 ]
 # fmt: on
 

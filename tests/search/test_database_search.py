@@ -16,9 +16,10 @@ from kbgym.backends.postgres.base import DatabaseBase
 from kbgym.backends.postgres.vectors import PgVectorIndex
 from kbgym.backends.postgres.words import DatabaseWords
 from kbgym.errors import BadInput, Missing
-from kbgym.search.choice import engine_of
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.search.factory import engine_for
 from kbgym.search.index import ExactIndex
+from kbgym.store import Store
 
 TEXTS = {f"d{number}": f"Person {number} knows person {number * 7 % 400} of Lund." for number in range(400)}
 
@@ -67,8 +68,8 @@ def base(cluster: Cluster) -> DatabaseBase:
 def answers(base: DatabaseBase, embedder: HashEmbedder) -> None:
     """By both, pages are those of all texts in memory."""
     cached = CachedEmbedder(embedder)
-    engine = engine_of((), cached, search="hybrid", base=base)
-    expected = engine_of(TEXTS.items(), cached, search="hybrid")
+    engine = engine_for(Store.over(base), cached, search="hybrid")
+    expected = engine_for(TEXTS.items(), cached, search="hybrid")
     for query in ("Person 7 of Lund", "who knows person 12"):
         assert engine.search(query, 0, 60) == expected.search(query, 0, 60)
 
@@ -109,7 +110,7 @@ def test_which_way_vectors_are_searched(
     base: DatabaseBase, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def graph() -> bool:
-        engine_of((), CachedEmbedder(Counting()), base=base)
+        engine_for(Store.over(base), CachedEmbedder(Counting()))
         with base.connection() as connection:
             row = connection.execute(
                 "SELECT count(*) = 1 FROM pg_indexes WHERE schemaname = %s AND indexname LIKE 'near_%%'",
@@ -132,7 +133,7 @@ def test_opening_again_reads_no_text_and_embeds_none(base: DatabaseBase, monkeyp
     first, again = Counting(), Counting()
     answers(base, first)
     monkeypatch.delattr(DatabaseBase, "texts")
-    engine_of((), CachedEmbedder(again), search="hybrid", base=base)
+    engine_for(Store.over(base), CachedEmbedder(again), search="hybrid")
     assert (first.count > 400, again.count) == (True, 0)
 
 
@@ -154,7 +155,7 @@ def test_what_was_interrupted_goes_on_where_it_was(base: DatabaseBase, monkeypat
     embedder = Counting()
     for note in ("embedding", "words"):
         with pytest.raises(KeyboardInterrupt):
-            engine_of((), CachedEmbedder(embedder), stop(note, 200), "hybrid", base=base)
+            engine_for(Store.over(base), CachedEmbedder(embedder), stop(note, 200), "hybrid")
         assert ("embedding", 128) in told, "progress is told over all texts"
     assert embedder.count <= 400 + 64
     counted: list[object] = []
@@ -199,11 +200,11 @@ def test_tables_of_the_same_name_elsewhere_are_left_alone(base: DatabaseBase) ->
 def test_every_embedder_has_vectors_of_its_own(base: DatabaseBase) -> None:
     one, other, shorter = Counting(), Counting(name="it's another"), Counting(16, name="it's another")
     for embedder in (one, other, shorter):
-        engine_of((), CachedEmbedder(embedder), base=base)
+        engine_for(Store.over(base), CachedEmbedder(embedder))
         assert embedder.count == 400
         answers(base, embedder)
     again = Counting()
-    engine_of((), CachedEmbedder(again), base=base)
+    engine_for(Store.over(base), CachedEmbedder(again))
     assert again.count == 0, "what was embedded before is still there"
 
 
@@ -215,16 +216,16 @@ def test_without_pgvector_words_work_and_vectors_say_what_is_missing(cluster: Cl
         connection.execute("CREATE DATABASE modest OWNER modest")
     base = base_of(cluster, TEXTS, database="modest", user="modest")
     embedder = CachedEmbedder(Counting())
-    found = engine_of((), embedder, search="words", base=base).search("person 7", 0, 5)
-    assert found == engine_of(TEXTS.items(), embedder, search="words").search("person 7", 0, 5)
+    found = engine_for(Store.over(base), embedder, search="words").search("person 7", 0, 5)
+    assert found == engine_for(TEXTS.items(), embedder, search="words").search("person 7", 0, 5)
     for kind in ("vectors", "hybrid"):
         with pytest.raises(Missing, match="pgvector"):
-            engine_of((), embedder, search=kind, base=base)  # type: ignore[arg-type]
+            engine_for(Store.over(base), embedder, search=kind)  # type: ignore[arg-type]
 
 
 def test_no_texts_at_all(cluster: Cluster) -> None:
     base = base_of(cluster, {})
-    engine = engine_of((), CachedEmbedder(Counting()), search="hybrid", base=base)
+    engine = engine_for(Store.over(base), CachedEmbedder(Counting()), search="hybrid")
     assert engine.search("anything", 0, 5) == engine.nearest("anything", 3) == []
     engine.put("d1", "anything goes")
     assert [id for id, _ in engine.search("anything", 0, 5)] == ["d1"] and len(engine) == 1

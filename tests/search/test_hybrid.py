@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 from kbgym.errors import BadInput
-from kbgym.search import hybrid
-from kbgym.search.base import SearchKind
+from kbgym.search import engine as hybrid
+from kbgym.search.base import SearchKind, search_named
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.choice import engine_of, live_engine, search_named
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
-from kbgym.search.engine import Engine
-from kbgym.search.hybrid import blend
+from kbgym.search.engine import Engine, blend
+from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.search.index import Hit, page_of
-from kbgym.search.live import Embedding
 from kbgym.search.ranking import Spread
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World
@@ -35,7 +33,7 @@ class Silent(HashEmbedder):
 
 
 def filled(kind: SearchKind, texts: dict[str, str] = TEXTS) -> Engine:
-    return engine_of(texts.items(), CachedEmbedder(HashEmbedder()), search=kind)
+    return engine_for(texts.items(), CachedEmbedder(HashEmbedder()), search=kind)
 
 
 def whole(query: str) -> list[Hit]:
@@ -77,13 +75,13 @@ def test_duplicates_are_found_by_vectors_whatever_a_search_goes_by() -> None:
 
 
 def test_by_words_alone_nothing_is_embedded() -> None:
-    engine = engine_of(TEXTS.items(), CachedEmbedder(Silent()), search="words")
+    engine = engine_for(TEXTS.items(), CachedEmbedder(Silent()), search="words")
     engine.put("new", "Zebedee juggles")
     asyncio.run(engine.prepare(["juggling"]))
     assert engine.search("Zebedee", 0, 5)[0][0] == "new"
     engine.remove("new")
     assert engine.search("Zebedee", 0, 5) == []
-    live = live_engine(TEXTS.items(), Embedding(CachedEmbedder(Silent())), search="words")
+    live = live_engine_for(TEXTS.items(), CachedEmbedder(Silent()), search="words")
     past = live.overlay()
     live.put("new", "Zebedee juggles")
     assert [id for id, _ in live.search("Zebedee", 0, 5)] == ["new"] and past.search("Zebedee", 0, 5) == []
@@ -92,8 +90,7 @@ def test_by_words_alone_nothing_is_embedded() -> None:
 
 @pytest.mark.parametrize("kind", ["vectors", "words", "hybrid"])
 def test_a_served_engine_gives_what_an_engine_gives_and_its_overlay_the_past(kind: SearchKind) -> None:
-    embedding = Embedding(CachedEmbedder(HashEmbedder()))
-    live = live_engine(TEXTS.items(), embedding, search=kind)
+    live = live_engine_for(TEXTS.items(), CachedEmbedder(HashEmbedder()), search=kind)
     past = live.overlay()
     now = dict(TEXTS)
     for change in range(40):
@@ -114,8 +111,8 @@ def test_a_served_engine_gives_what_an_engine_gives_and_its_overlay_the_past(kin
             for offset in (0, 5, 45, 200, 298, 400):
                 assert served.search(query, offset, 5) == expected.search(query, offset, 5)
         assert served.nearest(TEXTS["d003"], 3, ("d003",)) == expected.nearest(TEXTS["d003"], 3, ("d003",))
-    asyncio.run(embedding.prepare(["Mara"]))
-    embedding.close()
+    asyncio.run(live.embedding.prepare(["Mara"]))
+    live.embedding.close()
 
 
 def test_which_search_a_world_wants() -> None:
@@ -128,7 +125,7 @@ def test_which_search_a_world_wants() -> None:
     with pytest.raises(BadInput, match="vectors, words or hybrid"):
         wanted(search="psychic")
     with pytest.raises(BadInput, match="psychic"):
-        engine_of([], CachedEmbedder(HashEmbedder()), search="psychic")  # type: ignore[arg-type]
+        engine_for([], CachedEmbedder(HashEmbedder()), search="psychic")  # type: ignore[arg-type]
 
 
 def test_no_text_at_all_finds_nothing() -> None:
@@ -169,7 +166,7 @@ def test_unless_there_is_nothing_else() -> None:
 
 def test_an_engine_spreads_what_it_finds() -> None:
     texts = {f"{page}{n}": f"Mara bakes {'bread ' * n}" for page in "ab" for n in range(1, 6)}
-    engine = engine_of(texts.items(), CachedEmbedder(HashEmbedder()), search="words")
+    engine = engine_for(texts.items(), CachedEmbedder(HashEmbedder()), search="words")
     close = [id[0] for id, _ in engine.search("bread", 0, 5)]
     assert close.count("a") < 5
     engine.spread = Spread(lambda id: id[0], 2, 4)

@@ -16,12 +16,15 @@ from postgres import Cluster
 from kbgym.backends.postgres import word_tables
 from kbgym.backends.postgres import words as database_words
 from kbgym.backends.postgres.base import DatabaseBase
+from kbgym.backends.postgres.layered import layered_indexes
 from kbgym.backends.postgres.words import DatabaseWords
 from kbgym.search.base import SEARCHES, SearchKind
-from kbgym.search.choice import engine_of, live_engine
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.search.engine import Engine
-from kbgym.search.live import Embedding, LiveEngine, Overlay
+from kbgym.search.factory import engine_for
+from kbgym.search.live import LiveEngine, Overlay
+from kbgym.store import Store
 
 WORDS = [f"w{number}x" for number in range(40)]
 EMBEDDER = CachedEmbedder(HashEmbedder(32))
@@ -56,7 +59,7 @@ def small_blocks() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def few(cluster: Cluster, small_blocks: None) -> DatabaseBase:
     base = base_of(cluster, FEW)
-    engine_of((), EMBEDDER, search="hybrid", base=base)
+    engine_for(Store.over(base), EMBEDDER, search="hybrid")
     return base
 
 
@@ -65,12 +68,12 @@ def many(cluster: Cluster, small_blocks: None) -> DatabaseBase:
     base = base_of(cluster, MANY)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(word_tables, "_RUN", 8000)
-        engine_of((), EMBEDDER, search="hybrid", base=base)
+        engine_for(Store.over(base), EMBEDDER, search="hybrid")
     return base
 
 
 def in_memory(items: dict[str, str], kind: SearchKind) -> Engine:
-    return engine_of(items.items(), EMBEDDER, search=kind)
+    return engine_for(items.items(), EMBEDDER, search=kind)
 
 
 def same_answers(engine: Engine | LiveEngine | Overlay, items: dict[str, str], kind: SearchKind) -> None:
@@ -94,8 +97,9 @@ def test_after_any_changes_pages_are_those_of_all_texts_in_memory(
             now[f"d{number}"] = SAID[text]
     gone = {id for id, text in FEW.items() if now.get(id) != text}
     changed = {id: text for id, text in now.items() if FEW.get(id) != text}
-    embedding = Embedding(EMBEDDER)
-    live = live_engine(changed.items(), embedding, search=kind, base=few, gone=gone)
+    index, words = layered_indexes(few, list(gone), list(changed.items()), EMBEDDER, kind)
+    embedding = EmbeddingQueue(EMBEDDER)
+    live = LiveEngine(index, embedding, kind, words)
     past, then = live.overlay(), dict(now)
     for where, number, text in after:
         id, engine, items = f"d{number}", *((live, now) if where == "live" else (past, then))
@@ -120,7 +124,8 @@ def test_every_page_of_many_is_the_exact_one(many: DatabaseBase, kind: SearchKin
     gone = [f"d{number}" for number in range(0, 2500, 50)]
     changed = {f"d{number}": "w3x is quite new" for number in range(0, 2500, 100)}
     shown = {id: text for id, text in MANY.items() if id not in gone} | changed
-    engine = engine_of(changed.items(), EMBEDDER, search=kind, base=many, gone=gone)
+    index, found = layered_indexes(many, gone, list(changed.items()), EMBEDDER, kind)
+    engine = Engine(EMBEDDER, index, kind, None, found)
     expected = in_memory(shown, kind)
     for number in range(12):
         query = " ".join(random.Random(number).sample(WORDS, number % 7 + 1))
@@ -134,7 +139,7 @@ def test_common_words_are_looked_up_only_where_it_matters(many: DatabaseBase, mo
     monkeypatch.setattr(
         DatabaseWords, "_postings", lambda self, name, some: blocks.append(len(some)) or postings(self, name, some)
     )
-    engine = engine_of((), EMBEDDER, search="words", base=many)
+    engine = engine_for(Store.over(many), EMBEDDER, search="words")
     assert engine.words is not None
     query = "w39x w38x w37x w0x"
     found = engine.words.search(query, 0, 5)
@@ -146,7 +151,7 @@ def test_common_words_are_looked_up_only_where_it_matters(many: DatabaseBase, mo
 def test_of_many_that_are_equal_the_first_by_id_are_shown(cluster: Cluster) -> None:
     same = {f"d{number:04}": "the same tailor" for number in random.Random(1).sample(range(1500), 1500)}
     base = base_of(cluster, same)
-    words = engine_of((), EMBEDDER, search="words", base=base)
+    words = engine_for(Store.over(base), EMBEDDER, search="words")
     assert [id for id, _ in words.search("tailor", 0, 3)] == ["d0000", "d0001", "d0002"]
     assert [id for id, _ in words.search("tailor", 1498, 5)] == ["d1498", "d1499"]
 
@@ -167,8 +172,9 @@ def test_what_was_prepared_is_not_waited_for(many: DatabaseBase, kind: SearchKin
             return getattr(many, name)
 
     base = Watched()
-    embedding = Embedding(EMBEDDER)
-    live = live_engine((), embedding, search=kind, base=base, gone=["d7"])  # type: ignore[arg-type]
+    index, words = layered_indexes(base, ["d7"], [], EMBEDDER, kind)  # type: ignore[arg-type]
+    embedding = EmbeddingQueue(EMBEDDER)
+    live = LiveEngine(index, embedding, kind, words)
     live.put("new", "w1x w2x is quite new")
     past, mine = live.overlay(), threading.get_ident()
 

@@ -20,11 +20,11 @@ from kbgym.backends.hnsw import graph
 from kbgym.backends.hnsw import index_files as large
 from kbgym.backends.hnsw import mmap_vectors as mapped
 from kbgym.backends.hnsw.approximate import ApproximateIndex
-from kbgym.backends.hnsw.recall import described, recall
+from kbgym.backends.hnsw.index_files import described, recall
 from kbgym.errors import BadInput, Missing
-from kbgym.search import choice
-from kbgym.search.choice import engine_of, kind_for
+from kbgym.search import factory
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.search.factory import engine_for
 from kbgym.search.index import ExactIndex
 
 # Not importorskip: importing usearch before onnxruntime crashes the process.
@@ -248,27 +248,24 @@ def test_small_stores_are_exact_large_ones_approximate_and_either_can_be_forced(
 ) -> None:
     monkeypatch.setenv("KBGYM_CACHE", str(tmp_path))
     monkeypatch.delenv("KBGYM_INDEX", raising=False)
-    assert (kind_for(6_000), kind_for(choice.THRESHOLD - 1), kind_for(choice.THRESHOLD)) == (
-        "exact",
-        "exact",
-        "approximate",
-    )
+    kinds = [factory.index_kind(count) for count in (6_000, factory.THRESHOLD - 1, factory.THRESHOLD)]
+    assert kinds == ["exact", "exact", "approximate"]
     embedder = CachedEmbedder(HashEmbedder())
     pairs = list(zip(IDS, TEXTS, strict=True))
-    assert isinstance(engine_of(pairs, embedder).index, ExactIndex) and not list(tmp_path.iterdir())
+    assert isinstance(engine_for(pairs, embedder).index, ExactIndex) and not list(tmp_path.iterdir())
     monkeypatch.setenv("KBGYM_INDEX", "approximate")
     assert described(IDS, TEXTS, "hash-256") == {"kind": "approximate"}
-    engine = engine_of(pairs, embedder)
+    engine = engine_for(pairs, embedder)
     assert isinstance(engine.index, ApproximateIndex)
     engine.put("d3", "A sentence nobody wrote before.")
     assert engine.search("A sentence nobody wrote before.", 0, 1)[0][0] == "d3"
     about = described(IDS, TEXTS, "hash-256")
     assert float(about["recall@5"]) >= 0.95 and int(about["bytes"]) > len(TEXTS) * 1024 and about["not_in_files"] == 0
     monkeypatch.setenv("KBGYM_INDEX", "exact")
-    assert kind_for(10**9) == "exact"
+    assert factory.index_kind(10**9) == "exact"
     monkeypatch.setenv("KBGYM_INDEX", "fast")
     with pytest.raises(BadInput, match="KBGYM_INDEX"):
-        kind_for(1)
+        factory.index_kind(1)
 
 
 def test_who_searches_a_few_times_makes_no_graph_and_uses_one_that_is_there(
@@ -276,27 +273,27 @@ def test_who_searches_a_few_times_makes_no_graph_and_uses_one_that_is_there(
 ) -> None:
     monkeypatch.setenv("KBGYM_CACHE", str(tmp_path))
     monkeypatch.delenv("KBGYM_INDEX", raising=False)
-    monkeypatch.setattr(choice, "THRESHOLD", 100)
+    monkeypatch.setattr(factory, "THRESHOLD", 100)
     embedder, pairs = CachedEmbedder(HashEmbedder()), list(zip(IDS, TEXTS, strict=True))
-    engine = engine_of(pairs, embedder, brief=True)
+    engine = engine_for(pairs, embedder, brief=True)
     assert isinstance(engine.index, ExactIndex) and not list(tmp_path.iterdir())
-    assert isinstance(engine_of(pairs, embedder).index, ApproximateIndex)
-    assert isinstance(engine_of(pairs, embedder, brief=True).index, ApproximateIndex)
+    assert isinstance(engine_for(pairs, embedder).index, ApproximateIndex)
+    assert isinstance(engine_for(pairs, embedder, brief=True).index, ApproximateIndex)
     assert engine.search(TEXTS[7], 0, 1)[0][0] == "d7"
 
 
 def test_without_the_extra_a_large_store_is_searched_exactly_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "installed", lambda: False)
-    monkeypatch.setattr(choice, "THRESHOLD", 100)
+    monkeypatch.setattr(large, "installed", lambda: False)
+    monkeypatch.setattr(factory, "THRESHOLD", 100)
     monkeypatch.delenv("KBGYM_INDEX", raising=False)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        engine = engine_of(zip(IDS, TEXTS, strict=True), CachedEmbedder(HashEmbedder()))
+        engine = engine_for(zip(IDS, TEXTS, strict=True), CachedEmbedder(HashEmbedder()))
     assert isinstance(engine.index, ExactIndex)
     assert [str(one.message) for one in told if "kbgym[scale]" in str(one.message)] and len(told) == 1
     monkeypatch.setenv("KBGYM_INDEX", "approximate")
     with pytest.raises(Missing, match=r"kbgym\[scale\]"):
-        kind_for(1)
+        factory.approximate_plugin(1)
 
 
 def test_a_small_store_never_loads_the_extra() -> None:

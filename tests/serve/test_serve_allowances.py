@@ -15,7 +15,7 @@ from serving import Server, client, family_store, make_tokens, opened, serving
 
 from kbgym.errors import BadInput, Failed
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
-from kbgym.search.live import Embedding
+from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.serving.http import make_app
 from kbgym.serving.middleware import RateLimit
 from kbgym.serving.tokens import Client, Tokens, new_token, revoke
@@ -174,7 +174,7 @@ class Slow(HashEmbedder):
 def test_long_and_many_texts_of_one_hold_up_nobody_else() -> None:
     async def work() -> list[str]:
         slow = Slow()
-        embedding = Embedding(CachedEmbedder(slow, cache=None), remember=1_000)
+        embedding = EmbeddingQueue(CachedEmbedder(slow, cache=None), remember=1_000)
         hostile = [asyncio.create_task(embedding.prepare([f"{n} " + "long " * 700], "rex")) for n in range(60)]
         await asyncio.sleep(0.02)
         for n in range(5):
@@ -193,7 +193,7 @@ def test_long_and_many_texts_of_one_hold_up_nobody_else() -> None:
 def test_a_text_two_want_is_worked_out_once_and_does_not_wait_for_the_slower() -> None:
     async def work() -> None:
         slow = Slow()
-        embedding = Embedding(CachedEmbedder(slow, cache=None), remember=1_000)
+        embedding = EmbeddingQueue(CachedEmbedder(slow, cache=None), remember=1_000)
         texts = [f"{n} " + "long " * 300 for n in range(40)] + ["wanted by both"]
         hostile = asyncio.create_task(embedding.prepare(texts, "rex"))
         await asyncio.sleep(0.02)

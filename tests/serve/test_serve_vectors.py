@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from kbgym.errors import Missing
 from kbgym.search.cache import VectorCache, keys
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
+from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.search.index import ExactIndex
-from kbgym.search.live import Embedding, LiveEngine, Overlay
+from kbgym.search.live import LiveEngine, Overlay
 
 TEXTS = [
     f"{who} {does} {what}" for who in ("Ada", "Bo", "Cy") for does in ("likes", "sells") for what in ("figs", "tea")
 ]
 EMBEDDER = CachedEmbedder(HashEmbedder(32))
-EMBEDDING = Embedding(EMBEDDER)
+EMBEDDING = EmbeddingQueue(EMBEDDER)
 
 Change = tuple[str, int, int]
 changes = st.lists(st.tuples(st.sampled_from(["live", "own"]), st.integers(0, 9), st.integers(-1, 11)), max_size=25)
@@ -77,7 +78,7 @@ def test_what_waits_is_embedded_together_in_another_thread() -> None:
             return super().embed(texts)
 
     async def ask() -> None:
-        embedding = Embedding(CachedEmbedder(Counting(32)))
+        embedding = EmbeddingQueue(CachedEmbedder(Counting(32)))
         asking = asyncio.gather(*(embedding.prepare([f"text {n % 20}"]) for n in range(40)))
         await asyncio.sleep(0)
         all_asked.set()
@@ -105,7 +106,7 @@ def test_an_embedder_that_fails_fails_those_who_wait_and_nobody_after() -> None:
 
     async def ask() -> None:
         broken = Broken(32)
-        embedding = Embedding(CachedEmbedder(broken))
+        embedding = EmbeddingQueue(CachedEmbedder(broken))
         with pytest.raises(RuntimeError, match="no model"):
             await embedding.prepare(["a", "b"])
         broken.works = True
@@ -132,7 +133,7 @@ def test_short_texts_do_not_wait_for_long_ones() -> None:
             return super().embed(texts)
 
     async def ask() -> None:
-        embedding = Embedding(CachedEmbedder(Slow(32)))
+        embedding = EmbeddingQueue(CachedEmbedder(Slow(32)))
         long = asyncio.gather(*(embedding.prepare([f"{n} " * 1_000], f"client {n}") for n in range(6)))
         while not at_once:
             await asyncio.sleep(0.01)

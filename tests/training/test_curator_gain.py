@@ -11,8 +11,7 @@ from kbgym.api.factory import embedder_named
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Answer, Search
 from kbgym.gym.policy import View
-from kbgym.search.choice import index_of
-from kbgym.search.live import Embedding, LiveEngine
+from kbgym.search.factory import live_engine_for
 from kbgym.store import Store, source
 from kbgym.training.curator_gain import Curation, Gain
 from kbgym.training.run import Settings
@@ -43,7 +42,7 @@ def curation(small_world: World) -> Curation:
 
 def curating(world: World, k: int = 8) -> Curation:
     store, embedder = Store(source(one.id, one.text) for one in world.documents), embedder_named("hash")
-    engine = LiveEngine(index_of(((r.id, r.text) for r in store), embedder), Embedding(embedder))
+    engine = live_engine_for(store, embedder)
     return Curation(world, store, engine, Reader, Settings(embedder="hash", forward_budget=5), k)
 
 
@@ -90,7 +89,7 @@ def test_a_lesson_is_the_readers_pass_and_how_it_ended(
     store = Store(source(one.id, one.text) for one in small_world.documents)
     said = store.add("What is said? answer: Lund")
     embedder = embedder_named("hash")
-    engine = LiveEngine(index_of(((r.id, r.text) for r in store), embedder), Embedding(embedder))
+    engine = live_engine_for(store, embedder)
     curation = Curation(small_world, store, engine, Reader, Settings(embedder="hash", forward_budget=5))
     lesson = asyncio.run(curation.lesson(Question("q", "train", "", "", text, golds)))
     assert lesson.task.verdict == verdict and lesson.task.golds == golds

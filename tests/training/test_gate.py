@@ -15,8 +15,7 @@ from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.environment import Environment
 from kbgym.gym.grading import f1
 from kbgym.gym.policy import View
-from kbgym.search.choice import index_of
-from kbgym.search.live import Embedding, LiveEngine
+from kbgym.search.factory import live_engine_for
 from kbgym.store import Record, Store, source
 from kbgym.training.asking import QAPair
 from kbgym.training.gate import Admission, Gate, GateQuestions, Judging
@@ -45,7 +44,7 @@ def environment(*indexes: Index, **links: tuple[str, ...]) -> Environment:
     written = [Record(f"n{n}", text, to, flag="authored") for n, (text, to) in enumerate(indexes, 1)]
     store = Store([*records, *written])
     embedder = embedder_named("hash")
-    engine = LiveEngine(index_of(((r.id, r.text) for r in store), embedder), Embedding(embedder))
+    engine = live_engine_for(store, embedder)
     return Environment(store, engine.overlay())
 
 

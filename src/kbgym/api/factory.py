@@ -20,8 +20,8 @@ from kbgym.errors import BadInput
 from kbgym.gym.actions import Action
 from kbgym.gym.policy import Agenda, Agent, View
 from kbgym.gym.tools import PAGE_SIZE, Role
+from kbgym.search.base import search_named
 from kbgym.search.cache import cache_folder
-from kbgym.search.choice import search_named
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, default_embedder
 from kbgym.search.minilm import GRAPHS, NAME
 from kbgym.search.ranking import Spread

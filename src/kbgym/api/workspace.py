@@ -41,8 +41,7 @@ from kbgym.gym import environment
 from kbgym.gym.environment import Environment
 from kbgym.gym.tools import PAGE_SIZE
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import SearchKind
-from kbgym.search.choice import search_named
+from kbgym.search.base import SearchKind, search_named
 from kbgym.store import Store
 from kbgym.trace.backend import StoreBackend, is_url, open_backend, shown
 from kbgym.trace.events import Event, Genesis

@@ -19,7 +19,7 @@ from kbgym.canonical import pretty
 from kbgym.cli.common import Printed, progress, verb
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.errors import BadInput
-from kbgym.search.choice import search_named
+from kbgym.search.base import search_named
 from kbgym.trace.copying import save_store
 from kbgym.trace.url import is_url, shown
 from kbgym.worlds.kinds import search_of

@@ -157,7 +157,6 @@ def command(
 
 def _check_installed() -> None:
     try:
-        import cachetools  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:

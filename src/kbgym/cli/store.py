@@ -143,7 +143,7 @@ def stats_command(place: str) -> Printed:
 
 def _index(opened: Workspace) -> dict[str, Any]:
     """What the store is searched with; only a large one has files to open and measure."""
-    from kbgym.backends.hnsw.recall import described
+    from kbgym.backends.hnsw.index_files import described
 
     name, store = opened.settings.embedder, opened.store
     known = "hash-256" if name == "hash" else name

@@ -26,7 +26,6 @@ from kbgym.errors import KbgymError
 from kbgym.experiments.engines import WorkEngine, cut
 from kbgym.gym import environment
 from kbgym.progress import ProgressCallback
-from kbgym.search.choice import engine_on
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
 from kbgym.search.index import ExactIndex
@@ -75,13 +74,8 @@ class ExamSetup:
     def engine(self) -> environment.SearchEngine:
         if self._engine is None:
             embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index")
-            how = vars(self).pop("_how")
-            texts = ((record.id, record.text) for record in self.store)
-            self._engine = (
-                engine_for(self.store, embedder, None, *how)
-                if index is None
-                else engine_on(index, texts, embedder, *how)
-            )
+            search, spread = vars(self).pop("_how")
+            self._engine = engine_for(self.store, embedder, None, search, spread, index=index)
         return self._engine
 
 

@@ -42,7 +42,7 @@ from kbgym.canonical import (
 from kbgym.errors import BadInput, Damaged
 from kbgym.experiments.sheets import AskedSet, exams_of, tested
 from kbgym.gym.environment import RANKINGS, SearchEngine
-from kbgym.search.choice import search_named
+from kbgym.search.base import search_named
 from kbgym.search.factory import engine_for
 from kbgym.store import Store
 from kbgym.sync import run_sync

@@ -180,7 +180,7 @@ class BM25Index:
     def rows_of(self, ids: Iterable[str]) -> Numbers:
         return np.array(sorted(self._rows[id] for id in ids if id in self._rows), dtype=np.int32)
 
-    def counted(self, term: str, without: Numbers) -> int:
+    def document_frequency(self, term: str, without: Numbers) -> int:
         """How many texts hold a term, those in some rows not counted."""
         number = self._numbers.get(term)
         if number is None:
@@ -191,9 +191,9 @@ class BM25Index:
         """How many texts there are and how many terms they have, those in some rows not counted."""
         return len(self._rows) - len(without), self._total - sum(self._lengths[row] for row in without.tolist())
 
-    def best(self, weighed: Weighed, end: int, without: Numbers) -> list[Hit]:
+    def top_k(self, weighed: Weighed, end: int, without: Numbers) -> list[Hit]:
         """The first `end` hits, in no order."""
-        known = self._worths(weighed)
+        known = self._weights(weighed)
         scores: Scores = np.zeros(-(-len(self._ids) // _GROUP) * _GROUP)
         left = sum(float(worth.max()) for _, worth in known)
         for place, (number, worth) in enumerate(known):
@@ -210,12 +210,12 @@ class BM25Index:
         rows = np.flatnonzero(scores >= max(_reached(scores, end), 1e-300)).astype(np.int32)
         return self._hits(rows, scores[rows], end)
 
-    def worth(self, weighed: Weighed, ids: Sequence[str]) -> list[float]:
+    def score(self, weighed: Weighed, ids: Sequence[str]) -> list[float]:
         """What each of these texts scores; all of them are here."""
         rows = np.array([self._rows[id] for id in ids], dtype=np.int32)
-        return list(map(float, self._added(np.zeros(len(rows)), rows, self._worths(weighed))))
+        return list(map(float, self._added(np.zeros(len(rows)), rows, self._weights(weighed))))
 
-    def _worths(self, weighed: Weighed) -> list[tuple[int, Scores]]:
+    def _weights(self, weighed: Weighed) -> list[tuple[int, Scores]]:
         """The known terms by number, each with what it is worth by pair."""
         often, long = np.array(self._often), np.array(self._long)
         divisor = often + (weighed.plain + weighed.per_term * long)
@@ -282,12 +282,12 @@ class _Shown:
     def size(self) -> tuple[int, int]:
         return self._index.size(self._without)
 
-    def counted(self, terms: Sequence[str]) -> list[int]:
-        return [self._index.counted(term, self._without) for term in terms]
+    def document_frequency(self, terms: Sequence[str]) -> list[int]:
+        return [self._index.document_frequency(term, self._without) for term in terms]
 
-    def best(self, weighed: Weighed, end: int) -> list[Hit]:
-        return self._index.best(weighed, end, self._without)
+    def top_k(self, weighed: Weighed, end: int) -> list[Hit]:
+        return self._index.top_k(weighed, end, self._without)
 
-    def worth(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
+    def score(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
         here = [id for id in ids if id in self._index and id not in self._apart]
-        return dict(zip(here, self._index.worth(weighed, here), strict=True))
+        return dict(zip(here, self._index.score(weighed, here), strict=True))

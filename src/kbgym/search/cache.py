@@ -1,7 +1,7 @@
-"""Vectors kept on disk between runs, by hash of model and text; anything here may be thrown away.
+"""Caches: vectors on disk between runs, by hash of model and text, and a thread-safe LRU cache in memory.
 
-One sqlite file, safe for several processes at once. A cache that cannot be used is never an error: the work goes on
-in memory, and one warning says so. It knows nothing of how a vector is made.
+The disk cache is one sqlite file that several processes may use at once. It may be deleted at any time. If it cannot be
+used, work continues in memory after one warning.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+import cachetools
 import numpy as np
 from numpy.typing import NDArray
 
+K = TypeVar("K")
 T = TypeVar("T")
+V = TypeVar("V")
 
 FILE = "vectors-1.sqlite3"
-_ASKED_AT_ONCE = 500  # below every sqlite's limit on parameters
+_ROWS_PER_QUERY = 500  # below every sqlite's limit on parameters
 _WAIT_SECONDS = 10.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
 
@@ -31,7 +35,7 @@ _INSERT = """INSERT INTO vectors VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET v
 
 
 def cache_folder() -> Path:
-    """$KBGYM_CACHE, else kbgym below $XDG_CACHE_HOME, else ~/.cache/kbgym; it may not exist yet."""
+    """Return $KBGYM_CACHE, else kbgym below $XDG_CACHE_HOME, else ~/.cache/kbgym; it may not exist yet."""
     if own := os.environ.get("KBGYM_CACHE"):
         return Path(own)
     if shared := os.environ.get("XDG_CACHE_HOME"):
@@ -40,13 +44,36 @@ def cache_folder() -> Path:
 
 
 def keys(model: str, texts: Iterable[str]) -> list[bytes]:
-    """What the texts' vectors are filed under; an unpaired surrogate is no reason to fail."""
+    """Return the cache keys of texts, which may hold unpaired surrogates."""
     prefix, sha256 = f"{model}\0", hashlib.sha256
     return [sha256((prefix + text).encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
 
 
+class LRUCache(Generic[K, V]):
+    """An LRU cache for several threads, bounded by the total size of its values."""
+
+    def __init__(self, maxsize: int) -> None:
+        self._values: cachetools.LRUCache[K, tuple[V, int]] = cachetools.LRUCache(maxsize, itemgetter(1))
+        self._lock = threading.Lock()
+
+    def get(self, key: K) -> V | None:
+        with self._lock:
+            found = self._values.get(key)
+        return None if found is None else found[0]
+
+    def get_many(self, keys: Iterable[K]) -> tuple[dict[K, V], list[K]]:
+        """Return the values of the known keys, and the unknown keys."""
+        values = {key: self.get(key) for key in keys}
+        found = {key: value for key, value in values.items() if value is not None}
+        return found, [key for key in values if key not in found]
+
+    def put(self, key: K, value: V, size: int = 1) -> None:
+        with self._lock, contextlib.suppress(ValueError):  # a value larger than the cache is not kept
+            self._values[key] = value, size
+
+
 class VectorCache:
-    """Key to float32 vector, in a folder; opened at the first use, and again in a forked child."""
+    """A map from key to float32 vector in a folder, opened at the first use and again in a forked child."""
 
     def __init__(self, folder: Path) -> None:
         self.path: Path | None = folder / FILE
@@ -55,12 +82,12 @@ class VectorCache:
         self._lock = threading.Lock()
 
     def get(self, places: Mapping[bytes, int], out: NDArray[np.float32]) -> dict[bytes, int]:
-        """Fill the rows of `out` at the places of the known keys; the keys that are unknown, with their places."""
+        """Fill the rows of `out` at the places of the known keys. Return the unknown keys with their places."""
         with self._lock:
             return self._guarded(lambda connection: _fill(connection, dict(places), out))
 
     def put(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep vectors; a good row that is there already stays as it is."""
+        """Store vectors; an existing row of the right size stays as it is."""
         rows = [(key, row.tobytes()) for key, row in zip(keys, vectors, strict=True)]
         with self._lock:
             self._guarded(lambda connection: _insert(connection, rows))
@@ -107,7 +134,7 @@ class VectorCache:
 def _fill(connection: sqlite3.Connection, places: dict[bytes, int], out: NDArray[np.float32]) -> dict[bytes, int]:
     size = out.shape[1] * 4
     for rows in _rows(connection, list(places)):
-        # A row of another size is not ours to trust: it counts as unknown.
+        # A row of another size counts as unknown.
         found = [(places.pop(key), blob) for key, blob in rows if key in places and len(blob) == size]
         if found:
             joined = np.frombuffer(b"".join([blob for _, blob in found]), dtype=np.float32)
@@ -116,15 +143,15 @@ def _fill(connection: sqlite3.Connection, places: dict[bytes, int], out: NDArray
 
 
 def _rows(connection: sqlite3.Connection, wanted: list[bytes]) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Blocks of stored rows, all wanted ones among them: by look-up, or in one pass where that reads less."""
+    """Yield blocks of stored rows with all wanted ones among them: by look-up, or in one pass if that reads less."""
     (held,) = connection.execute("SELECT max(rowid) FROM vectors").fetchone()
-    if len(wanted) > _ASKED_AT_ONCE and len(wanted) * 2 > (held or 0):
+    if len(wanted) > _ROWS_PER_QUERY and len(wanted) * 2 > (held or 0):
         cursor = connection.execute("SELECT key, vector FROM vectors")
-        while rows := cursor.fetchmany(_ASKED_AT_ONCE):
+        while rows := cursor.fetchmany(_ROWS_PER_QUERY):
             yield rows
         return
-    for start in range(0, len(wanted), _ASKED_AT_ONCE):
-        some = wanted[start : start + _ASKED_AT_ONCE]
+    for start in range(0, len(wanted), _ROWS_PER_QUERY):
+        some = wanted[start : start + _ROWS_PER_QUERY]
         marks = ",".join("?" * len(some))
         yield connection.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some).fetchall()
 

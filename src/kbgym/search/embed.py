@@ -1,18 +1,18 @@
-"""Texts to vectors of unit length: the seam every embedder fits, the cache around it, and one for tests.
+"""Embedders: the protocol, a cache around any embedder, the default model, and a hashing one for tests.
 
-It knows nothing of documents, indexes or what a vector is used for.
+Embedders turn texts into vectors of unit length.
 """
 
 from __future__ import annotations
 
 import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from kbgym.progress import ProgressCallback
@@ -21,20 +21,18 @@ from kbgym.search.cache import VectorCache, cache_folder, keys
 
 Vectors = NDArray[np.float32]
 
-# ProgressCallback(done, total, note): called as a long piece of work goes on.
+Places = dict[bytes, int]  # cache key to the position of the first text that has it
 
-Places = dict[bytes, int]  # cache key to the first text that has it
-
-_SAVED_AT_ONCE = 256  # vectors of single queries written to the cache together
-_AT_ONCE = 1024  # texts embedded between two commits to the cache: what an interrupted cold start can lose
+_SAVE_BATCH = 256  # vectors of single queries written to the cache together
+_BATCH = 1024  # texts embedded between two commits to the cache: what an interrupted cold start can lose
 
 
 class Embedder(Protocol):
-    """Anything that turns texts into float32 rows of unit length, the same bits for the same text every time."""
+    """Turns texts into float32 rows of unit length, deterministically."""
 
     @property
     def name(self) -> str:
-        """Stands in cache keys and traces: two embedders of one name must agree."""
+        """The name in cache keys and traces; embedders of the same name must return the same vectors."""
 
     @property
     def dimensions(self) -> int: ...
@@ -43,13 +41,13 @@ class Embedder(Protocol):
 
 
 class CachedEmbedder:
-    """An embedder that asks its memory first, then the disk, then the model behind it."""
+    """An embedder with an LRU cache in memory and a cache on disk. Thread-safe."""
 
     def __init__(self, embedder: Embedder, cache: VectorCache | None = None, remember: int = 16_384) -> None:
         self.embedder = embedder
         self._cache = cache
         self._remember = remember
-        self._recent: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._recent: LRUCache[bytes, Vectors] = LRUCache(remember)
         self._unsaved: dict[bytes, Vectors] = {}
         self._lock = threading.Lock()
 
@@ -62,8 +60,11 @@ class CachedEmbedder:
         return self.embedder.dimensions
 
     def embed(self, texts: Sequence[str], tick: ProgressCallback | None = None, behind: bool = False) -> Vectors:
-        """The vectors, in order. With `behind`, new ones come to the disk many at a time, or with `save`: a query need
-        not wait for a transaction of its own. Several threads may ask at once."""
+        """Return the vectors in order.
+
+        With `behind`, new vectors are written to disk in batches and by `save`, so that a query does not wait for a
+        transaction of its own.
+        """
         names = keys(self.name, texts)
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
         places: Places = {}
@@ -75,13 +76,13 @@ class CachedEmbedder:
             out[repeated] = out[[places[names[place]] for place in repeated]]
         if tick is not None:
             tick(len(texts), len(texts), "embedding")
-        # A bulk load would only push the queries out.
+        # A bulk load would only evict the queries.
         if len(texts) <= self._remember // 4:
             self._store(places, out)
         return out
 
     def choose(self, texts: Sequence[str], most: int) -> list[int]:
-        """Which of these texts can be had soonest: those that are known, else the first and others of its batch."""
+        """Return the positions of cached texts, else of the first text and up to `most` of its length in all."""
         names = keys(self.name, texts)
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
         places = {key: place for place, key in reversed([*enumerate(names)])}
@@ -96,16 +97,21 @@ class CachedEmbedder:
         return [first, *others][:most]
 
     def save(self) -> None:
-        """Bring to the disk what was embedded `behind`."""
+        """Write vectors embedded with `behind` to disk."""
         with self._lock:
             unsaved, self._unsaved = self._unsaved, {}
         if self._cache is not None and unsaved:
             self._cache.put(list(unsaved), np.stack(list(unsaved.values())))
 
     def _look_up(self, places: Places, out: Vectors) -> Places:
-        """Fill in what memory and disk hold; what is left is what they do not."""
+        """Fill in cached vectors. Return the unknown keys with their places."""
+        unknown: Places = {}
         with self._lock:
-            unknown = self._recall(places, out)
+            for key, place in places.items():
+                if (vector := self._recent.get(key)) is None:
+                    unknown[key] = place
+                else:
+                    out[place] = vector
         return self._cache.get(unknown, out) if self._cache is not None and unknown else unknown
 
     def _compute(
@@ -113,8 +119,8 @@ class CachedEmbedder:
     ) -> None:
         new = list(unknown)
         known = len(texts) - len(new)
-        for start in range(0, len(new), _AT_ONCE):
-            some = new[start : start + _AT_ONCE]
+        for start in range(0, len(new), _BATCH):
+            some = new[start : start + _BATCH]
             rows = [unknown[key] for key in some]
             if tick is not None:
                 tick(known + start, len(texts), "embedding")
@@ -124,29 +130,16 @@ class CachedEmbedder:
             elif self._cache is not None:
                 with self._lock:
                     self._unsaved.update(zip(some, vectors, strict=True))
-                if len(self._unsaved) >= _SAVED_AT_ONCE:
+                if len(self._unsaved) >= _SAVE_BATCH:
                     self.save()
-
-    def _recall(self, places: Places, out: Vectors) -> Places:
-        """Fill in what memory holds; what is left is what it does not."""
-        recent = self._recent
-        for key in places.keys() & recent.keys() if recent else ():
-            out[places[key]] = recent[key]
-        return {key: place for key, place in places.items() if key not in recent} if recent else places
 
     def _store(self, places: Places, out: Vectors) -> None:
         with self._lock:
-            for key, place in places.items():
-                if key in self._recent:
-                    self._recent.move_to_end(key)
-                else:
-                    self._recent[key] = out[place].copy()
-                if len(self._recent) > self._remember:
-                    self._recent.popitem(last=False)
+            self._recent.update((key, out[place].copy()) for key, place in places.items() if key not in self._recent)
 
 
 class HashEmbedder:
-    """Words and their letter triples, hashed to signed counts: for tests only. It knows spelling, not meaning."""
+    """Hashes words and their letter trigrams to signed counts, for tests. It sees spelling, not meaning."""
 
     def __init__(self, dimensions: int = 256) -> None:
         self.dimensions = dimensions
@@ -155,12 +148,12 @@ class HashEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         counts = np.zeros((len(texts), self.dimensions), dtype=np.float64)
-        counts[:, 0] = 1  # no text, the empty one included, is the zero vector
+        counts[:, 0] = 1  # no text has the zero vector, not even the empty one
         for row, text in zip(counts, texts, strict=True):
             for word in text.lower().split():
                 for place, amount in self._hashed(word.strip(".,;:!?\"'()")):
                     row[place] += amount
-        # Whole numbers add up exactly in any order, so the bits are the same everywhere.
+        # Sums of integers are exact in any order, so the result is the same on every machine.
         unit: Vectors = (counts / np.sqrt((counts * counts).sum(axis=1, keepdims=True))).astype(np.float32)
         return unit
 
@@ -178,7 +171,7 @@ class HashEmbedder:
 
 
 class NoEmbedder:
-    """All texts are one: what a search by words alone is given, which never asks it."""
+    """A placeholder for searches by words, which embed nothing."""
 
     name = "none"
     dimensions = 1
@@ -188,6 +181,6 @@ class NoEmbedder:
 
 
 def default_embedder(cache: Path | None = None, name: str = minilm.NAME) -> CachedEmbedder:
-    """all-MiniLM-L6-v2 with the disk cache in `cache`, or in the usual folder; `errors.Missing` where it is not."""
+    """Return all-MiniLM-L6-v2 with its disk cache. Raise `errors.Missing` if the model is not installed."""
     folder = cache or cache_folder()
     return CachedEmbedder(minilm.MiniLM(minilm.find(folder), folder, name=name), VectorCache(folder))

@@ -1,54 +1,133 @@
-"""What a store is searched with: an engine that holds its documents, or what was changed in them over a base."""
+"""Build search engines: by vectors, by words or by both, over a store or over texts by id.
+
+Vectors are searched exactly up to `THRESHOLD` documents and by the approximate index of the `hnsw` plugin above it:
+an exact search is deterministic and cheap while there are few vectors. `KBGYM_INDEX=exact` or `=approximate` forces
+either. A store whose documents a backend keeps is searched through the indexes of that backend.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import os
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from kbgym import plugins
+from kbgym.errors import BadInput, Missing
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import SearchKind, TextBase
-from kbgym.search.choice import engine_of, live_engine
+from kbgym.search.base import SearchKind, TextBase, search_named
+from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Engine
+from kbgym.search.index import ExactIndex, KeptIndex
 from kbgym.search.ranking import Spread
+from kbgym.search.words import KeptWords
 from kbgym.store import Store
 
 if TYPE_CHECKING:
     from kbgym.search.live import LiveEngine
 
+IndexKind = Literal["exact", "approximate"]
+Texts = Store | Iterable[tuple[str, str]]  # a store, or pairs of id and text
+
+VARIABLE = "KBGYM_INDEX"
+# Measured (benchmarks/RESULTS.md, scale): an exact search of this many takes about 15 ms, three times an embedding.
+THRESHOLD = 100_000
+
 
 def engine_for(
-    store: Store,
+    texts: Texts,
     embedder: CachedEmbedder,
     tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
     brief: bool = False,
+    index: KeptIndex | None = None,
 ) -> Engine:
-    """A search engine over every document of a store; `brief` is for who searches a few times."""
-    gone, texts = _changes(store)
-    return engine_of(texts, embedder, tick, search, spread, brief, _base_of(store), gone)
+    """Return a search engine over every text.
+
+    Args:
+        brief: The engine serves a few searches only, so building an approximate index would not pay.
+        index: An index that holds the vectors of all texts already.
+    """
+    vectors, words = _indexes(texts, embedder, tick, search, brief, index)
+    return Engine(embedder, vectors, search, spread, words)
 
 
 def live_engine_for(
-    store: Store,
+    texts: Texts,
     embedder: CachedEmbedder,
     tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
     spread: Spread | None = None,
 ) -> LiveEngine:
-    """The same for a process that serves many, or puts edits on trial: one that keeps views of the past."""
-    from kbgym.search.live import Embedding
+    """Return an engine for a process with many clients or staged edits: it embeds in threads and has overlays."""
+    from kbgym.search.embedding_queue import EmbeddingQueue
+    from kbgym.search.live import LiveEngine
 
-    gone, texts = _changes(store)
-    return live_engine(texts, Embedding(embedder), tick, search, spread, _base_of(store), gone)
-
-
-def _changes(store: Store) -> tuple[list[str], list[tuple[str, str]]]:
-    """What is other than in the base: ids that are gone or say something else, and texts by id."""
-    gone, now = store.since_base()
-    return gone, [(record.id, record.text) for record in now]
+    index, words = _indexes(texts, embedder, tick, search)
+    return LiveEngine(index, EmbeddingQueue(embedder), search, words, spread)
 
 
-def _base_of(store: Store) -> TextBase | None:
-    """What keeps a store's documents keeps their texts, too."""
-    return cast(TextBase | None, store.base)
+def index_kind(count: int, threshold: int | None = None) -> IndexKind:
+    """Return the kind of index for this many texts, or the one that `KBGYM_INDEX` forces."""
+    forced = os.environ.get(VARIABLE, "")
+    if forced not in ("", "exact", "approximate"):
+        raise BadInput(f"{VARIABLE} is {forced!r}; use exact or approximate.")
+    small = count < (THRESHOLD if threshold is None else threshold)
+    return "exact" if forced == "exact" or (not forced and small) else "approximate"
+
+
+def approximate_plugin(count: int) -> Any | None:
+    """Return the plugin to index this many texts with, or None if they are searched exactly.
+
+    Warn if there are many texts and the plugin's extra is not installed.
+    """
+    if index_kind(count) == "exact":
+        return None
+    plugin = plugins.load("kbgym.backends", "hnsw")
+    if plugin.installed():
+        return plugin
+    if os.environ.get(VARIABLE):
+        raise Missing(f"the approximate index is not installed; run `{plugin.INSTALL}`.")
+    warnings.warn(f"an exact search of {count:,} documents is slow; `{plugin.INSTALL}` makes it fast.", stacklevel=3)
+    return None
+
+
+def _indexes(
+    texts: Texts,
+    embedder: CachedEmbedder,
+    tick: ProgressCallback | None,
+    search: SearchKind,
+    brief: bool = False,
+    index: KeptIndex | None = None,
+) -> tuple[KeptIndex, KeptWords | None]:
+    """Return an index of vectors and one of words; the one that the search does not use is empty or None."""
+    kind = search_named(search)
+    if isinstance(texts, Store):
+        gone, records = texts.since_base()
+        pairs = [(record.id, record.text) for record in records]
+        if texts.base is not None:
+            return cast(TextBase, texts.base).indexes(gone, pairs, embedder, kind, tick)
+    else:
+        pairs = list(texts)
+    words = None if kind == "vectors" else BM25Index()
+    if words is not None:
+        words.load(pairs, tick)
+    if index is None:
+        index = _vector_index([] if kind == "words" else pairs, embedder, tick, brief)
+    return index, words
+
+
+def _vector_index(
+    pairs: list[tuple[str, str]], embedder: CachedEmbedder, tick: ProgressCallback | None, brief: bool
+) -> KeptIndex:
+    ids, texts = [id for id, _ in pairs], [text for _, text in pairs]
+    plugin = approximate_plugin(len(pairs))
+    # Building the approximate index takes as long as some thousand exact searches.
+    if plugin and (not brief or os.environ.get(VARIABLE) or plugin.peek(texts, embedder.name) is not None):
+        found: KeptIndex = plugin.open_index(ids, texts, embedder, tick)
+        return found
+    index = ExactIndex(embedder.dimensions)
+    index.put_many(ids, embedder.embed(texts, tick), own=True)
+    return index

@@ -223,7 +223,6 @@ def _rounded(weights: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]
 
 
 def _session(weights: dict[str, NDArray[Any]], graph: str) -> Callable[[NDArray[np.int64]], NDArray[np.float32]]:
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once, when the library is loaded
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,7 +1,7 @@
-"""A ranking by words over texts that may lie in several places: what a query's terms are worth, and one page of all.
+"""BM25 ranking over several word indexes as if they were one.
 
-Every count is that of the texts that are shown, so a score is the one a new index of them would give, to the last bit,
-whatever was put before and whatever the machine. It knows nothing of how postings are kept.
+All counts are those of the visible texts, so a score equals, to the last bit, that of a new index of them, whatever was
+put before and on any machine.
 """
 
 from __future__ import annotations
@@ -15,21 +15,26 @@ import msgspec
 
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
-from kbgym.search.hybrid import WordRanking
 from kbgym.search.index import Hit, page_of
 from kbgym.search.terms import terms
 
-# The constants passages are usually ranked with. With the older 1.2 and 0.75 recall@5 of the supports was within 0.01
-# on MuSiQue, people and PhantomWiki, and 0.012 lower on HotpotQA once vectors were added (benchmarks/recall.py).
+# The usual constants for passages. With the older 1.2 and 0.75 recall@5 of the supports was within 0.01 on MuSiQue,
+# people and PhantomWiki, and 0.012 lower on HotpotQA in a hybrid search (benchmarks/recall.py).
 K1, B = 0.9, 0.4
-SURE = 1 + 1e-9  # more than sums can be off for being added in another order
+SURE = 1 + 1e-9  # more than the rounding error of a sum in another order
+
+
+class WordRanking(Protocol):
+    """A ranking by words."""
+
+    def search(self, query: str, offset: int, limit: int) -> list[Hit]: ...
+
+    def scores(self, query: str, ids: Sequence[str]) -> list[float]: ...
 
 
 class Weighed(msgspec.Struct, frozen=True):
-    """A query's terms from the rarest on, each with what it is worth at most, and the two constants of length.
-
-    They are reckoned over all texts that count, which may lie in more than one place.
-    """
+    """The weights of a query over all visible texts: its terms, rarest first, each with its highest score, and the two
+    constants of length normalisation."""
 
     terms: tuple[tuple[str, float], ...]
     plain: float
@@ -37,23 +42,23 @@ class Weighed(msgspec.Struct, frozen=True):
 
 
 class WordPart(Protocol):
-    """Some of the texts that are shown."""
+    """Some of the visible texts."""
 
     def size(self) -> tuple[int, int]:
-        """How many texts there are, and how many terms they have."""
+        """Return the number of texts and of their terms."""
 
-    def counted(self, terms: Sequence[str]) -> list[int]:
-        """How many texts hold each term."""
+    def document_frequency(self, terms: Sequence[str]) -> list[int]:
+        """Return the document frequency of each term."""
 
-    def best(self, weighed: Weighed, end: int) -> list[Hit]:
-        """The first `end` hits, in no order."""
+    def top_k(self, weighed: Weighed, end: int) -> list[Hit]:
+        """Return the first `end` hits in any order."""
 
-    def worth(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
-        """What those of these texts score that are here."""
+    def score(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
+        """Return the scores of those texts that are in this part."""
 
 
 class KeptWords(WordRanking, Protocol):
-    """A word index that can be changed and can say what it holds."""
+    """A word index that can be changed and returns its texts."""
 
     def put(self, id: str, text: str) -> None: ...
 
@@ -64,7 +69,7 @@ class KeptWords(WordRanking, Protocol):
     def text(self, id: str) -> str: ...
 
     def parts(self, apart: Collection[str] = ()) -> list[WordPart]:
-        """All that is shown, but for what is under some ids."""
+        """Return all visible texts except those under the ids `apart`."""
 
     def __len__(self) -> int: ...
 
@@ -72,39 +77,39 @@ class KeptWords(WordRanking, Protocol):
 
 
 def weigh(parts: Sequence[WordPart], query: str) -> Weighed:
-    """A query against all texts of several parts as if they were one."""
+    """Weigh the terms of a query over the texts of all parts."""
     sizes = [part.size() for part in parts]
     count, total = sum(count for count, _ in sizes), sum(total for _, total in sizes)
     wanted = Counter(terms(query))
-    held = map(sum, zip(*(part.counted(list(wanted)) for part in parts), strict=True))
+    frequencies = map(sum, zip(*(part.document_frequency(list(wanted)) for part in parts), strict=True))
     weighed: list[tuple[int, str, float]] = []
-    for (term, times), having in zip(wanted.items(), held, strict=True):
-        if having:
+    for (term, times), frequency in zip(wanted.items(), frequencies, strict=True):
+        if frequency:
             # Rounded, because the last bit of a logarithm is not the same on every machine.
-            rarity = round(math.log1p((count - having + 0.5) / (having + 0.5)), 12)
-            weighed.append((having, term, times * rarity * (K1 + 1)))
+            rarity = round(math.log1p((count - frequency + 0.5) / (frequency + 0.5)), 12)
+            weighed.append((frequency, term, times * rarity * (K1 + 1)))
     ordered = tuple((term, scale) for _, term, scale in sorted(weighed))
     return Weighed(ordered, K1 * (1 - B), K1 * B * count / max(1, total))
 
 
 def search_parts(parts: Sequence[WordPart], query: str, offset: int, limit: int) -> list[Hit]:
-    """A page of several parts as if they were one."""
+    """Return a page of the ranking over all parts."""
     if offset < 0 or limit < 0:
         raise BadInput(f"no page starts at {offset} with {limit} results.")
     weighed, end = weigh(parts, query), offset + limit
-    return page_of([hit for part in parts if end for hit in part.best(weighed, end)], offset, limit)
+    return page_of([hit for part in parts if end for hit in part.top_k(weighed, end)], offset, limit)
 
 
 def scores_in_parts(parts: Sequence[WordPart], query: str, ids: Sequence[str]) -> list[float]:
-    """The score of each id, 0 where no part has it."""
+    """Return the score of each id, 0 if no part has it."""
     weighed, found = weigh(parts, query), dict[str, float]()
     for part in parts:
-        found.update(part.worth(weighed, ids))
+        found.update(part.score(weighed, ids))
     return [found.get(id, 0.0) for id in ids]
 
 
 class WordsBefore:
-    """A word index, and the ids that are looked up in `own` instead: changed there since, or put or removed here."""
+    """A ranking over a live word index in which the ids `apart` are looked up in `own` instead."""
 
     def __init__(self, live: KeptWords, apart: Collection[str], own: KeptWords) -> None:
         self._live, self._apart, self._own = live, apart, own

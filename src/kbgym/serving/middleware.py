@@ -25,7 +25,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.sanitize import number_in
-from kbgym.search.live import wanted_by
+from kbgym.search.embedding_queue import wanted_by
 from kbgym.serving.tokens import Client, Tokens
 
 MOST_BODY = 1 << 20  # bytes

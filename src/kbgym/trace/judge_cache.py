@@ -7,8 +7,9 @@ and at last inside the turn. The latest verdicts are kept here; the trace keeps 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Sequence
+
+from cachetools import LRUCache
 
 from kbgym.gym.actions import Action, Add, Edit
 from kbgym.gym.environment import Environment
@@ -23,7 +24,7 @@ class JudgeCache:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._decided: OrderedDict[tuple[str, str], bool] = OrderedDict()
+        self._decided: LRUCache[tuple[str, str], bool] = LRUCache(_MOST)
 
     @property
     def name(self) -> str:
@@ -31,12 +32,9 @@ class JudgeCache:
 
     async def duplicate(self, candidate: str, existing: str) -> bool:
         pair = (candidate, existing)
-        if pair not in self._decided:
-            same = await self._judge.duplicate(candidate, existing)
-            self._decided[pair] = same
-            if len(self._decided) > _MOST:
-                self._decided.popitem(last=False)
-        return self._decided[pair]
+        if (same := self._decided.get(pair)) is None:
+            same = self._decided[pair] = await self._judge.duplicate(candidate, existing)
+        return same
 
     async def prepare(self, actions: Sequence[Action], environment: Environment) -> None:
         """Decide what can be decided now.

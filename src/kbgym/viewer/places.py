@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+
+from cachetools import LRUCache
 
 from kbgym.analysis.results import ORDER, Results, Seed, open_seeds
 from kbgym.analysis.trajectory import Trained
@@ -46,7 +47,7 @@ class ViewedPlace:
             self.kind = "run" if opened.kind == "run" else "store"
             if self.kind == "store":
                 _ = opened.place  # refuses what is no store, before anything is served
-        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._kept: LRUCache[Any, Any] = LRUCache(KEPT)
         self._lock = threading.RLock()
         self._seen: tuple[Any, ...] = ()
         self._looked = 0.0
@@ -57,16 +58,12 @@ class ViewedPlace:
         """The value under a key, made if it is not there; everything is forgotten once the files have grown."""
         with self._lock:
             self._look()
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            else:
+            if key not in self._kept:
                 seen = self._seen
                 made = make()
                 if seen != self._seen:  # a file grew meanwhile: this is neither the old state nor the new one
                     return made
                 self._kept[key] = made
-                if len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
             found: T = self._kept[key]
             return found
 

@@ -51,7 +51,6 @@ class Graph:
     def __init__(self, dimensions: int) -> None:
         try:
             # First, because it crashes where it is loaded after usearch (onnxruntime 1.31, usearch 2.26).
-            os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
             import onnxruntime  # noqa: F401
             from usearch.index import Index
         except ImportError as error:

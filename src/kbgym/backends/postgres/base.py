@@ -20,13 +20,18 @@ from kbgym.backends.postgres.server import Server
 from kbgym.backends.postgres.tables import Meta, key_of, records_in
 from kbgym.backends.postgres.url import DatabaseAddress
 from kbgym.errors import Missing
-from kbgym.search.recent import LRUCache
+from kbgym.progress import ProgressCallback
+from kbgym.search.base import SearchKind
+from kbgym.search.cache import LRUCache
 from kbgym.store import Record
 from kbgym.store.base import Counts
 from kbgym.store.store import normalised
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
+    from kbgym.search.embed import CachedEmbedder
+    from kbgym.search.index import KeptIndex
+    from kbgym.search.words import KeptWords
 
 REMEMBERED = 20_000  # documents a process keeps of those it has read
 _CONNECTIONS = 4
@@ -166,6 +171,19 @@ class DatabaseBase:
             last += len(rows)
 
     # -- for a search -------------------------------------------------------------------------------------------------
+
+    def indexes(
+        self,
+        gone: Sequence[str],
+        changed: Sequence[tuple[str, str]],
+        embedder: CachedEmbedder,
+        search: SearchKind,
+        tick: ProgressCallback | None = None,
+    ) -> tuple[KeptIndex, KeptWords | None]:
+        """Return the indexes of these texts with changes on top."""
+        from kbgym.backends.postgres.layered import layered_indexes
+
+        return layered_indexes(self, gone, changed, embedder, search, tick)
 
     def texts(self) -> Iterator[tuple[int, str, str]]:
         """The number, the id and the text of every document, in order."""

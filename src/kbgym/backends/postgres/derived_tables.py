@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, LiteralString
 from kbgym.search.base import TextBase
 
 if TYPE_CHECKING:
-    from kbgym.search.base import Connection
+    from kbgym.backends.postgres.server import Connection
 
 _PAUSE = 0.2  # seconds between two looks at whether another process is done
 _HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)

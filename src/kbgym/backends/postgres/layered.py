@@ -12,16 +12,41 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kbgym.backends.postgres import vectors
 from kbgym.backends.postgres.vectors import PgVectorIndex
 from kbgym.backends.postgres.words import NO_PLACES, DatabaseWords, Places
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import TextBase
+from kbgym.search.base import SearchKind, TextBase
 from kbgym.search.bm25 import BM25Index
-from kbgym.search.index import BESIDE, ExactIndex, Hit, page_of, visible_hits
+from kbgym.search.embed import CachedEmbedder
+from kbgym.search.factory import index_kind
+from kbgym.search.index import BESIDE, ExactIndex, Hit, KeptIndex, page_of, visible_hits
 from kbgym.search.terms import terms
-from kbgym.search.words import Weighed, WordPart, scores_in_parts, search_parts, weigh
+from kbgym.search.words import KeptWords, Weighed, WordPart, scores_in_parts, search_parts, weigh
 
 _AT_ONCE = 5_000  # texts of a base asked for together
+
+
+def layered_indexes(
+    base: TextBase,
+    gone: Sequence[str],
+    changed: Sequence[tuple[str, str]],
+    embedder: CachedEmbedder,
+    search: SearchKind,
+    tick: ProgressCallback | None = None,
+) -> tuple[KeptIndex, KeptWords | None]:
+    """Return an index of vectors and one of words over a base with changes on top; one that is not used is empty."""
+    index: KeptIndex = ExactIndex(embedder.dimensions)
+    words: KeptWords | None = None
+    if search != "words":
+        graph = index_kind(len(base), vectors.EXACT_UP_TO) == "approximate"
+        index = LayeredIndex(base, PgVectorIndex(base, embedder, graph, tick), embedder.dimensions)
+        texts = [text for _, text in changed]
+        index.begin(gone, [id for id, _ in changed], embedder.embed(texts, tick if texts else None))
+    if search != "vectors":
+        words = LayeredWords(base, DatabaseWords(base, tick))
+        words.begin(gone, changed)
+    return index, words
 
 
 class LayeredIndex:
@@ -162,15 +187,15 @@ class LayeredWords:
 
     def ahead(self, query: str) -> None:
         """Have what is known of a query's terms read, in any thread: then it can be weighed at once."""
-        self._words.counted(terms(query))
+        self._words.document_frequency(terms(query))
 
     def read(self, query: str, end: int, ids: Sequence[str]) -> Callable[[], None]:
         """What has a query's first hits in the base and the scores of some texts there read, in any thread."""
         weighed, places = weigh(self.parts(), query), self._places
 
         def read() -> None:
-            self._words.best(weighed, end, places)
-            self._words.worth(weighed, ids)
+            self._words.top_k(weighed, end, places)
+            self._words.score(weighed, ids)
 
         return read
 
@@ -186,15 +211,15 @@ class _BasePart:
         (count, total), less = self._words.size(), [part.size() for part in self._parts]
         return count - sum(count for count, _ in less), total - sum(total for _, total in less)
 
-    def counted(self, terms: Sequence[str]) -> list[int]:
-        less = [part.counted(terms) for part in self._parts]
-        return [held - sum(hidden) for held, *hidden in zip(self._words.counted(terms), *less, strict=True)]
+    def document_frequency(self, terms: Sequence[str]) -> list[int]:
+        less = [part.document_frequency(terms) for part in self._parts]
+        return [held - sum(hidden) for held, *hidden in zip(self._words.document_frequency(terms), *less, strict=True)]
 
-    def best(self, weighed: Weighed, end: int) -> list[Hit]:
-        return self._words.best(weighed, end, self._places)
+    def top_k(self, weighed: Weighed, end: int) -> list[Hit]:
+        return self._words.top_k(weighed, end, self._places)
 
-    def worth(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
-        return self._words.worth(weighed, [id for id in ids if not any(id in hidden for hidden in self._hidden)])
+    def score(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
+        return self._words.score(weighed, [id for id in ids if not any(id in hidden for hidden in self._hidden)])
 
 
 def _with(places: Places, more: Iterable[int]) -> Places:

@@ -23,12 +23,12 @@ from kbgym.backends.postgres.derived_tables import copy_in, made_as, make_once
 from kbgym.errors import BadInput, Missing
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import TextBase
+from kbgym.search.cache import LRUCache
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.index import Hit, page_of
-from kbgym.search.recent import LRUCache
 
 if TYPE_CHECKING:
-    from kbgym.search.base import Connection
+    from kbgym.backends.postgres.server import Connection
 
 EXACT_UP_TO = 20_000
 _EXTRA = 24  # results beyond a page: float32 order and a graph's misses are mended within them

@@ -25,7 +25,7 @@ from kbgym.search.base import TextBase
 from kbgym.search.terms import terms
 
 if TYPE_CHECKING:
-    from kbgym.search.base import Connection
+    from kbgym.backends.postgres.server import Connection
 
 Postings = NDArray[Any]
 

@@ -18,8 +18,8 @@ from kbgym.backends.postgres.derived_tables import make_once
 from kbgym.backends.postgres.word_tables import BLOCK, POSTING, Postings, make, ready, totals
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import TextBase
+from kbgym.search.cache import LRUCache
 from kbgym.search.index import Hit
-from kbgym.search.recent import LRUCache
 from kbgym.search.words import SURE, Weighed
 
 Places = NDArray[np.int32]  # in order
@@ -75,7 +75,7 @@ class DatabaseWords:
         """How many texts there are, and how many terms they have."""
         return len(self._base), self._total
 
-    def counted(self, wanted: Sequence[str]) -> list[int]:
+    def document_frequency(self, wanted: Sequence[str]) -> list[int]:
         """How many texts hold each term."""
         return [term.held for term in self._found(wanted)]
 
@@ -89,7 +89,7 @@ class DatabaseWords:
                 self._places.put(id, found[id])
         return {id: place for id, place in found.items() if place >= 0}
 
-    def best(self, weighed: Weighed, end: int, without: Places) -> list[Hit]:
+    def top_k(self, weighed: Weighed, end: int, without: Places) -> list[Hit]:
         """The first `end` hits, those in some places left out, in no order."""
         known = self._known(weighed)
         most = [term.most(scale, weighed) for _, scale, term in known]
@@ -112,7 +112,7 @@ class DatabaseWords:
         names = self._ids(places[chosen].tolist())
         return list(zip(names, scores[chosen].tolist(), strict=True))
 
-    def worth(self, weighed: Weighed, ids: Iterable[str]) -> dict[str, float]:
+    def score(self, weighed: Weighed, ids: Iterable[str]) -> dict[str, float]:
         """What those of these texts score that are here."""
         found = sorted((place, id) for id, place in self.places(ids).items())
         places = np.array([place for place, _ in found], dtype=np.int32)
@@ -139,7 +139,8 @@ class DatabaseWords:
 
     def _rows(self, statement: Any, *values: Any) -> list[tuple[Any, ...]]:
         with self._base.connection() as connection:
-            return connection.cursor(binary=True).execute(statement, values).fetchall()
+            found: list[tuple[Any, ...]] = connection.cursor(binary=True).execute(statement, values).fetchall()
+            return found
 
     def _found(self, wanted: Sequence[str]) -> list[_Term]:
         """What is known of terms; the postings of rare ones come along."""
