@@ -66,8 +66,8 @@ def write(folder: Path, sentences: int) -> None:
 
 
 def measure(what: str, folder: Path, sentences: int) -> dict[str, float]:
-    from kbgym.corpus.build import ReadingOptions
-    from kbgym.corpus.make import load_old, make, replace_world
+    from kbgym.corpus.documents import ReadingOptions
+    from kbgym.corpus.importing import load_old, make, replace_world
     from kbgym.corpus.sentences import split
 
     split("Warm. Up.")

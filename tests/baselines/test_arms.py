@@ -11,7 +11,7 @@ import pytest
 
 from kbgym.agents.registry import make_agent
 from kbgym.baselines import ARMS, arm_named, build_arm, engine_for_arm
-from kbgym.baselines.graphrag import leiden
+from kbgym.baselines.graphs import leiden
 from kbgym.errors import BadInput, Missing
 from kbgym.store import ledger, source
 from kbgym.trace.folder import open_folder, save_store

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.analysis.health import coverage
-from kbgym.baselines import graphrag, hipporag, lightrag, raptor, registry
+from kbgym.baselines import graphs, raptor, registry
 from kbgym.baselines.raptor import clusters
 from kbgym.errors import BadInput
 from kbgym.worlds.people import kind as people_oracle
@@ -26,7 +26,7 @@ def under(store, text):
 
 
 def test_the_paper_s_counts(paper):
-    built = hipporag.build(paper.documents)
+    built = graphs.build_hipporag(paper.documents)
     assert built.store.links == 196_112
     assert len(built.store) - len(paper.documents) == built.notes["hubs"] == 660
     assert (built.notes["links_between_documents"], built.notes["links_of_hubs"]) == (173_756, 22_356)
@@ -36,7 +36,7 @@ def test_the_paper_s_counts(paper):
 
 
 def test_documents_are_linked_when_they_name_the_same_person(small):
-    store = hipporag.build(small.documents, crowd=12).store
+    store = graphs.build_hipporag(small.documents, crowd=12).store
     naming = defaultdict(set)
     for document in small.documents:
         for person in document.about:
@@ -49,7 +49,7 @@ def test_documents_are_linked_when_they_name_the_same_person(small):
 
 
 def test_hubs_link_both_ways(small):
-    store = hipporag.build(small.documents).store
+    store = graphs.build_hipporag(small.documents).store
     person = small.facts["people"][0]
     texts = {"name": person["name"], "job": f"job {person['job']}", "city": f"city {person['city']}"}
     assert set(under(store, texts["name"])) == {d.id for d in small.documents if person["id"] in d.about}
@@ -60,8 +60,8 @@ def test_hubs_link_both_ways(small):
 
 
 def test_pagerank_changes_the_order_and_nothing_else(small):
-    plain = hipporag.build(small.documents).store
-    ordered = hipporag.build(small.documents, order="pagerank").store
+    plain = graphs.build_hipporag(small.documents).store
+    ordered = graphs.build_hipporag(small.documents, order="pagerank").store
     assert [set(record.links) for record in ordered] == [set(record.links) for record in plain]
     assert [record.links for record in ordered] != [record.links for record in plain]
 
@@ -69,7 +69,7 @@ def test_pagerank_changes_the_order_and_nothing_else(small):
 def test_pagerank_puts_first_what_shares_most():
     texts = ["Ann Bly met Bo Cade.", "Ann Bly sang.", "Ann Bly saw Cy Dorn.", "Bo Cade and Ann Bly sailed."]
     documents = [Document(f"d{place}", text) for place, text in enumerate(texts)]
-    store = hipporag.build(documents, order="pagerank").store
+    store = graphs.build_hipporag(documents, order="pagerank").store
     assert store["d0"].links[0] == "d3"
 
 
@@ -77,10 +77,10 @@ def test_pagerank_puts_first_what_shares_most():
 
 
 def test_a_community_s_summary_names_it_and_links_to_what_names_it(small):
-    built = graphrag.build(small.documents)
+    built = graphs.build_graphrag(small.documents)
     summaries = [record for record in built.store if record.flag == "authored"]
     assert len(summaries) == built.notes["communities"] > 1
-    assert built.notes["largest"] <= graphrag.SIZE
+    assert built.notes["largest"] <= graphs.SIZE
     assert all(not built.store[d.id].links for d in small.documents)
     for record in summaries:
         names = [name.removesuffix(" (job)").removesuffix(" (hobby)").removesuffix(" (city)")
@@ -121,7 +121,7 @@ def test_near_vectors_stay_together():
 
 
 def test_relations_are_documents(small):
-    built = lightrag.build(small.documents)
+    built = graphs.build_lightrag(small.documents)
     people = {person["id"]: person for person in small.facts["people"]}
     told = {(d.kind, *d.about): d.id for d in small.documents}
     for person in people.values():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbgym.corpus.landing import belonging
+from kbgym.corpus.store_update import belonging
 from kbgym.store import Record, Store
 from kbgym.worlds.world import Document
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbgym.corpus import files
-from kbgym.corpus.build import ReadingOptions, read_corpus
+from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.errors import BadInput
 
 GOOD = "# Boats\n\nThe Kestrel is a trawler. She is old.\n"

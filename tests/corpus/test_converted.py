@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.corpus import converting, files
-from kbgym.corpus.build import ReadingOptions, read_corpus
+from kbgym.corpus import files, reading
+from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.errors import BadInput, Missing
 
 installed = pytest.mark.skipif(find_spec("markitdown") is None, reason="markitdown (kbgym[formats]) is not installed")
@@ -89,13 +89,12 @@ def test_what_comes_out(tmp_path):
 
 
 def test_an_archive_that_unpacks_without_end_is_refused_before_anybody_unpacks_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "find_spec", lambda name: True)
-    monkeypatch.setattr(converting, "MOST_UNPACKED", 10 << 20)
-    monkeypatch.setattr(converting.Converter, "_ask", lambda *_: pytest.fail("it was given to a reader"))
+    monkeypatch.setattr(reading, "MOST_UNPACKED", 10 << 20)
     with zipfile.ZipFile(tmp_path / "bomb.docx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b"\0" * (20 << 20))
-    with pytest.raises(BadInput, match=r"bomb.docx .it unpacks to 20,971,520 bytes"):
-        read_corpus([tmp_path], ReadingOptions())
+    file = files.FoundFile(tmp_path / "bomb.docx", "bomb.docx", "converted", 100)
+    with pytest.raises(files.Broken, match="20,971,520 bytes"):
+        reading.check_archive(file)
 
 
 def test_without_markitdown_the_part_that_is_missing_is_named(tmp_path, monkeypatch):

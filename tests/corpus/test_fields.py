@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.corpus.build import ReadingOptions, read_corpus
-from kbgym.corpus.trees import read_yaml
+from kbgym.corpus.documents import ReadingOptions, read_corpus
+from kbgym.corpus.fields import read_yaml
 
 ANGULAR = """\
 ---

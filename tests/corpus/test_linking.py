@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.corpus.build import Corpus, ReadingOptions, read_corpus
+from kbgym.corpus.documents import Corpus, ReadingOptions, read_corpus
 
 PAGES = {
     "docs/a.md": "---\npermalink: /alpha/\n---\nAlpha is here.",

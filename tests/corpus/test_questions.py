@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.corpus.questions import make_questions, read_questions, read_rows
-from kbgym.corpus.splitting import NEAR, Split, divide, near_duplicates, normalised
+from kbgym.corpus.splits import NEAR, Split, divide, near_duplicates, normalised
 from kbgym.errors import BadInput
 from kbgym.worlds.world import Document, Key
 

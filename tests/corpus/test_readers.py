@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbgym.corpus.blocks import Broken
-from kbgym.corpus.build import ReadingOptions, read_corpus
-from kbgym.corpus.hypertext import read_html
+from kbgym.corpus.documents import ReadingOptions, read_corpus
+from kbgym.corpus.html import read_html
 from kbgym.corpus.markdown import read_markdown
 
 MARKDOWN = """\

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import kbgym
-from kbgym.corpus.landing import affected_indexes, reimport
+from kbgym.corpus.store_update import affected_indexes, reimport
 from kbgym.corpus.update import Changes, changes
 from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Action, Add, Delete, Edit, Link, LinkMany

@@ -1,11 +1,10 @@
-"""reStructuredText, by docutils, becomes the documents a person would expect; what is hostile cannot hold it up."""
+"""reStructuredText, by docutils, becomes the documents a person would expect."""
 
 from pathlib import Path
 
 import pytest
 
-from kbgym.corpus import converting
-from kbgym.corpus.build import ReadingOptions, read_corpus
+from kbgym.corpus.documents import ReadingOptions, read_corpus
 
 TEXT = """\
 Boats
@@ -83,23 +82,6 @@ def test_no_other_file_is_ever_read(tmp_path, directive):
     secret.write_text("the secret word")
     found = of(tmp_path, f"Ruth is here.\n\n{directive.format(secret)}\n")
     assert found[0] == "a: Ruth is here." and not any("secret word" in text for text in found)
-
-
-def test_a_text_docutils_takes_too_long_for_is_read_as_plain_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(converting.Converter, "restructured", lambda self, text: None)
-    assert of(tmp_path, "Ruth is here.\n\n- Nell\n") == ["a: Ruth is here.", "a: Nell"]
-
-
-def test_a_reader_that_hangs_or_dies_is_ended_and_the_next_file_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(converting, "MOST_MEMORY", 1 << 20)  # it cannot even start
-    with converting.Converter() as converter:
-        assert converter.restructured("Ruth") is None
-    monkeypatch.undo()
-    with converting.Converter() as converter:
-        with pytest.raises(converting.Broken, match="takes more than 0 seconds"):
-            converter._ask(converting.Task(text="a-" * 10_000), 0.3)
-        said = converter.restructured("Ruth\n\n* Nell")
-        assert said is not None and said.markdown == "Ruth\n\n- Nell\n\n"
 
 
 def test_a_table_of_contents_is_named_and_no_document(tmp_path):

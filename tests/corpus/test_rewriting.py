@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.corpus.build import ReadingOptions, read_corpus
-from kbgym.corpus.make import make
+from kbgym.corpus.documents import ReadingOptions, read_corpus
+from kbgym.corpus.importing import make
 from kbgym.corpus.rewriting import Passage, flaw
 from kbgym.errors import BadInput
 

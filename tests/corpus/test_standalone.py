@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kbgym.corpus.build import ReadingOptions, read_corpus
+from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.corpus.sentences import MOST_CONTEXT, MOST_TEXT
-from kbgym.corpus.standalone import context, names_page, points_back
+from kbgym.corpus.statements import context, names_page, points_back
 
 
 def of(tmp_path: Path, content: str, name: str = "a.md", **options) -> list[str]:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.corpus.build import ReadingOptions
-from kbgym.corpus.make import Made, load_old, make, replace_world
+from kbgym.corpus.documents import ReadingOptions
+from kbgym.corpus.importing import Made, load_old, make, replace_world
 from kbgym.corpus.update import changes, keep_ids
 from kbgym.errors import BadInput
 from kbgym.worlds.world import Document, Source, World

@@ -14,8 +14,7 @@ from writers import parts, rewriting
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.connect import Models, Options
 from kbgym.agents.llm.retry import CapReached
-from kbgym.corpus.rewrite import Rewriter, shown
-from kbgym.corpus.rewriting import Passage
+from kbgym.corpus.rewriting import Passage, Rewriter, shown
 
 BUILT = Passage("She was built in 1994.", "Boats > Petrel", before=("The Petrel is a crabber.",))
 HULL = Passage("Her hull is green.", "Boats > Petrel")

@@ -14,9 +14,9 @@ from prompt_reader import calling
 from writers import drafting, sentences
 
 from kbgym.agents.llm.connect import Models, Options
-from kbgym.corpus.build import ReadingOptions as TraceReading
+from kbgym.corpus.documents import ReadingOptions as TraceReading
 from kbgym.corpus.drafting import COLUMNS, handfuls, suggest, written
-from kbgym.corpus.make import make
+from kbgym.corpus.importing import make
 from kbgym.errors import Failed
 from kbgym.worlds.world import World
 

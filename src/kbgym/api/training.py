@@ -20,8 +20,8 @@ from kbgym.api.factory import (
     training_settings,
 )
 from kbgym.api.workspace import Workspace
-from kbgym.corpus.build import ReadingOptions
-from kbgym.corpus.make import make
+from kbgym.corpus.documents import ReadingOptions
+from kbgym.corpus.importing import make
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.search.factory import engine_for, live_engine_for

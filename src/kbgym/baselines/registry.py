@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kbgym.baselines import graphrag, hipporag, lightrag, pages, raptor
+from kbgym.baselines import graphs, pages, raptor
 from kbgym.baselines.arm import Arm, Built, Given, Summarise, flat_store
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
@@ -51,19 +51,19 @@ ARMS: dict[str, Arm] = {
             "graphrag",
             "B2 GraphRAG style",
             "a summary for every Leiden community of entities that occur together",
-            lambda given: graphrag.build(given.documents, seed=given.seed, summarise=given.summarise),
+            lambda given: graphs.build_graphrag(given.documents, seed=given.seed, summarise=given.summarise),
         ),
         Arm(
             "hipporag",
             "B3 HippoRAG-2 style",
             "links between documents naming the same person, a hub for every entity",
-            lambda given: hipporag.build(given.documents),
+            lambda given: graphs.build_hipporag(given.documents),
         ),
         Arm(
             "hipporag-ppr",
             "B3 ordered by PageRank",
             "as hipporag, each document's links ordered by Personalized PageRank",
-            lambda given: hipporag.build(given.documents, order="pagerank"),
+            lambda given: graphs.build_hipporag(given.documents, order="pagerank"),
         ),
         Arm(
             "raptor",
@@ -75,7 +75,7 @@ ARMS: dict[str, Arm] = {
             "lightrag",
             "LightRAG style",
             "a document for every entity and every relation of an entity",
-            lambda given: lightrag.build(given.documents),
+            lambda given: graphs.build_lightrag(given.documents),
         ),
         Arm(
             "pages",

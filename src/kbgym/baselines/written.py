@@ -10,8 +10,8 @@ from kbgym.agents.llm.asking import Flawed, read_call
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data
 from kbgym.agents.llm.values import Reply, tool
+from kbgym.corpus.rewriting import Confirm, ModelWriter
 from kbgym.corpus.sentences import clean
-from kbgym.corpus.writing import Confirm, ModelWriter
 from kbgym.progress import ProgressCallback
 
 COMPLETION = 120  # tokens of a reply, about

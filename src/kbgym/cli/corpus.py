@@ -17,12 +17,11 @@ from kbgym.api import open
 from kbgym.baselines.pages import with_page_links
 from kbgym.cli.common import emit, output_options, progress, say, with_search
 from kbgym.cli.spending import Spending, spending_options, with_spend
-from kbgym.corpus.build import ReadingOptions
+from kbgym.corpus.documents import ReadingOptions
 from kbgym.corpus.files import Problem
-from kbgym.corpus.landing import Reimport, reimport
-from kbgym.corpus.make import Made, load_old, make, repeated, replace_world
-from kbgym.corpus.rewrite import COMPLETION, Rewriter
-from kbgym.corpus.watching import Followed, Watcher
+from kbgym.corpus.importing import Made, load_old, make, repeated, replace_world
+from kbgym.corpus.rewriting import COMPLETION, Rewriter
+from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
 from kbgym.errors import BadInput, KbgymError
 from kbgym.search.base import SEARCHES, SearchKind
 from kbgym.trace.url import is_url

@@ -11,9 +11,9 @@ from kbgym.agents.llm.connect import is_model
 from kbgym.canonical import digest
 from kbgym.cli.common import emit, output_options, progress
 from kbgym.cli.spending import Spending, spending_options, with_spend
-from kbgym.corpus.build import ReadingOptions
+from kbgym.corpus.documents import ReadingOptions
 from kbgym.corpus.drafting import COMPLETION, suggest, written
-from kbgym.corpus.make import make
+from kbgym.corpus.importing import make
 from kbgym.errors import BadInput
 from kbgym.worlds.world import World
 

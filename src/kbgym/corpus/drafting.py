@@ -21,9 +21,9 @@ from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data
 from kbgym.agents.llm.values import Reply, Request, object_schema, tool
 from kbgym.canonical import digest
+from kbgym.corpus.rewriting import Confirm, ModelWriter
 from kbgym.corpus.sentences import clean
-from kbgym.corpus.splitting import near_duplicates, normalised
-from kbgym.corpus.writing import Confirm, ModelWriter
+from kbgym.corpus.splits import near_duplicates, normalised
 from kbgym.errors import Failed
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document, World

@@ -1,19 +1,206 @@
-"""A tree of data as fields: one document a value, with the path of keys that leads to it.
+"""Read YAML, TOML and JSON as trees of texts, and turn trees into fields: one per value, with its path of keys.
 
     Angular: releases: cycle 17: eol: 2025-05-15
 
-An item of a list is called by its name (`name`, `title`, `id` ...), else by its first key and value if that is short,
-else by its number. Keys and values stand as the file has them; a value that is a text of several sentences is split
-like any other.
+Values are texts as the file writes them, with their position where it is known: types would lose something (`17.10` is
+a version, `no` may be Norway). An item of a list is called by its name (`name`, `title`, `id` ...), else by its first
+key and value if that is short, else by its number. A YAML alias shares the node it names, so walks count what they
+yield.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
+
+import msgspec
 
 from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded
-from kbgym.corpus.trees import Node
+from kbgym.errors import Missing
+
+MOST_DEPTH = 60
+_DEEP_KEY = re.compile(
+    rf"^[ \t\[]{{0,100}}(?:[\w\"'-]{{1,1000}}[ \t]{{0,20}}\.[ \t]{{0,20}}){{{MOST_DEPTH}}}", re.MULTILINE
+)
+_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
+
+
+class Node(msgspec.Struct, eq=False):
+    """A text, or nodes with a key each (the keys of a list are empty)."""
+
+    text: str = ""
+    items: list[tuple[str, Node]] | None = None
+    listed: bool = False
+    span: tuple[int, int] | None = None
+
+    def get(self, *keys: str) -> str:
+        """The first text under one of these keys."""
+        for wanted in keys:
+            for key, node in self.items or () if not self.listed else ():
+                if key == wanted and node.items is None and node.text.strip():
+                    return node.text
+        return ""
+
+
+# -- YAML -------------------------------------------------------------------------------------------------------------
+
+
+def read_yaml(text: str, base: int = 0) -> tuple[list[Node], list[str]]:
+    """The documents of a YAML text that starts at `base` of its file, and its comments. Aliases are shared nodes."""
+    try:
+        import yaml
+    except ImportError:
+        raise Missing("reading YAML needs PyYAML; run: pip install 'kbgym[corpus]'") from None
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    builder = _Builder(base)
+    gaps, at = [], 0
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.ScalarEvent):
+                start, end = event.start_mark.index, event.end_mark.index
+                gaps.append(text[at:start])
+                at = end
+                builder.put(Node(event.value, span=(base + start, base + end)), event.anchor)
+            elif isinstance(event, yaml.AliasEvent):
+                builder.put(builder.anchors.get(event.anchor) or Node(f"*{event.anchor}"))
+            elif isinstance(event, yaml.CollectionStartEvent):
+                builder.open(isinstance(event, yaml.SequenceStartEvent), event.anchor)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                builder.close()
+            elif isinstance(event, yaml.DocumentStartEvent):
+                builder.anchors = {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1:,}: " if mark else ""
+        raise Broken(
+            f"{where}no YAML: {getattr(error, 'problem', None) or 'a character that may not be there'}"
+        ) from None
+    gaps.append(text[at:])
+    return builder.documents, [comment.strip() for gap in gaps for comment in _COMMENT.findall(gap)]
+
+
+class _Builder:
+    """Nodes out of events, without recursion."""
+
+    def __init__(self, base: int) -> None:
+        self.documents: list[Node] = []
+        self.anchors: dict[str, Node] = {}
+        self._open: list[tuple[Node, list[Node]]] = []  # a collection, and the key that waits for its value
+
+    def put(self, node: Node, anchor: str | None = None) -> None:
+        if anchor:
+            self.anchors[anchor] = node
+        if not self._open:
+            self.documents.append(node)
+            return
+        parent, key = self._open[-1]
+        assert parent.items is not None
+        if parent.listed:
+            parent.items.append(("", node))
+        elif not key:
+            key.append(node)
+        elif (name := _key(key.pop())) == "<<" and node.items is not None:
+            merged = node.items if not node.listed else [pair for _, one in node.items for pair in one.items or ()]
+            known = {known for known, _ in parent.items}
+            parent.items += [pair for pair in merged if pair[0] not in known]
+        else:
+            parent.items.append((name, node))
+
+    def open(self, listed: bool, anchor: str | None) -> None:
+        node = Node(items=[], listed=listed)
+        self.put(node, anchor)
+        self._open.append((node, []))
+        if len(self._open) > MOST_DEPTH:
+            raise Broken(f"its values are nested more than {MOST_DEPTH} deep")
+
+    def close(self) -> None:
+        self._open.pop()
+
+
+def _key(node: Node) -> str:
+    """A key is a text nearly always; what else it may be in YAML is shown by its texts."""
+    if node.items is None:
+        return node.text
+    return ", ".join(part for key, one in node.items[:20] for part in (key, one.text) if part)
+
+
+# -- TOML and JSON ----------------------------------------------------------------------------------------------------
+
+
+class Pairs(list[tuple[str, Any]]):
+    """A JSON object with every key it has, also one that stands there twice."""
+
+
+class Number(str):
+    """A JSON number as it is written."""
+
+    __slots__ = ()
+
+
+def read_toml(text: str) -> tuple[list[Node], list[str]]:
+    """Return a TOML text as one node, and its comments that have a line of their own."""
+    if _DEEP_KEY.search(text):  # the library takes quadratic time and memory for one
+        raise Broken(f"its values are nested more than {MOST_DEPTH} deep")
+    try:
+        data = tomllib.loads(text, parse_float=str)
+        tree = _node(data)
+    except tomllib.TOMLDecodeError as error:
+        raise Broken(f"no TOML: {error}") from None
+    except ValueError:
+        raise Broken("no TOML: an integer of thousands of digits") from None
+    except RecursionError:
+        raise Broken(f"its values are nested more than {MOST_DEPTH} deep") from None
+    return [tree], [line.strip() for line in text.split("\n") if line.lstrip().startswith("#")]
+
+
+def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
+    """JSON values that follow each other, each with its place; objects as `Pairs`, numbers as `Number`."""
+    decoder = json.JSONDecoder(object_pairs_hook=Pairs, parse_int=Number, parse_float=Number, parse_constant=Number)
+    at = _skip(text, 0)
+    while at < len(text):
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            raise Broken(f"line {error.lineno:,}: no JSON: {error.msg}") from None
+        except RecursionError:
+            raise Broken(f"its values are nested more than {MOST_DEPTH} deep") from None
+        yield value, at, end
+        at = _skip(text, end)
+        if at == end < len(text):
+            raise Broken(f"no JSON: something follows its end, at character {end:,}")
+
+
+_SPACE = re.compile(r"\s*")
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def tree_of(value: Any, span: tuple[int, int] | None = None) -> Node:
+    """What `json_values` gives as a node, every part of it with the same place."""
+    return _node(value, span)
+
+
+def _node(value: Any, span: tuple[int, int] | None = None, depth: int = 0) -> Node:
+    if depth > MOST_DEPTH:
+        raise Broken(f"its values are nested more than {MOST_DEPTH} deep")
+    if isinstance(value, dict | Pairs):
+        pairs = value.items() if isinstance(value, dict) else value
+        return Node(items=[(key, _node(one, span, depth + 1)) for key, one in pairs], span=span)
+    if isinstance(value, list):
+        return Node(items=[("", _node(one, span, depth + 1)) for one in value], listed=True, span=span)
+    if isinstance(value, bool):
+        return Node(str(value).lower(), span=span)
+    if hasattr(value, "isoformat"):
+        return Node(value.isoformat(), span=span)
+    return Node("" if value is None else str(value), span=span)
+
 
 _NAMES = ("name", "title", "id", "key", "label", "slug")
 _ADDRESSES = ("permalink", "url", "slug", "aliases", "redirect_from")

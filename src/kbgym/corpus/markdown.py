@@ -12,10 +12,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, Step, folded, row_text
-from kbgym.corpus.fields import add_fields
-from kbgym.corpus.hypertext import read_html
-from kbgym.corpus.inline import Inline, parser, parts, places, read_inline, references
-from kbgym.corpus.trees import Node, read_toml, read_yaml
+from kbgym.corpus.fields import Node, add_fields, read_toml, read_yaml
+from kbgym.corpus.html import read_html
+from kbgym.corpus.markdown_inline import Inline, parser, parts, places, read_inline, references
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -91,8 +90,7 @@ class _Reader:
         said, base = front[2], front.start(2)
         try:
             if front[1] == "+++":
-                tree, comments = read_toml(said)
-                trees = [tree]
+                trees, comments = read_toml(said)
             else:
                 trees, comments = read_yaml(said, base)
         except Broken:

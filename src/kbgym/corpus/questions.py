@@ -25,7 +25,7 @@ import msgspec
 
 from kbgym.canonical import decode, digest
 from kbgym.corpus.blocks import folded
-from kbgym.corpus.splitting import Split, divide, near_duplicates, normalised
+from kbgym.corpus.splits import Split, divide, near_duplicates, normalised
 from kbgym.errors import BadInput
 from kbgym.worlds.world import SPLITS, Document, Key, Question
 

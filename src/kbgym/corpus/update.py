@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kbgym.corpus.linking import document_id
-from kbgym.corpus.splitting import normalised
+from kbgym.corpus.splits import normalised
 from kbgym.worlds.world import Document, Question
 
 ALIKE = 0.5

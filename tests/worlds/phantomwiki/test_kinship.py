@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbgym.index_keys.relations import BASIC, PATHS, singular
-from kbgym.worlds.phantomwiki.kinship import EITHER, RELATIONS, STATED, WALKS, hops, spoken
-from kbgym.worlds.phantomwiki.wiki import Stated, Wiki
+from kbgym.worlds.phantomwiki.wiki import EITHER, RELATIONS, STATED, WALKS, Stated, Wiki, hops, spoken
 
 
 def wiki_of(families: Families) -> Wiki:

@@ -11,7 +11,7 @@ from kbgym.errors import Damaged
 from kbgym.store import Store, source
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.phantomwiki import build, wiki_of
-from kbgym.worlds.phantomwiki.kinship import EITHER, STATED
+from kbgym.worlds.phantomwiki.wiki import EITHER, STATED
 from kbgym.worlds.truth import Truth, group_of
 from kbgym.worlds.world import Key, World
 

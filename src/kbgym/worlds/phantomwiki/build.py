@@ -18,9 +18,8 @@ import msgspec
 
 from kbgym.codes import code
 from kbgym.errors import BadInput, Damaged
-from kbgym.worlds.phantomwiki.files import PREDICATES, Article, Generated, read_articles, read_questions
-from kbgym.worlds.phantomwiki.kinship import STATED
-from kbgym.worlds.phantomwiki.wiki import CLASSES, TEMPLATES, Instance, Stated, Wiki
+from kbgym.worlds.phantomwiki.files import Article, Generated, read_articles, read_questions
+from kbgym.worlds.phantomwiki.wiki import CLASSES, PREDICATES, STATED, TEMPLATES, Instance, Stated, Wiki
 from kbgym.worlds.splits import Sizes, interleave
 from kbgym.worlds.world import Document, Key, Question, World
 

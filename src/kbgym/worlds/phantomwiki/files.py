@@ -25,11 +25,7 @@ import msgspec
 
 from kbgym.canonical import read_value
 from kbgym.errors import BadInput, Damaged, Failed, Missing
-from kbgym.worlds.phantomwiki.kinship import STATED
-
-# Its names of attributes, ours, and the words of its sentences and questions.
-PREDICATES = {"dob": "birth", "job": "job", "hobby": "hobby", "gender": "gender"}
-ATTRIBUTES = {"birth": "date of birth", "job": "occupation", "hobby": "hobby"}
+from kbgym.worlds.phantomwiki.wiki import PREDICATES, STATED
 
 _FACT = re.compile(r'(\w+)\("([^"]*)", "([^"]*)"\)\.')
 _SENTENCE = re.compile(r"^(?!#)\S.*$", re.MULTILINE)

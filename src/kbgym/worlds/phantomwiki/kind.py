@@ -21,8 +21,7 @@ from collections.abc import Iterable, Sequence
 
 from kbgym.errors import Damaged
 from kbgym.worlds.phantomwiki.build import pool
-from kbgym.worlds.phantomwiki.files import ATTRIBUTES
-from kbgym.worlds.phantomwiki.kinship import EITHER, STATED
+from kbgym.worlds.phantomwiki.wiki import ATTRIBUTES, EITHER, STATED
 from kbgym.worlds.truth import PersonTruth, Told
 from kbgym.worlds.world import Description, Key, Question, SentenceForm, World
 

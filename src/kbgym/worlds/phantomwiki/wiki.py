@@ -1,9 +1,9 @@
-"""The people of one PhantomWiki and everything that can be asked about them: eight templates, answers, supports.
+"""The people of one PhantomWiki, its 45 relations, and its eight question templates with answers and supports.
 
 Kinship beyond what the articles say is walked step by step over what they do say, so every answer comes with the
 sentences it stands on: the forward walk from the key, which is what a reader starting there would read (each relation
-is told a second time from its other end). Needs neither the generator nor Prolog, and does not know how questions are
-split, asked or graded.
+is told a second time from its other end). The walks reach the same people as the Prolog rules the package ships;
+neither the generator nor Prolog is needed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,78 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kbgym.errors import BadInput
-from kbgym.worlds.phantomwiki.files import ATTRIBUTES
-from kbgym.worlds.phantomwiki.kinship import EITHER, RELATIONS, STATED, WALKS, hops, spoken
 from kbgym.worlds.world import Key
+
+# The generator's names of attributes, ours, and the words of its sentences and questions.
+PREDICATES = {"dob": "birth", "job": "job", "hobby": "hobby", "gender": "gender"}
+ATTRIBUTES = {"birth": "date of birth", "job": "occupation", "hobby": "hobby"}
+
+# A sentence of an article lists everybody who stands in one of these relations.
+STATED = ("mother", "father", "sister", "brother", "son", "daughter", "wife", "husband", "friend")
+
+# Either of two stated relations.
+EITHER = {
+    "parent": ("mother", "father"),
+    "child": ("son", "daughter"),
+    "sibling": ("sister", "brother"),
+    "spouse": ("wife", "husband"),
+}
+
+# Everything else is a walk: whom one meets by taking these steps in turn.
+WALKS = {
+    "niece": ("sibling", "daughter"),
+    "nephew": ("sibling", "son"),
+    "aunt": ("parent", "sister"),
+    "uncle": ("parent", "brother"),
+    "grandparent": ("parent", "parent"),
+    "grandmother": ("parent", "mother"),
+    "grandfather": ("parent", "father"),
+    "grandchild": ("child", "child"),
+    "granddaughter": ("child", "daughter"),
+    "grandson": ("child", "son"),
+    "great_grandparent": ("grandparent", "parent"),
+    "great_grandmother": ("grandparent", "mother"),
+    "great_grandfather": ("grandparent", "father"),
+    "great_grandchild": ("grandchild", "child"),
+    "great_granddaughter": ("grandchild", "daughter"),
+    "great_grandson": ("grandchild", "son"),
+    "great_aunt": ("grandparent", "sister"),
+    "great_uncle": ("grandparent", "brother"),
+    "second_aunt": ("great_grandparent", "sister"),
+    "second_uncle": ("great_grandparent", "brother"),
+    "cousin": ("parent", "sibling", "child"),
+    "female_cousin": ("parent", "sibling", "daughter"),
+    "male_cousin": ("parent", "sibling", "son"),
+    "female_first_cousin_once_removed": ("cousin", "daughter"),
+    "male_first_cousin_once_removed": ("cousin", "son"),
+    "female_second_cousin": ("parent", "cousin", "daughter"),
+    "male_second_cousin": ("parent", "cousin", "son"),
+    "mother_in_law": ("spouse", "mother"),
+    "father_in_law": ("spouse", "father"),
+    "sister_in_law": ("spouse", "sister"),
+    "brother_in_law": ("spouse", "brother"),
+    "daughter_in_law": ("child", "wife"),
+    "son_in_law": ("child", "husband"),
+}
+
+# The 45 relations questions ask about. Nobody asks for a "spouse".
+RELATIONS = (*STATED, *(name for name in EITHER if name != "spouse"), *WALKS)
+
+
+def hops(relation: str) -> int:
+    """How many sentences one has to read in a row to follow a relation."""
+    return sum(map(hops, WALKS[relation])) if relation in WALKS else 1
+
+
+def spoken(relation: str, plural: bool = False) -> str:
+    """A relation in words: great_aunt, great-aunt; father_in_law, fathers-in-law; female_cousin, female cousins."""
+    head, law, _ = relation.partition("_in_law")
+    head, once, _ = head.partition("_once_removed")
+    head = head.replace("great_", "great-").replace("_", " ")
+    if plural:
+        head = head + "ren" if head.endswith("child") else "wives" if head == "wife" else head + "s"
+    return head + ("-in-law" if law else "") + (" once removed" if once else "")
+
 
 # By PhantomWiki's number of the type.
 TEMPLATES = (

@@ -1,25 +1,20 @@
-"""Files into documents: every file whole or not at all, ids that stay when nothing changed, links, and a report."""
+"""Turn files into documents with stable ids and links, and report what was left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from kbgym.corpus.blocks import Broken
-from kbgym.corpus.converting import Converter
 from kbgym.corpus.files import FoundFile, Problem, walk
 from kbgym.corpus.linking import LinkResolver, make_ids
-from kbgym.corpus.losses import Loss, Losses
-from kbgym.corpus.reading import fallback_title, read_file
-from kbgym.corpus.rewriting import AFTER, BEFORE, Passage, Rewrite
+from kbgym.corpus.reader_process import FileReading, reader_process
 from kbgym.corpus.sentences import clean
-from kbgym.corpus.standalone import Statement, statements
+from kbgym.corpus.statements import AFTER, BEFORE, Passage, Rewrite, Statement
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
-from kbgym.sanitize import sanitize
 from kbgym.worlds.world import Document
 
 
@@ -70,26 +65,23 @@ def read_corpus(
     rewrite: Rewrite | None = None,
 ) -> Corpus:
     """Every document of the files at these paths. `rewrite` is asked once all of them are read and in order."""
+    reader = reader_process()
+    reader.start()  # while the files are looked for
     found = walk(paths, leave_out, options.follow)
     corpus = Corpus(ignored=found.ignored, skipped=list(found.problems))
     said: list[Statement] = []
     losses = Losses()
-    total, done = sum(file.size for file in found.files), 0
-    with Converter() as converter:
-        for file in found.files:
+    total, done, number = sum(file.size for file in found.files), 0, 0
 
-            def step(share: float, done: int = done, size: int = file.size) -> None:
-                if tick:
-                    tick(done + int(share * size), total, f"{len(said):,} documents")
+    def step(share: float) -> None:
+        if tick:
+            tick(done + int(share * found.files[number].size), total, f"{len(said):,} documents")
 
-            try:
-                said.extend(_read_file(file, options, corpus, losses, converter, step))
-                corpus.files += 1
-                corpus.bytes += file.size
-            except Broken as broken:
-                corpus.skipped.append(Problem(file.name, str(broken)))
-            step(1)
-            done += file.size
+    readings = reader.read(found.files, options.language, options.code == "keep", step)
+    for file, reading in zip(found.files, readings, strict=True):
+        said += _add_file(file, reading, options, corpus, losses)
+        step(1)
+        done, number = done + file.size, number + 1
     if corpus.skipped and options.on_error == "refuse":
         raise BadInput(_refusal(corpus.skipped))
     if not said:
@@ -114,45 +106,26 @@ def _nothing(corpus: Corpus) -> str:
     return f"none of these files is read, such as {names} ({'; '.join(list(reasons)[:8])})."
 
 
-def _read_file(
-    file: FoundFile,
-    options: ReadingOptions,
-    corpus: Corpus,
-    losses: Losses,
-    converter: Converter,
-    step: Callable[[float], None],
+def _add_file(
+    file: FoundFile, reading: FileReading, options: ReadingOptions, corpus: Corpus, losses: Losses
 ) -> list[Statement]:
-    """A file's statements; counts go to the report only once the whole file is read."""
-    reading = read_file(file, options.code == "keep", converter, lambda share: step(share / 2))
-    found: list[Statement] = []
-    code = long = 0
-    lost: list[tuple[str, str]] = []
-    for number, page in enumerate(reading.pages):
-        title = page.title or fallback_title(file.name)
-        of_page, cut = statements(page, file.name, title, options.language, number, lambda share: step(0.5 + share / 2))
-        if of_page:
-            names = [f"title:{page.title.casefold()}"] if page.title else []
-            names += [f"address:{address.strip('/')}" for address in page.addresses]
-            first = next(
-                (one for one in of_page if one.kind != "field"), of_page[0]
-            )  # what a link to the page leads to
-            first.first_of = (*names,) if found else (f"file:{file.name}", *names)
-        found += of_page
-        code, long = code + page.code_blocks, long + cut
-        lost += page.lost
-    corpus.code_blocks += code
-    corpus.long_sentences += long
-    if not found:
+    """Add what a file's reader reported to the corpus, and return the statements; none if the file is refused."""
+    if reading.end.error:
+        corpus.skipped.append(Problem(file.name, reading.end.error))
+        return []
+    corpus.files += 1
+    corpus.bytes += file.size
+    corpus.code_blocks += reading.end.code_blocks
+    corpus.long_sentences += reading.end.long_sentences
+    if not reading.statements:
         corpus.empty.append(file.name)
-    for what, text in lost:
+    for what, text in reading.end.lost:
         if what == "link target" and (options.links or options.site):
             corpus.targets.append((file.name, text))
         elif what:
             losses.add(what, text)
-    if reading.text:
-        losses.add_hidden(0 if reading.text.isascii() else sanitize(reading.text)[1])
-        losses.account(reading.text, [one.prefix + one.own for one in found], (text for _, text in lost))
-    return found
+    losses.add_hidden(reading.end.hidden)
+    return reading.statements
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
@@ -211,3 +184,59 @@ def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: Re
             resolver.resolve(word, file) for word in (target, f"[[{target}", *target.split())
         ):
             losses.add("link target", target)
+
+
+# -- what was left out -----------------------------------------------------------------------------------------------
+
+REASONS = {
+    "comment": "comments are for those who write the file",
+    "link target": "a link is its words; with --links or --site also a link between documents",
+    "image": "of an image there is only its description",
+    "tag": "markup without words",
+    "script or style": "code of a web page",
+    "navigation or form": "the same on every page of a site",
+    "code block": "left out by --code skip",
+    "language of a code block": "markup without words",
+    "heading": "there is no text under it",
+    "column": "the column is empty in every row",
+    "table of contents": "the headings of the page once more",
+    "directive": "an instruction to whoever prints the file",
+    "hidden character": "nobody sees it, and an agent might obey it",
+    "other": "markup, or something no reader understood",
+}
+MOST_TEXTS = 1_000  # listed of each kind
+MOST_TEXT = 200  # characters shown of each
+
+
+class Loss(msgspec.Struct):
+    """One kind of thing that was left out: how often, how many characters, and the first of them."""
+
+    what: str
+    why: str
+    count: int = 0
+    characters: int = 0
+    texts: list[str] = []
+
+
+class Losses:
+    """Adds up over a corpus."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, Loss] = {}
+
+    def add_hidden(self, count: int) -> None:
+        """Characters that do not show, which no document has."""
+        if count:
+            loss = self._kinds.setdefault("hidden character", Loss("hidden character", REASONS["hidden character"]))
+            loss.count, loss.characters = loss.count + count, loss.characters + count
+
+    def add(self, what: str, text: str) -> None:
+        loss = self._kinds.setdefault(what, Loss(what, REASONS[what]))
+        loss.count += 1
+        loss.characters += len(text)
+        if len(loss.texts) < MOST_TEXTS:
+            shown = " ".join(text.split())
+            loss.texts.append(shown if len(shown) <= MOST_TEXT else f"{shown[: MOST_TEXT - 1]}…")
+
+    def listed(self) -> list[Loss]:
+        return [self._kinds[what] for what in REASONS if what in self._kinds]

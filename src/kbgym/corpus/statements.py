@@ -9,7 +9,7 @@ is in the file: its id is made of it alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -61,6 +61,27 @@ class Statement(msgspec.Struct):
     lead: str = ""
     first_of: tuple[str, ...] = ()
     page: int = 0
+
+
+BEFORE, AFTER = 4, 1  # how many sentences around one a rewriter is shown
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """One sentence of a file and its surroundings: the headings above it, what introduces it, its neighbours."""
+
+    sentence: str
+    heading: str = ""
+    lead: str = ""
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    @property
+    def everything(self) -> str:
+        return "\n".join((self.heading, self.lead, *self.before, self.sentence, *self.after))
+
+
+# Map passages to self-contained sentences: the sentence itself if it is one already, None if no rewriting was valid.
+Rewrite = Callable[[Sequence[Passage]], Sequence[str | None]]
 
 
 def statements(

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kbgym.corpus.blocks import Block, Broken, Page, Plain, folded, row_text
-from kbgym.corpus.fields import add_fields, field_page
+from kbgym.corpus.fields import Node, Number, Pairs, add_fields, field_page, json_values, tree_of
 from kbgym.corpus.files import FoundFile, read_rows, read_text
-from kbgym.corpus.trees import Node, Number, Pairs, json_values, tree_of
 
 QUESTIONS = "it holds questions and answers, which must not be documents; give it with --questions"
 

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from kbgym.canonical import encode, is_text
-from kbgym.corpus.build import Corpus, ReadingOptions, read_corpus
+from kbgym.corpus.documents import Corpus, ReadingOptions, read_corpus
 from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
-from kbgym.corpus.rewriting import Rewrite
+from kbgym.corpus.statements import Rewrite
 from kbgym.corpus.update import Changes, Doubtful, Kept, changes, doubtful, keep_ids, keep_links, keep_questions
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback

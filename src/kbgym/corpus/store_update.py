@@ -1,13 +1,14 @@
-"""A trained store follows the user's files: one transaction for what changed there, keeping what training built.
+"""Bring a trained store up to date with its files, once or continuously, in one committed transaction per update.
 
-The documents of the files are the user's, so the files win: an original that an agent edited says what the file says
-now, and that is reported. Everything agents wrote stays; indexes that point at changed or removed documents are named.
-The comparison is with what the store itself was made from, never with a world folder that may be ahead of it: applying
-an import twice, or after a crash in the middle, comes to the same.
+The files win: an original that an agent edited says what the file says now, and that is reported. Everything agents
+wrote stays; indexes that point at changed or removed documents are named. The comparison is with what the store was
+made from, never with a world folder that may be ahead of it, so an update is idempotent and safe to repeat after a
+crash. `Watcher` polls names, times and sizes of files, and waits until two polls agree.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from typing import Literal
 
 import msgspec
 
+from kbgym.corpus.documents import ReadingOptions
+from kbgym.corpus.importing import KIND, Made, Structure, make
 from kbgym.corpus.update import Changes, changes
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, LinkMany, Unlink
@@ -25,6 +28,7 @@ from kbgym.store import Record, Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Imported, Noted
 from kbgym.trace.folder import StoreFolder, originals
 from kbgym.trace.replay import committed, follow_import
+from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Document, World
 
 AGENT = "import corpus"
@@ -213,3 +217,62 @@ def _postings(texts: Iterable[tuple[str, str]], wanted: set[str]) -> dict[str, s
         for word in _telling(text) & wanted:
             found.setdefault(word, set()).add(id)
     return found
+
+
+Seen = dict[str, tuple[int, int]]  # files with their time and size
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """What the files changed, and what that did to the store."""
+
+    made: Made
+    store: Reimport
+
+
+class Watcher:
+    """`world` is what the store was made from: its questions, and how its files were read."""
+
+    def __init__(self, paths: Sequence[Path], place: Path, world: World, structure: Structure | None = None) -> None:
+        if kind_of(world).name != KIND:
+            raise BadInput(f"{place} was not made by `kbgym import corpus`, so there is no folder it could follow.")
+        if world.facts.get("rewrite"):
+            raise BadInput("the sentences of this store were rewritten by a model; bring it up to date with --rewrite.")
+        self._paths, self._place, self._world = paths, place, world
+        self._structure = structure if world.facts.get("structure") else None
+        facts = world.facts
+        self._options = ReadingOptions(
+            facts.get("language", "en"),
+            facts.get("links", False),
+            facts.get("code", "keep"),
+            site=facts.get("site", ""),
+        )
+        self._last: Seen | None = None
+        self._done: Seen | None = None
+
+    def look(self) -> Followed | None:
+        """Bring the store up to date, if files changed and no longer do; None where nothing came of it."""
+        seen = dict(_files(self._paths))
+        settled, self._last = self._last in (None, seen), seen
+        if not settled or seen == self._done:
+            return None
+        folder = StoreFolder(self._place)
+        old = msgspec.structs.replace(self._world, documents=tuple(originals(self._place, folder.events).values()))
+        made = make(self._paths, None, self._options, old.facts.get("seed", 0), old, structure=self._structure)
+        followed = Followed(made, reimport(self._place, made.world))
+        self._done = seen
+        return followed if made.changed else None
+
+
+def _files(paths: Sequence[Path]) -> Iterator[tuple[str, tuple[int, int]]]:
+    for path in paths:
+        if not path.exists():
+            raise BadInput(f"{path} is not there.")
+        folders = os.walk(path) if path.is_dir() else [(str(path.parent), [], [path.name])]
+        for folder, _, names in folders:
+            for name in names:
+                file = os.path.join(folder, name)
+                try:
+                    found = os.stat(file, follow_symlinks=False)
+                except OSError:  # gone since
+                    continue
+                yield file, (found.st_mtime_ns, found.st_size)

@@ -1,0 +1,175 @@
+"""Read files in a child process with limits on time, memory and output.
+
+Files are written by strangers, and what a parser does with a hostile one cannot be bounded from inside: a few hundred
+bytes of substitutions keep docutils busy for minutes, and a deep TOML key takes gigabytes. So every format is read by a
+child process (`reading.serve`), one file after the other. When a file exceeds a limit the process is killed, the file
+is refused, and the rest is read by a new one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+import msgspec
+
+from kbgym.canonical import decode
+from kbgym.corpus.files import FoundFile
+from kbgym.corpus.statements import Statement
+from kbgym.errors import Missing
+
+SECONDS, BYTES_PER_SECOND = 18.0, 20_000  # a file may take: 18 s, and 1 s per 20 kB
+MEMORY, MEMORY_PER_BYTE, MOST_MEMORY = 768 << 20, 64, 4 << 30
+OUTPUT, OUTPUT_PER_BYTE = 256 << 10, 64  # characters of all documents of a file
+IN_FLIGHT = 32  # tasks sent ahead, so that the child never waits for this process; they fit into a pipe's buffer
+
+
+class ReadTask(msgspec.Struct, frozen=True):
+    """A file to read, and the memory limit that holds while it is read."""
+
+    path: bytes
+    name: str
+    format: str
+    size: int
+    language: str = "en"
+    keep_code: bool = True
+    memory: int = MOST_MEMORY
+
+
+class Reply(msgspec.Struct, omit_defaults=True):
+    """A message from the reader process: progress, a batch of statements, or the end of the file.
+
+    `lost` lists what is in no document as pairs of kind and text; `hidden` counts invisible characters; `size` is the
+    input the output is compared with. A file that cannot be read ends with `error`: it is malformed, needs a package
+    that is not installed (`missing`), or made its parser fail (`crashed`).
+    """
+
+    share: float = 0.0
+    statements: list[Statement] = []
+    ended: bool = False
+    lost: list[tuple[str, str]] = []
+    hidden: int = 0
+    code_blocks: int = 0
+    long_sentences: int = 0
+    size: int = 0
+    error: str = ""
+    missing: bool = False
+    crashed: bool = False
+
+
+class FileReading(msgspec.Struct):
+    """The statements of one file and the last reply about it, whose `error` is set if the file is refused."""
+
+    statements: list[Statement]
+    end: Reply
+
+
+class ReaderProcess:
+    """A child process that reads files one after the other; it is started on demand and ends with this process."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def read(
+        self, files: Sequence[FoundFile], language: str, keep_code: bool, step: Callable[[float], None]
+    ) -> Iterator[FileReading]:
+        """Yield what each file holds, in order; `step` is told the share of the current file that is read.
+
+        Raises:
+            Missing: If reading a format needs a package that is not installed.
+        """
+        sent = 0
+        with self._lock:
+            try:
+                for done, file in enumerate(files):
+                    process = self.start()
+                    with contextlib.suppress(OSError):  # the process died; reading its replies finds out
+                        while sent < min(len(files), done + IN_FLIGHT):
+                            _send(process, files[sent], language, keep_code)
+                            sent += 1
+                    found = _receive(process, file, step)
+                    if found.end.crashed:  # memory may be exhausted, or replies left in the pipe
+                        self.close()
+                        sent = done + 1
+                    if found.end.missing:
+                        raise Missing(found.end.error)
+                    yield found
+                sent = 0
+            finally:
+                if sent:  # replies are left in the pipe
+                    self.close()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Return the process, started if there is none."""
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", "from kbgym.corpus.reading import serve; serve()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        return self._process
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+            with contextlib.suppress(OSError, ValueError):
+                self._process.communicate()
+            self._process = None
+
+
+@cache
+def reader_process() -> ReaderProcess:
+    """Return the reader that all imports of this process share."""
+    reader = ReaderProcess()
+    atexit.register(reader.close)
+    return reader
+
+
+def _send(process: subprocess.Popen[bytes], file: FoundFile, language: str, keep_code: bool) -> None:
+    memory = MOST_MEMORY if file.format == "converted" else min(MOST_MEMORY, MEMORY + MEMORY_PER_BYTE * file.size)
+    path = os.fsencode(file.path.resolve())
+    task = ReadTask(path, file.name, file.format, file.size, language, keep_code, memory)
+    assert process.stdin is not None
+    process.stdin.write(msgspec.json.encode(task) + b"\n")
+    process.stdin.flush()
+
+
+def _receive(process: subprocess.Popen[bytes], file: FoundFile, step: Callable[[float], None]) -> FileReading:
+    """Return the replies about a file; one that exceeds a limit ends with an error."""
+    seconds, late = SECONDS + file.size / BYTES_PER_SECOND, threading.Event()
+
+    def kill() -> None:
+        late.set()
+        process.kill()
+
+    found, characters = FileReading([], Reply(crashed=True)), 0
+    timer = threading.Timer(seconds, kill)
+    timer.start()
+    try:
+        assert process.stdout is not None
+        while (line := process.stdout.readline()).endswith(b"\n"):
+            reply = decode(line, Reply)
+            found.statements += reply.statements
+            characters += sum(len(one.prefix) + len(one.own) for one in reply.statements)
+            if characters > OUTPUT + OUTPUT_PER_BYTE * max(file.size, reply.size):
+                found.end.error = f"it unfolds to more than {OUTPUT_PER_BYTE} times its size"
+                return found
+            if reply.ended:
+                found.end = reply
+                return found
+            if reply.share:
+                step(reply.share)
+    finally:
+        timer.cancel()
+    found.end.error = f"it takes more than {seconds:.0f} seconds to read" if late.is_set() else "its reader broke down"
+    return found
