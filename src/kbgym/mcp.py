@@ -60,7 +60,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema, "annotations": hints}
 
 
-class Request(msgspec.Struct, frozen=True):
+class RpcRequest(msgspec.Struct, frozen=True):
     """A JSON-RPC request."""
 
     id: str | int
@@ -76,7 +76,7 @@ class Malformed(Exception):
         self.reply = _error(id, code, message)
 
 
-def parse_message(data: bytes) -> Request | None:
+def parse_message(data: bytes) -> RpcRequest | None:
     """Return the request in a message, or None if the message needs no reply.
 
     Raises:
@@ -99,7 +99,7 @@ def parse_message(data: bytes) -> Request | None:
         raise Malformed(_INVALID_REQUEST, "the id is neither a string nor a number.")
     if not isinstance(params, dict):
         raise Malformed(-32602, "params is not a JSON object.", id)
-    return Request(id, method, params)
+    return RpcRequest(id, method, params)
 
 
 async def reply_to(data: bytes, toolbox: Toolbox, version: str = "") -> bytes | None:
@@ -111,7 +111,7 @@ async def reply_to(data: bytes, toolbox: Toolbox, version: str = "") -> bytes | 
     return None if request is None else await reply(request, toolbox, version)
 
 
-async def reply(request: Request, toolbox: Toolbox, version: str = "") -> bytes:
+async def reply(request: RpcRequest, toolbox: Toolbox, version: str = "") -> bytes:
     """Return the reply to a request."""
     id, given = request.id, request.params
     match request.method:
@@ -133,7 +133,7 @@ async def reply(request: Request, toolbox: Toolbox, version: str = "") -> bytes:
     return _error(id, -32601, "unknown method.")
 
 
-async def _reply_with_text(request: Request, texts: Texts) -> bytes:
+async def _reply_with_text(request: RpcRequest, texts: Texts) -> bytes:
     id, name, uri = request.id, str(request.params.get("name")), str(request.params.get("uri"))
     match request.method:
         case "prompts/list":

@@ -28,7 +28,7 @@ from kbgym.serving.lessons import plain_line
 from kbgym.serving.mcp_http import SESSION, McpEndpoint
 from kbgym.serving.mcp_tools import Opened, StoreToolbox
 from kbgym.serving.middleware import BODY_SECONDS, Guard, Measured, Metrics, Quota, RateLimit, check_json, refuse
-from kbgym.serving.openapi import ACTIONS, Ask, Gold, Reply, document
+from kbgym.serving.openapi import ACTIONS, ActionBody, Ask, Gold, document
 from kbgym.serving.sessions import ClientSession, Sessions, act
 from kbgym.serving.tokens import Client, Tokens
 from kbgym.serving.tool_calls import Caller, unfinished, visible
@@ -79,7 +79,7 @@ class Api:
             else:
                 reply = await act(self.live, self._session(request), action, client.role)
                 step, version, conflict = reply.step, reply.version, reply.conflict
-            return _json(Reply(step.observation.text, step.result, version), 409 if conflict else 200)
+            return _json(ActionBody(step.observation.text, step.result, version), 409 if conflict else 200)
 
         return _answered(handle)
 

@@ -15,7 +15,7 @@ ACTIONS = tuple(name for name in dict.fromkeys((*ROLES["reader"], *ROLES["curato
 Line = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ActionBody(msgspec.Struct, frozen=True):
     """The reply to an action.
 
     `observation` is what an agent reads, `result` what happened, by id, and `version` the iteration of the store.
@@ -72,7 +72,7 @@ _GOLD_SUMMARY = "Give the expected answers, which the store learns from (curator
 
 def document(version: str, auth: bool) -> dict[str, Any]:
     """Return the OpenAPI document; `auth` declares the bearer token."""
-    types = (Reply, Asked, Failure, Ask, Gold)
+    types = (ActionBody, Asked, Failure, Ask, Gold)
     references, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     reply, asked, failure, ask, gold = references
     components["Gold"] |= {"minProperties": 1, "maxProperties": 1}
