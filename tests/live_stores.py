@@ -10,8 +10,7 @@ from typing import Any
 from kbgym.api.factory import embedder_named
 from kbgym.gym.actions import Action, Result
 from kbgym.search.factory import live_engine_for
-from kbgym.serving.acting import act
-from kbgym.serving.sessions import ClientSession
+from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.live import LiveStore

@@ -1,7 +1,7 @@
-"""MCP as far as a server of tools needs it: one JSON message in, at most one out, whatever carries them.
+"""The Model Context Protocol as a server of tools speaks it: one JSON message in, at most one out.
 
-The official package takes a second to load, and agents begin their first turn without the tools of a server that is
-slower than that; so where a server is started for an agent, this answers. It knows no tool, no store and no transport.
+Any transport carries the messages; the tools and texts come from a `Toolbox`. Written by hand because the official
+package takes a second to load, and agents begin their first turn without the tools of a slower server.
 """
 
 from __future__ import annotations
@@ -14,25 +14,23 @@ import msgspec
 from kbgym.canonical import decode
 from kbgym.gym.tools import Tool
 
-# Newest first. A client that asks for another is offered the newest, and decides.
+# Newest first. A client that asks for another version is offered the newest, and decides.
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MOST_MESSAGE = 1 << 20  # bytes; the longest text a tool takes is far shorter
+_INVALID_REQUEST = -32600
 
-_LOOKS, _DESTROYS = ("search", "read", "answer", "how_sure"), ("edit", "delete", "unlink")
+_READ_ONLY, _DESTRUCTIVE = ("search", "read", "answer", "how_sure"), ("edit", "delete", "unlink")
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a call comes to: a text for the model, and whether it says that something was wrong."""
+    """The result of a tool call: a text for the model, and whether it is an error."""
 
     text: str
     wrong: bool = False
 
 
 class Texts(Protocol):
-    """What a server offers to be read: prompts by name, resources by address, each with what it is.
-
-    An address with braces is a template.
-    """
+    """Prompts by name and resources by URI, each with its description. A URI with braces is a template."""
 
     def prompts(self) -> Mapping[str, str]: ...
 
@@ -44,7 +42,7 @@ class Texts(Protocol):
 
 
 class Toolbox(Protocol):
-    """What a server offers."""
+    """The tools of a server, and its prompts and resources if it has any."""
 
     instructions: str
 
@@ -56,87 +54,123 @@ class Toolbox(Protocol):
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult: ...
 
 
-def tool_listed(tool: Tool) -> dict[str, Any]:
-    """A tool as MCP lists it."""
-    hints = {"readOnlyHint": tool.name in _LOOKS, "destructiveHint": tool.name in _DESTROYS}
+def _tool(tool: Tool) -> dict[str, Any]:
+    """Return a tool as `tools/list` describes it."""
+    hints = {"readOnlyHint": tool.name in _READ_ONLY, "destructiveHint": tool.name in _DESTRUCTIVE}
     return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema, "annotations": hints}
 
 
-async def answered(data: bytes, toolbox: Toolbox, version: str = "") -> bytes | None:
-    """The reply to a message; None where none is due."""
+class RpcRequest(msgspec.Struct, frozen=True):
+    """A JSON-RPC request."""
+
+    id: str | int
+    method: str
+    params: dict[str, Any]
+
+
+class Malformed(Exception):
+    """A message that is not JSON-RPC; `reply` is the error to send."""
+
+    def __init__(self, code: int, message: str, id: str | int | None = None) -> None:
+        super().__init__(message)
+        self.reply = _error(id, code, message)
+
+
+def parse_message(data: bytes) -> RpcRequest | None:
+    """Return the request in a message, or None if the message needs no reply.
+
+    Raises:
+        Malformed: the message is not JSON-RPC.
+    """
     try:
         message = decode(data)
     except msgspec.DecodeError:
-        return _error(None, -32700, "this is no JSON.")
+        raise Malformed(-32700, "the message is not valid JSON.") from None
     if not isinstance(message, dict):
-        return _error(None, -32600, "a message is one JSON object.")
-    id, method = message.get("id"), message.get("method")
+        raise Malformed(_INVALID_REQUEST, "the message is not a JSON object.")
+    id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+    if method is None and ("result" in message or "error" in message):
+        return None
     if not isinstance(method, str):
-        # A reply to something nobody asked here needs no answer.
-        return None if "result" in message or "error" in message else _error(None, -32600, "there is no method in it.")
+        raise Malformed(_INVALID_REQUEST, "the message has no method.")
+    if "id" not in message:
+        return None
     if not isinstance(id, str | int) or isinstance(id, bool):
-        return None if "id" not in message else _error(None, -32600, "an id is a text or a number.")
-    given = message.get("params") or {}
-    if not isinstance(given, dict):
-        return _error(id, -32602, "params is a JSON object.")
-    match method:
+        raise Malformed(_INVALID_REQUEST, "the id is neither a string nor a number.")
+    if not isinstance(params, dict):
+        raise Malformed(-32602, "params is not a JSON object.", id)
+    return RpcRequest(id, method, params)
+
+
+async def reply_to(data: bytes, toolbox: Toolbox, version: str = "") -> bytes | None:
+    """Return the reply to a message, or None if it needs no reply."""
+    try:
+        request = parse_message(data)
+    except Malformed as error:
+        return error.reply
+    return None if request is None else await reply(request, toolbox, version)
+
+
+async def reply(request: RpcRequest, toolbox: Toolbox, version: str = "") -> bytes:
+    """Return the reply to a request."""
+    id, given = request.id, request.params
+    match request.method:
         case "initialize":
-            return _result(id, _welcome(given.get("protocolVersion"), toolbox, version))
+            return _result(id, _initialized(given.get("protocolVersion"), toolbox, version))
         case "ping":
             return _result(id, {})
         case "tools/list":
-            return _result(id, {"tools": [tool_listed(tool) for tool in toolbox.tools()]})
+            return _result(id, {"tools": [_tool(tool) for tool in toolbox.tools()]})
         case "tools/call":
             name, arguments = given.get("name"), given.get("arguments") or {}
             if not isinstance(name, str) or not isinstance(arguments, dict):
-                return _error(id, -32602, "a call has a name and, as an object, arguments.")
+                return _error(id, -32602, "a call needs a name and an object of arguments.")
             result = await toolbox.call(name, arguments)
             content = [{"type": "text", "text": result.text}]
             return _result(id, {"content": content, "isError": result.wrong})
-    if toolbox.texts is not None and method.startswith(("prompts/", "resources/")):
-        return await _text(id, method, given, toolbox.texts)
-    return _error(id, -32601, "there is no such method here.")
+    if toolbox.texts is not None:
+        return await _reply_with_text(request, toolbox.texts)
+    return _error(id, -32601, "unknown method.")
 
 
-async def _text(id: str | int, method: str, given: dict[str, Any], texts: Texts) -> bytes:
-    name, uri = str(given.get("name")), str(given.get("uri"))
-    match method:
+async def _reply_with_text(request: RpcRequest, texts: Texts) -> bytes:
+    id, name, uri = request.id, str(request.params.get("name")), str(request.params.get("uri"))
+    match request.method:
         case "prompts/list":
-            return _result(id, {"prompts": prompts_listed(texts.prompts())})
+            listed = [{"name": name, "description": description} for name, description in texts.prompts().items()]
+            return _result(id, {"prompts": listed})
         case "prompts/get" if (text := texts.prompt(name)) is not None:
             said = {"role": "user", "content": {"type": "text", "text": text}}
             return _result(id, {"description": texts.prompts()[name], "messages": [said]})
         case "resources/list":
-            return _result(id, {"resources": resources_listed(texts.resources())})
+            return _result(id, {"resources": _listed(texts.resources(), False)})
         case "resources/templates/list":
-            return _result(id, {"resourceTemplates": templates_listed(texts.resources())})
+            return _result(id, {"resourceTemplates": _listed(texts.resources(), True)})
         case "resources/read" if (text := await texts.resource(uri)) is not None:
             return _result(id, {"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]})
         case "prompts/get":
-            return _error(id, -32602, "there is no such prompt here.")
+            return _error(id, -32602, "unknown prompt.")
         case "resources/read":
-            return _error(id, -32002, "there is nothing at this address.")
-    return _error(id, -32601, "there is no such method here.")
+            return _error(id, -32002, "unknown resource.")
+    return _error(id, -32601, "unknown method.")
 
 
-def prompts_listed(prompts: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"name": name, "description": what} for name, what in prompts.items()]
+def _listed(resources: Mapping[str, str], template: bool) -> list[dict[str, str]]:
+    """Return the resources, or the resource templates, as the protocol lists them."""
+    field = "uriTemplate" if template else "uri"
+    return [
+        {
+            field: uri,
+            "name": uri.partition("://")[2].partition("/")[0],
+            "description": description,
+            "mimeType": "application/json",
+        }
+        for uri, description in resources.items()
+        if ("{" in uri) == template
+    ]
 
 
-def resources_listed(resources: Mapping[str, str]) -> list[dict[str, str]]:
-    return [_listed("uri", uri, what) for uri, what in resources.items() if "{" not in uri]
-
-
-def templates_listed(resources: Mapping[str, str]) -> list[dict[str, str]]:
-    return [_listed("uriTemplate", uri, what) for uri, what in resources.items() if "{" in uri]
-
-
-def _listed(field: str, uri: str, what: str) -> dict[str, str]:
-    name = uri.partition("://")[2].partition("/")[0]
-    return {field: uri, "name": name, "description": what, "mimeType": "application/json"}
-
-
-def _welcome(asked: Any, toolbox: Toolbox, version: str) -> dict[str, Any]:
+def _initialized(asked: Any, toolbox: Toolbox, version: str) -> dict[str, Any]:
     more: dict[str, Any] = {"prompts": {}, "resources": {}} if toolbox.texts is not None else {}
     return {
         "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],

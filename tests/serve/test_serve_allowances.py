@@ -17,7 +17,7 @@ from kbgym.errors import BadInput, Failed
 from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.serving.http import make_app
-from kbgym.serving.rate_limit import RateLimits
+from kbgym.serving.middleware import RateLimit
 from kbgym.serving.tokens import Client, Tokens, new_token, revoke
 
 INITIALIZE = {
@@ -34,7 +34,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 def test_a_bucket_empties_and_fills_for_each_client_apart() -> None:
     now = 0.0
-    rates = RateLimits(10.0, lambda: now)
+    rates = RateLimit(10.0, lambda: now)
     assert [rates.wait("rex") for _ in range(20)] == [0.0] * 20
     assert rates.wait("rex") == pytest.approx(0.1) and rates.wait("ada") == 0.0
     now = 0.1
@@ -42,7 +42,7 @@ def test_a_bucket_empties_and_fills_for_each_client_apart() -> None:
     now = 1_000.0
     assert [rates.wait("rex") for _ in range(21)].count(0.0) == 20
     assert rates.refused == 3
-    assert not any(RateLimits(0).wait("rex") for _ in range(1_000))
+    assert not any(RateLimit(0).wait("rex") for _ in range(1_000))
 
 
 def test_too_many_requests_are_429_with_a_time_to_wait(tmp_path: Path) -> None:

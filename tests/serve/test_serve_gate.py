@@ -16,10 +16,9 @@ from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Search,
 from kbgym.gym.environment import apply
 from kbgym.gym.observations import documents as shown
 from kbgym.gym.policy import PlannedPolicy, Steps, View
-from kbgym.serving.acting import act
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.setup import held_out_questions, open_online
-from kbgym.serving.sessions import ClientSession
+from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.store.record import source
 from kbgym.trace.events import Began, Noted
@@ -223,7 +222,7 @@ def test_after_a_rollback_the_agenda_believes_the_store(place: Path) -> None:
             assert online.refused == 1
             replay = AgendaFollower()
             store = StoreFolder(place).store(watch=replaying([replay]))
-            for desk in (online.desk, replay):
+            for desk in (online.agenda, replay):
                 known = [
                     id
                     for index_task in desk.index_tasks(store)

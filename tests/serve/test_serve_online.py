@@ -15,11 +15,10 @@ from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, S
 from kbgym.gym.environment import Environment
 from kbgym.gym.observations import documents as shown
 from kbgym.gym.policy import PlannedPolicy, Steps, View
-from kbgym.serving.acting import act
-from kbgym.serving.learning.cooperative import cooperative
 from kbgym.serving.learning.learner import Online, Refusal
-from kbgym.serving.learning.question_log import Measure, Questions, window
-from kbgym.serving.sessions import ClientSession
+from kbgym.serving.learning.question_log import Measure, QuestionLog, window
+from kbgym.serving.learning.setup import cooperative
+from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, RolledBack
 from kbgym.trace.folder import StoreFolder
@@ -353,7 +352,7 @@ def test_strategy_class_learns_from_its_agenda(place: Path) -> None:
 
 
 def test_a_client_with_many_golds_holds_up_no_other() -> None:
-    questions, store = Questions(), Store()
+    questions, store = QuestionLog(), Store()
     for number, client in enumerate(["ada", "ada", "ada", "bo", "ada", "cy"]):
         for event in (
             Began(number, "forward", "reader", f"q{number}", "Who?", 0),

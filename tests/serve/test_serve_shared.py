@@ -13,8 +13,7 @@ from live_stores import live_store
 from kbgym.backends.postgres.server import Batch
 from kbgym.errors import BadInput, Failed
 from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Observation, Read, Search
-from kbgym.serving.acting import act
-from kbgym.serving.sessions import ClientSession
+from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store, source
 from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store

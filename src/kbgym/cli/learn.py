@@ -24,7 +24,7 @@ from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.serving.learning.agenda import AgendaFollower, Item
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Questions
+from kbgym.serving.learning.question_log import QuestionLog
 from kbgym.serving.learning.setup import Learnt, Traffic, curate_idle, learn_traffic, open_online, read_traffic
 from kbgym.trace.replay import replaying
 from kbgym.trace.url import shown
@@ -43,7 +43,7 @@ gate_options = flags(
 
 @contextmanager
 def opened_online(
-    place: str, given: dict[str, Any], lessons: int, tick: ProgressCallback, questions: Questions | None = None
+    place: str, given: dict[str, Any], lessons: int, tick: ProgressCallback, questions: QuestionLog | None = None
 ) -> Iterator[Online]:
     """A store open for questions and edits; flags that are none of the gate's or the spending's replace its settings.
 
@@ -106,7 +106,7 @@ def _learn_from(place: str, traffic: Path, window: int, flags: dict[str, Any]) -
     rows = read_traffic(traffic)
     with contextlib.ExitStack() as held:
         with progress("embedding") as tick:
-            online = held.enter_context(opened_online(place, flags, len(rows), tick, Questions(sys.maxsize)))
+            online = held.enter_context(opened_online(place, flags, len(rows), tick, QuestionLog(sys.maxsize)))
         with progress("learning") as tick:
             learnt = asyncio.run(_learn(online, rows, tick))
     who = f"{online.settings.reader} reads, {online.settings.curator} curates."
@@ -214,7 +214,7 @@ def _work_off(place: str, budget: int, flags: dict[str, Any]) -> Printed:
         "rolled_back": online.refused,
         "documents_added": len(live.store) - documents,
         "links_added": live.store.links - links,
-        "open": len(online.desk.items(live.store)),
+        "open": len(online.agenda.items(live.store)),
         "iteration": live.iteration,
     }
     text = (

@@ -23,7 +23,7 @@ from kbgym.trace.url import is_url
 
 if TYPE_CHECKING:
     from kbgym.serving.learning.learner import Online
-    from kbgym.serving.stdio import Opened
+    from kbgym.serving.mcp_tools import Opened
     from kbgym.trace.live import LiveStore
 
 TOKENS, CALLER = "tokens.jsonl", "caller"
@@ -157,7 +157,7 @@ def command(
 
 def _check_installed() -> None:
     try:
-        import mcp.server  # noqa: F401
+        import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise Missing(
@@ -210,9 +210,9 @@ async def _stdio(
         else:
             online = await asyncio.to_thread(opened)
             live = online.live
-        from kbgym.serving.caller_lessons import CallerCurator
-        from kbgym.serving.calling import Caller
+        from kbgym.serving.lessons import CallerCurator
         from kbgym.serving.sessions import ClientSession
+        from kbgym.serving.tool_calls import Caller
 
         works = CallerCurator() if curates else None
         if online is not None:
@@ -239,8 +239,7 @@ def _http(
     quiet: bool,
 ) -> None:
     from kbgym.serving.http import make_app
-    from kbgym.serving.middleware import LOOPBACK
-    from kbgym.serving.rate_limit import Quota
+    from kbgym.serving.middleware import LOOPBACK, Quota
     from kbgym.serving.server import listen, serve
     from kbgym.serving.tokens import Client, Tokens
     from kbgym.viewer.app import make_viewer
@@ -249,8 +248,8 @@ def _http(
     known = Tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
     view = make_viewer(Places([Path(online.live.where)])) if with_view else None
-    anybody = Client("local", role)
-    app = make_app(online.live, online, known, __version__, anybody, hosts, view, allowance=Quota(**shares))
+    local_client = Client("local", role)
+    app = make_app(online.live, online, known, __version__, local_client, hosts, view, quota=Quota(**shares))
     listening, url = listen(host, port, 2048)
     about = "no token is needed" if known is None else f"{len(known)} tokens"
     text = f"{online.live.name} at {url} ({about}); API at {url}/openapi.json, MCP at {url}/mcp. Ctrl-C ends it."

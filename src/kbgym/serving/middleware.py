@@ -1,7 +1,8 @@
-"""What stands before every HTTP request: who may ask, how much may be sent, and how long one may take to send it.
+"""ASGI middleware in front of every HTTP route: access control, rate limit, body limit and metrics.
 
-Host and Origin are checked because a browser can be made to talk to loopback; there is no CORS, so no page of another
-site can read an answer. The body is read whole, within a limit and a time, before anything looks at it.
+Host and Origin are checked because a browser can be made to talk to loopback; without CORS headers, pages of other
+sites cannot read a reply. A body is read whole, within a size and a time limit, before a route sees it. Metrics never
+contain names of clients, texts or tokens.
 """
 
 from __future__ import annotations
@@ -9,42 +10,104 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+from cachetools import LRUCache
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.sanitize import number_in
 from kbgym.search.embedding_queue import wanted_by
-from kbgym.serving.rate_limit import RateLimits
 from kbgym.serving.tokens import Client, Tokens
 
-MOST_BODY = 1 << 20
+MOST_BODY = 1 << 20  # bytes
 BODY_SECONDS = 10.0
-OPEN = ("/health", "/openapi.json")
+OPEN_PATHS = ("/health", "/openapi.json")  # need no token
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+_MOST_BUCKETS = 10_000
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 def refuse(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an error as JSON."""
     return JSONResponse({"error": message}, status, headers)
 
 
+def check_json(request: Request) -> None:
+    """Raise an HTTPException if the body is not declared as JSON."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(415, "send application/json.")
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """The share of one token: requests per second (0 means unlimited), and sessions of each kind."""
+
+    requests: float = 100.0
+    sessions: int = 64
+
+
+class TokenBucket:
+    """A token bucket that fills at `rate` tokens per second and holds two seconds' worth."""
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._rate, self._capacity = rate, max(1.0, 2 * rate)
+        self._level, self._updated = self._capacity, now
+
+    def take(self, now: float) -> float:
+        """Take a token and return 0, or return the seconds until one is available."""
+        self._level = min(self._capacity, self._level + (now - self._updated) * self._rate)
+        self._updated = now
+        if self._level < 1:
+            return (1 - self._level) / self._rate
+        self._level -= 1
+        return 0.0
+
+
+class RateLimit:
+    """A token bucket per client. A rate of 0 means unlimited."""
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._buckets: LRUCache[str, TokenBucket] = LRUCache(_MOST_BUCKETS)
+        self.refused = 0
+
+    def wait(self, client: str) -> float:
+        """Count a request and return 0, or return the seconds the client must wait."""
+        if not self._rate:
+            return 0.0
+        now = self._clock()
+        if (bucket := self._buckets.get(client)) is None:
+            bucket = self._buckets[client] = TokenBucket(self._rate, now)
+        wait = bucket.take(now)
+        self.refused += wait > 0
+        return wait
+
+
 class Guard:
-    """ASGI middleware. `tokens` None means everybody is `anybody`: only ever on loopback."""
+    """Refuse requests without the right Host, Origin or token, beyond the rate limit, or with an oversized body.
+
+    Without `tokens` every request comes from `local_client`, which is only safe on loopback.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         tokens: Tokens | None,
-        anybody: Client,
+        local_client: Client,
         hosts: frozenset[str] | None,
         body_seconds: float = BODY_SECONDS,
-        rates: RateLimits | None = None,
+        rate_limit: RateLimit | None = None,
     ) -> None:
-        self.app, self.tokens, self.anybody, self.hosts = app, tokens, anybody, hosts
-        self.body_seconds, self.rates = body_seconds, rates
+        self.app, self.tokens, self.local_client, self.hosts = app, tokens, local_client, hosts
+        self.body_seconds, self.rate_limit = body_seconds, rate_limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,35 +115,33 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._check_place(headers) or self._check_token(scope, headers)
+        refusal = self._check_origin(headers) or self._check_token(scope, headers)
         wanted_by.set("" if refusal or self._is_open(scope) else scope["kbgym.client"].name)
         refusal = refusal or self._check_rate(scope)
         if refusal is None:
-            # Without a token nobody is waited for.
-            open = self.tokens is not None and self._is_open(scope)
-            body = b"" if open else await self._body(headers, receive)
-            if isinstance(body, Response):
-                refusal = body
-            else:
+            # Do not wait for the body of a client without a token.
+            ignore_body = self.tokens is not None and self._is_open(scope)
+            body = b"" if ignore_body else await self._body(headers, receive)
+            if not isinstance(body, Response):
                 await self.app(scope, _replayed(body, receive), send)
                 return
+            refusal = body
         await refusal(scope, receive, send)
 
     def _is_open(self, scope: Scope) -> bool:
-        """Whether it is asked without a token."""
-        return self.tokens is None or scope["path"] in OPEN
+        """Return True if the request needs no token."""
+        return self.tokens is None or scope["path"] in OPEN_PATHS
 
-    def _check_place(self, headers: Headers) -> Response | None:
-        host = headers.get("host", "")
-        if self.hosts is not None and _name(host) not in self.hosts:
+    def _check_origin(self, headers: Headers) -> Response | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self.hosts is not None and _hostname(host) not in self.hosts:
             return refuse(403, "this Host is not served here; use the address the server was started with.")
-        origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return refuse(403, "requests of other sites' pages are not answered.")
+            return refuse(403, "requests from pages of other sites are refused.")
         return None
 
     def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
-        scope["kbgym.client"] = self.anybody
+        scope["kbgym.client"] = self.local_client
         if self.tokens is None or self._is_open(scope):
             return None
         kind, _, token = headers.get("authorization", "").partition(" ")
@@ -89,20 +150,19 @@ class Guard:
             wanted = {"WWW-Authenticate": "Bearer", "Connection": "close"}
             return refuse(401, "a token is needed: Authorization: Bearer TOKEN.", wanted)
         scope["kbgym.client"] = client
-        if scope["path"] == "/mcp":
-            scope["user"] = _user(client)
         return None
 
     def _check_rate(self, scope: Scope) -> Response | None:
-        """What is open to everybody is not counted: it costs next to nothing, and nobody is known by name there."""
-        if self.rates is None or self._is_open(scope):
+        """Count a request with a token against its rate limit."""
+        if self.rate_limit is None or self._is_open(scope):
             return None
-        wait = self.rates.wait(scope["kbgym.client"].name)
+        wait = self.rate_limit.wait(scope["kbgym.client"].name)
         if not wait:
             return None
-        return refuse(429, "this token asks too often; wait and ask again.", {"Retry-After": str(math.ceil(wait))})
+        return refuse(429, "rate limit exceeded; retry later.", {"Retry-After": str(math.ceil(wait))})
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | Response:
+        """Read a whole body within its limits, or return the refusal."""
         close = {"Connection": "close"}
         length = number_in(headers.get("content-length", "0"))
         if length is None or length > MOST_BODY:
@@ -127,13 +187,14 @@ class Guard:
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::[0-9]{1,5})?")
 
 
-def _name(host: str) -> str:
-    """A Host header without its port; empty where it is none."""
+def _hostname(host: str) -> str:
+    """Return a Host header without its port, or an empty string if it is invalid."""
     found = _HOST.fullmatch(host)
     return found[1].lower() if found else ""
 
 
-def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives a body that was read already."""
     sent = False
 
     async def again() -> Message:
@@ -146,9 +207,58 @@ def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]
     return again
 
 
-def _user(client: Client) -> Any:
-    """The client as the MCP package knows one: a session belongs to the credential that began it."""
-    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-    from mcp.server.auth.provider import AccessToken
+class Metrics:
+    """Requests by route and status, and their latencies, as Prometheus text."""
 
-    return AuthenticatedUser(AccessToken(token="", client_id=client.name, scopes=[client.role]))
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._times: dict[str, list[int]] = {}
+        self._sums: Counter[str] = Counter()
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        self._requests[route, status] += 1
+        counts = self._times.setdefault(route, [0] * (len(_BUCKETS) + 1))
+        counts[bisect_left(_BUCKETS, seconds)] += 1
+        self._sums[route] += seconds  # type: ignore[assignment]
+
+    def text(self, gauges: dict[str, tuple[str, str, float]]) -> str:
+        """Return all metrics as text, with further values: name to (type, help, value)."""
+        lines = ["# HELP kbgym_requests_total Requests by route and status.", "# TYPE kbgym_requests_total counter"]
+        for (route, status), count in sorted(self._requests.items()):
+            lines.append(f'kbgym_requests_total{{route="{route}",status="{status}"}} {count}')
+        lines += ["# HELP kbgym_request_seconds Time to answer.", "# TYPE kbgym_request_seconds histogram"]
+        for route, counts in sorted(self._times.items()):
+            total = 0
+            for bound, count in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
+                total += count
+                lines.append(f'kbgym_request_seconds_bucket{{route="{route}",le="{bound}"}} {total}')
+            lines.append(f'kbgym_request_seconds_sum{{route="{route}"}} {self._sums[route]:.6f}')
+            lines.append(f'kbgym_request_seconds_count{{route="{route}"}} {total}')
+        for name, (kind, help, value) in sorted(gauges.items()):
+            lines += [f"# HELP kbgym_{name} {help}", f"# TYPE kbgym_{name} {kind}", f"kbgym_{name} {value:g}"]
+        return "\n".join(lines) + "\n"
+
+
+class Measured:
+    """Count every reply by route, status and latency; unknown paths count as `other`."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, routes: Sequence[BaseRoute]) -> None:
+        self._app, self._metrics, self._routes = app, metrics, routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+
+        async def note_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note_status)
+        finally:
+            known = (r.path for r in self._routes if isinstance(r, Route) and r.matches(scope)[0] is Match.FULL)
+            self._metrics.request(next(known, "other"), status, time.perf_counter() - started)

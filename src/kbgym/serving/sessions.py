@@ -1,26 +1,55 @@
-"""What each client last saw of each document, so that nobody writes over a change they have not seen.
+"""Sessions of clients, and the actions they take on the live store.
 
-A session is one client's conversation: its token's name and, where it says so, a session of its own. What is kept is
-the text and, once the document was read, the links. It changes nothing itself; `owner.py` asks before an action.
+A session is one conversation of a client: its token's name and, if it gives one, a session name. It remembers the text
+(and, once read, the links) of each document as the client last saw it, which makes edits optimistic: an edit of a
+document that has changed since is refused as a conflict. An edit is durable before it is acknowledged.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, deque
 
-from kbgym.gym.actions import Action, Added, Delete, Edit, Found, Link, LinkMany, Merged, Opened, Result, Unlink
+import msgspec
+
+from kbgym.gym.actions import (
+    Action,
+    Added,
+    Delete,
+    Edit,
+    Error,
+    Found,
+    Link,
+    LinkMany,
+    Merged,
+    Observation,
+    Opened,
+    Result,
+    ShownDocument,
+    Unlink,
+    changed_in,
+    shown_by,
+)
+from kbgym.gym.environment import Step
+from kbgym.gym.tools import Role, check, is_editing
 from kbgym.store import Record, Store
+from kbgym.trace.backend import ConnectionLost
+from kbgym.trace.events import Acted, Began, Ended
+from kbgym.trace.live import LiveStore
 
-MOST_SESSIONS = 64  # of one client
-MOST_LOOKS = 14  # searches and reads that an answer may have rested on
-MOST_DOCUMENTS = 10_000  # remembered of one client, and at most of one session
+MOST_SESSIONS = 64  # per client
+MOST_LOOKS = 14  # searches and reads kept for `teach` and `how_sure`
+MOST_DOCUMENTS = 10_000  # remembered per client, over all its sessions
 
-# Text, and the links where the client was shown them.
+# The text, and the links if the client was shown them.
 Seen = tuple[str, tuple[str, ...] | None]
 
 
 class ClientSession:
-    """One client's view of the store. Where some of it was `forgotten`, what it does not know may have changed."""
+    """What one client last saw of each document.
+
+    If some of it was `forgotten`, an unknown document counts as changed.
+    """
 
     def __init__(self, client: str, forgotten: bool = False) -> None:
         self.client, self.forgotten = client, forgotten
@@ -29,11 +58,11 @@ class ClientSession:
 
     @property
     def documents(self) -> int:
-        """How many documents it remembers."""
+        """Return the number of remembered documents."""
         return len(self._seen)
 
     def stale(self, action: Action, store: Store) -> str | None:
-        """The document an edit names that is no longer what this client saw, if there is one."""
+        """Return the id of the document an edit would change if it differs from what this client saw."""
         match action:
             case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
                 same = _same(self._seen[id], store[id]) if id in self._seen and id in store else not self.forgotten
@@ -42,7 +71,7 @@ class ClientSession:
         return None
 
     def saw(self, result: Result, store: Store) -> None:
-        """Take note of what a result showed: whole documents by reading and changing them, texts by searching."""
+        """Remember what a result showed: whole documents if read or changed, texts if searched."""
         match result:
             case Found(ids):
                 for id in ids:
@@ -63,7 +92,7 @@ class ClientSession:
                     self._note(changed, store, known is not None and known[1] is not None)
 
     def show(self, id: str, store: Store) -> None:
-        """A document was shown whole."""
+        """Remember a whole document."""
         self._note(id, store, True)
 
     def _note(self, id: str, store: Store, whole: bool) -> None:
@@ -85,10 +114,10 @@ def _same(seen: Seen, record: Record) -> bool:
 
 
 class Sessions:
-    """Sessions by client and session name.
+    """Sessions by client and session name, bounded per client.
 
-    A client that has too many has its own least recently used forgotten; from then on its new sessions are shown a
-    document before they change it, since they may be old ones.
+    A client beyond a bound loses its own least recently used session. Its new sessions must then see a document before
+    they change it, because they may be old ones.
     """
 
     def __init__(self, most: int = MOST_SESSIONS) -> None:
@@ -109,3 +138,60 @@ class Sessions:
             remembered -= oldest.documents
             self._forgotten.add(client)
         return session
+
+
+_TRIES = 5
+
+
+class ActionReply(msgspec.Struct, frozen=True):
+    """The outcome of an action, and the iteration of the store it holds for."""
+
+    step: Step
+    version: int
+    conflict: bool = False
+
+
+async def act(live: LiveStore, session: ClientSession, action: Action, role: Role) -> ActionReply:
+    """Carry out an action of a client and return once it is durable.
+
+    If the connection to a database breaks before the commit, nothing has happened and the action is retried.
+    """
+    action = check(action, role)
+    for _ in range(_TRIES - 1):
+        try:
+            return await _act(live, session, action)
+        except ConnectionLost:
+            continue
+    return await _act(live, session, action)
+
+
+async def _act(live: LiveStore, session: ClientSession, action: Action) -> ActionReply:
+    await live.prepare([action])
+    async with live.turn() if is_editing(action) else live.looking():
+        stale = session.stale(action, live.store)
+        if stale is not None:
+            return _conflict(live, session, action, stale)
+        step = await live.environment.carry_out(action)
+        session.saw(step.result, live.store)
+        if is_editing(step.action) and not isinstance(step.result, Error):
+            number = live.iteration + 1
+            live.record(Began(number, "serve", session.client))
+            live.record(Acted(number, "serve", 1, step.action, step.result, step.verdict), step.observation)
+            live.record(Ended(number, "serve", "done"))
+            live.commit()
+        reply = ActionReply(step, live.iteration)
+        unwritten = live.unwritten((*shown_by(step.result), *changed_in(step.result)))
+    for durable in unwritten:
+        await asyncio.shield(durable)
+    return reply
+
+
+def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) -> ActionReply:
+    """Return the document as it is now, without changing it."""
+    record = live.store[id]
+    session.show(id, live.store)
+    links = f"It links to {', '.join(record.links)}." if record.links else "It links to nothing."
+    message = f"[{id}] has changed since you saw it; nothing was done. It now reads:"
+    shown = f"Conflict: {message}\n[{id}] {record.text}\n{links}"
+    observation = Observation(shown, (ShownDocument(id, record.text),))
+    return ActionReply(Step(action, Error(message), observation), live.iteration, True)

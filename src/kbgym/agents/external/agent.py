@@ -31,7 +31,7 @@ from kbgym.errors import BadInput, Failed, Missing
 from kbgym.gym.actions import Action, Answer, Done
 from kbgym.gym.policy import AgentFailed, View
 from kbgym.gym.tools import Role, Tool, tools_of
-from kbgym.mcp import ToolResult, answered
+from kbgym.mcp import ToolResult, reply_to
 from kbgym.sanitize import safe_text
 
 KEPT = "passes.jsonl"  # what the processes of a run printed, beside its trace
@@ -266,7 +266,7 @@ class CommandPolicy:
         if self._requests > self._agent.limits.requests:
             self._flood.set()
             self._over = True
-        return await answered(body, self)
+        return await reply_to(body, self)
 
     def tools(self) -> tuple[Tool, ...]:
         return tools_of(self._agent.role)

@@ -11,8 +11,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-import msgspec
-
 from kbgym.gym.actions import Action, Answer, Delete
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
@@ -20,8 +18,15 @@ from kbgym.gym.grading import abstains, score
 from kbgym.gym.policy import Agent, Backward, Turn
 from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
-from kbgym.serving.learning.open_questions import OpenQuestion, OpenQuestions, Refusal, new_id
-from kbgym.serving.learning.question_log import Asked, MeasureFile, Questions
+from kbgym.serving.learning.question_log import (
+    Asked,
+    MeasureFile,
+    OpenQuestion,
+    OpenQuestions,
+    QuestionLog,
+    Refusal,
+    new_id,
+)
 from kbgym.serving.learning.withdrawal import Withdrawals
 from kbgym.serving.learning.worker import Worker
 from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
@@ -42,14 +47,14 @@ class Online:
     def __init__(
         self,
         live: LiveStore,
-        questions: Questions,
-        desk: AgendaFollower,
+        questions: QuestionLog,
+        agenda: AgendaFollower,
         reader: Agent,
         curator: Agent,
         settings: Settings,
         gate: Gate | None = None,
     ) -> None:
-        self.live, self.questions, self.desk, self.gate = live, questions, desk, gate
+        self.live, self.questions, self.agenda, self.gate = live, questions, agenda, gate
         self.settings = settings
         self.reader, self.curator, self.curates = reader, curator, settings.curator
         self.open_questions = OpenQuestions()
@@ -124,11 +129,11 @@ class Online:
     # -- feedback -----------------------------------------------------------------------------------------------------
 
     def find(self, id: str, client: str | None = None) -> Asked:
-        """A question by id; with `client`, only one that client asked, and never its golds."""
+        """Return a question by id; with `client`, only one that client asked."""
         found = self.questions.asked.get(id)
         if found is None or (client is not None and found.client != client):
             raise Refusal("missing", f"there is no question {id[:80]!r} among the latest.")
-        return found if client is None else msgspec.structs.replace(found, golds=())
+        return found
 
     async def gold(self, id: str, golds: tuple[str, ...]) -> Asked:
         """The right answer: grade, and teach in the background."""
@@ -202,7 +207,7 @@ class Online:
     async def _lesson(self, id: str) -> None:
         asked = self.questions.asked[id]
         index_tasks = (
-            self.desk.index_tasks(self.live.store, asked.question) if self.settings.strategy == "class" else ()
+            self.agenda.index_tasks(self.live.store, asked.question) if self.settings.strategy == "class" else ()
         )
         turns = self.questions.turns.get(id, ())
         if self.gate is not None:

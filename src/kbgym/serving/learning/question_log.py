@@ -1,17 +1,13 @@
-"""Prequential measures: how well questions were answered before anything was learnt from them, over windows.
+"""The questions a served store was asked: those clients are answering now, and a log of those that were answered.
 
-They are a fold over the trace, live or replayed; the file beside it is written for people and other programs and may
-be thrown away.
-
-
-The questions a served store was asked, as its trace tells: the answers, what was said about them, what was learnt.
-
-It follows the trace: after a restart it knows what it knew, questions still to be learnt from included. Only the latest
-questions that are done with are kept; the trace has them all. It asks nothing and changes nothing.
+An open question sees the store as it was when it was opened, whoever changes it since. The log follows the trace: after
+a restart it holds the same questions, including those still to be learnt from, and the prequential measures (how well
+questions were answered before anything was learnt from them). Both are bounded; the trace has every question.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -20,17 +16,96 @@ from typing import Literal
 import msgspec
 
 from kbgym.canonical import encode, write_lines
-from kbgym.gym.actions import Answer, Observation
+from kbgym.gym.actions import Action, Answer, Error, Observation
+from kbgym.gym.environment import Step
+from kbgym.gym.episode import Transcript
 from kbgym.gym.policy import Turn
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted
+from kbgym.trace.snapshot import Snapshot
 
 FILE = "prequential.jsonl"
-WINDOW = 50
+WINDOW = 50  # questions of the rolling means
+MOST_OPEN = 64  # open questions per client
+
+
+class Refusal(Exception):
+    """A request that cannot be carried out; `kind` is missing, conflict, forbidden or invalid."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def new_id() -> str:
+    """Return an id that cannot be guessed."""
+    return f"q-{secrets.token_urlsafe(12)}"
+
+
+class OpenQuestion:
+    """A question that a client is answering, and the steps it has taken."""
+
+    def __init__(self, id: str, question: str, client: str, base: Snapshot, budget: int) -> None:
+        self.id, self.question, self.client, self.base, self.budget = id, question, client, base, budget
+        self.environment = base.environment()
+        self.steps: list[Step] = []
+
+    async def act(self, action: Action) -> Step:
+        """Take a reader's action. Raise Refusal if the budget is spent."""
+        if len(self.steps) >= self.budget:
+            raise Refusal("conflict", f"question {self.id} has used its {self.budget} actions.")
+        step = await self.environment.step(action, "reader")
+        if isinstance(action, Answer) and isinstance(step.result, Error):
+            raise Refusal("invalid", step.result.message)
+        self.steps.append(step)
+        return step
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.steps) >= self.budget or bool(self.steps and isinstance(self.steps[-1].action, Answer))
+
+    @property
+    def transcript(self) -> Transcript:
+        last = self.steps[-1].action if self.steps else None
+        if isinstance(last, Answer):
+            return Transcript("reader", "answered", tuple(self.steps), answer=last.text)
+        return Transcript("reader", "out_of_budget", tuple(self.steps))
+
+
+class OpenQuestions:
+    """Open questions by id. A client beyond its bound loses its own oldest question."""
+
+    def __init__(self, most: int = MOST_OPEN) -> None:
+        self._most = most
+        self._open: OrderedDict[str, OpenQuestion] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, question: str, client: str, base: Snapshot, budget: int) -> OpenQuestion:
+        own = [id for id, opened in self._open.items() if opened.client == client]
+        for id in own[: max(0, len(own) + 1 - self._most)]:
+            del self._open[id]
+        made = OpenQuestion(new_id(), question, client, base, budget)
+        self._open[made.id] = made
+        return made
+
+    def find(self, id: str, client: str) -> OpenQuestion:
+        """Return a client's own question. Raise Refusal if it has none of that id."""
+        found = self._open.get(id)
+        if found is None or found.client != client:
+            raise Refusal("missing", f"there is no open question {id[:80]!r}.")
+        return found
+
+    def close(self, id: str) -> None:
+        self._open.pop(id, None)
+
+
+# -- the log -------------------------------------------------------------------------------------------------------
 
 
 class Measure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One graded question: predicted first, taught after. `em` alone is known where only right or wrong was said."""
+    """One graded question. Without an expected answer only `em` is known."""
 
     id: str
     iteration: int
@@ -40,7 +115,7 @@ class Measure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Means over consecutive questions; F1 over those whose gold is known."""
+    """Means over consecutive questions; F1 over those with an expected answer."""
 
     first: int
     last: int
@@ -61,7 +136,7 @@ def window(rows: Collection[Measure], first: int) -> Window:
 
 
 class MeasureFile:
-    """The rows as JSON lines; brought into step with the trace when opened, then added to."""
+    """The measures as JSON lines: written anew from the trace when opened, then appended to."""
 
     def __init__(self, folder: Path, rows: Sequence[Measure]) -> None:
         self._path = folder / FILE
@@ -72,16 +147,18 @@ class MeasureFile:
             out.write(b"".join(encode(row) + b"\n" for row in rows))
 
 
-MOST = 5_000  # questions kept beside those that wait to be learnt from
-MOST_TURNS = 500  # of these, those whose trajectory is at hand
+MOST = 5_000  # answered questions kept beside those still to be learnt from
+MOST_TURNS = 500  # questions whose trajectory is kept
 
-State = Literal["answered", "graded", "learnt", "refused", "set aside"]
+State = Literal["open", "answered", "graded", "learnt", "refused", "set aside"]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One question. `state`: answered, graded (the backward pass is to come), learnt, refused by the gate, set aside.
+    """A question and its outcome.
 
-    `client` asked it; only that client and curators may look at it.
+    Args:
+        state: `graded` questions await their backward pass; the gate `refused` it, or an error `set` it `aside`.
+        client: the client that asked it; only that client and curators may see it.
     """
 
     id: str
@@ -99,8 +176,8 @@ class Asked(msgspec.Struct, frozen=True):
     client: str = ""
 
 
-class Questions:
-    """The latest questions by id, those to be learnt from, and the latest rows of the prequential measure."""
+class QuestionLog:
+    """The latest questions by id, the queue to learn from, and the latest prequential measures."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -110,15 +187,15 @@ class Questions:
         self.asked: OrderedDict[str, Asked] = OrderedDict()
         self.turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
         self.to_learn: dict[str, None] = {}  # graded and not yet taught, oldest first
-        self._last: dict[str, int] = {}  # the number of each client's last lesson
+        self._last: dict[str, int] = {}  # when each client's last lesson was, counted in lessons
         self.total = self.graded = self.set_aside = self._lessons = 0
-        self.unwritten: list[Measure] = []  # for the file of measures
+        self.unwritten: list[Measure] = []  # rows for the file of measures
         self._recent: deque[Measure] = deque(maxlen=WINDOW)
         self._now: str | None = None
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         match event:
-            case Began(_, "forward", agent, question, text, 0):  # a training's passes have an epoch, and are no traffic
+            case Began(_, "forward", agent, question, text, 0):  # passes of a training have an epoch
                 self._begin(Asked(question, text, agent))
             case Noted(_, "asked", {"question": str(question), "by": str(client)}) if question in self.asked:
                 self._change(question, client=client)
@@ -140,21 +217,21 @@ class Questions:
                     self._change(question, right=right)
                     self._measure(Measure(question, iteration, self.asked[question].actions, float(right)))
             case Began(_, "backward", _, question) if question in self.asked:
-                self._over(question, "learnt")
+                self._finish(question, "learnt")
             case Noted(_, "gate", {"verdict": "quarantined", "question": str(question), "reason": str(reason)}):
                 if question in self.asked:
-                    self._over(question, "refused", reason)
+                    self._finish(question, "refused", reason)
             case Noted(_, "set aside", {"question": str(question), "reason": str(reason)}):
                 if question in self.asked:
                     self.set_aside += 1
-                    self._over(question, "set aside", reason)
+                    self._finish(question, "set aside", reason)
 
     def rolling(self) -> Window | None:
-        """The means of the last graded questions."""
+        """Return the means over the last graded questions."""
         return window(self._recent, self.graded - len(self._recent) + 1) if self._recent else None
 
     def next_lesson(self) -> str | None:
-        """What to learn from next: of the clients who wait, the one whose last lesson is longest ago, its oldest."""
+        """Return the oldest question of the client whose last lesson is longest ago."""
         oldest: dict[str, str] = {}
         for id in self.to_learn:
             oldest.setdefault(self.asked[id].client, id)
@@ -172,7 +249,7 @@ class Questions:
             if oldest is not None:
                 del self.asked[oldest]
 
-    def _over(self, id: str, state: State, note: str = "") -> None:
+    def _finish(self, id: str, state: State, note: str = "") -> None:
         self.to_learn.pop(id, None)
         self._lessons += 1
         self._last[self.asked[id].client] = self._lessons

@@ -1,0 +1,195 @@
+"""Calls of a served store's MCP tools, and its MCP resources, over any transport."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, TypeVar
+
+import msgspec
+
+from kbgym.canonical import encode
+from kbgym.errors import Failed
+from kbgym.gym.actions import Error, Invalid, Read, Search
+from kbgym.gym.tools import Role, Tool, parse
+from kbgym.mcp import ToolResult
+from kbgym.sanitize import safe_text
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.question_log import Asked, Refusal
+from kbgym.serving.lessons import CallerCurator, teach, undo
+from kbgym.serving.mcp_tools import AGENDA, DOCUMENT, STATISTICS, resources_offered, tools_offered
+from kbgym.serving.sessions import ClientSession, act
+from kbgym.store import ledger
+from kbgym.trace.backend import open_backend
+from kbgym.trace.history import Author, Blame, blame
+from kbgym.trace.live import LiveStore
+
+_MOST_BLAMED = 5  # documents whose history is looked up in one call
+T = TypeVar("T")
+
+
+def visible(value: T, role: Role) -> T:
+    """Return what a role may see of a question or an author.
+
+    Expected answers, verdicts of the gate and the questions of other clients are for curators only. Call this when a
+    reply is made, not before: an expected answer may have arrived since the question was looked up.
+    """
+    if role == "curator":
+        return value
+    if isinstance(value, Asked):
+        return msgspec.structs.replace(value, golds=(), note="")
+    if isinstance(value, Author):
+        return msgspec.structs.replace(value, agent="", question="", text="")
+    raise TypeError(type(value))
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """A client: its role decides the tools, its session what a conflict is.
+
+    Args:
+        question: the id of the question it is asked.
+        curates: its side of lessons, if the client works on them itself.
+    """
+
+    role: Role
+    session: ClientSession
+    question: str | None = None
+    curates: CallerCurator | None = None
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return tools_offered(self.role, self.question is not None, self.curates is not None)
+
+
+async def call_tool(
+    live: LiveStore, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
+) -> ToolResult:
+    """Return the result of a tool call; every error is a text that begins with Error. Questions need `online`."""
+    listed = [tool.name for tool in caller.tools]
+    if name not in listed:
+        return _error(f"there is no tool {name[:40]!r} here; the tools are {', '.join(listed)}.")
+    try:
+        if name == "how_sure":
+            return ToolResult(await how_sure(live, caller.session, caller.role, arguments))
+        if online is not None and (result := await _call_online(online, caller, name, arguments)) is not None:
+            return result
+        action = parse(name, arguments, caller.role)
+        if isinstance(action, Invalid):
+            return _error(action.reason)
+        if online is not None and caller.question is not None:
+            step = await online.act(caller.question, caller.session.client, action)
+        else:
+            step = (await act(live, caller.session, action, caller.role)).step
+            if isinstance(action, Search | Read):
+                caller.session.looked.append(action)
+    except Refusal as refusal:
+        return _error(str(refusal))
+    except Failed as failure:
+        return _error(unfinished(failure))
+    return ToolResult(step.observation.text, isinstance(step.result, Error))
+
+
+async def _call_online(online: Online, caller: Caller, name: str, arguments: dict[str, Any]) -> ToolResult | None:
+    """Return the result of a call that belongs to a lesson or ends a question; None for any other."""
+    if name == "teach":
+        return ToolResult(await teach(online, caller.session, arguments, caller.curates))
+    if name == "undo":
+        return ToolResult(await undo(online, caller.session, arguments))
+    if caller.curates is not None and (caller.curates.is_playing or name == "done"):
+        return await caller.curates.call(online, name, arguments)
+    if name == "answer" and caller.question is not None:
+        action = parse(name, arguments, caller.role)
+        if isinstance(action, Invalid):
+            return _error(action.reason)
+        await online.close(caller.question, caller.session.client, str(arguments["text"]))
+        return ToolResult("Answer submitted.")
+    return None
+
+
+def unfinished(failure: Failed) -> str:
+    """Return the message for a client, and log the reason, which names files and machines."""
+    logging.getLogger("kbgym").error("%s", safe_text(str(failure)))
+    return "this could not be finished and nothing was changed; the server's log has the reason."
+
+
+def _error(reason: str) -> ToolResult:
+    return ToolResult(f"Error: {reason}", True)
+
+
+# -- provenance -------------------------------------------------------------------------------------------------------
+
+
+class _HowSure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of `how_sure`; without documents, all that were opened."""
+
+    documents: list[str] = []
+
+
+async def how_sure(live: LiveStore, session: ClientSession, role: Role, arguments: dict[str, Any]) -> str:
+    """Return the provenance of the documents a session opened.
+
+    Readers are shown when and how often a document was changed, curators also by whom and after which question.
+    """
+    try:
+        asked = msgspec.convert(arguments, _HowSure).documents
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise Refusal("invalid", f"{error}.") from None
+    opened = list(dict.fromkeys(action.id for action in session.looked if isinstance(action, Read)))
+    if unknown := [id for id in asked if id not in opened]:
+        raise Refusal("invalid", f"[{unknown[0][:40]}] was not opened recently; read it first.")
+    async with live.looking():
+        store = live.store
+        records = [store[id] for id in asked or opened if id in store]
+    if not records:
+        return "You opened no document recently: an answer would rest on search results alone."
+    changed = [record for record in records if record.flag != "untouched"]
+    histories = await asyncio.to_thread(_histories, live, [record.id for record in changed[:_MOST_BLAMED]])
+    lines = []
+    for record in records:
+        kind = "unchanged original" if record.flag == "untouched" else _told(histories.get(record.id), role)
+        links = f", {len(record.links)} links" if record.links else ""
+        lines.append(f"[{record.id}] {record.text}\n  {kind}{links}.")
+    originals = len(records) - len(changed)
+    return "\n".join([f"Documents opened: {len(records)}, of which unchanged originals: {originals}.", *lines])
+
+
+def _histories(live: LiveStore, ids: list[str]) -> dict[str, Blame]:
+    if not ids:
+        return {}
+    backend = open_backend(live.where)
+    try:
+        return {id: blame(lambda: backend.store(0), backend.events, id) for id in ids}
+    finally:
+        backend.close()
+
+
+def _told(found: Blame | None, role: Role) -> str:
+    if found is None or not found.changes:
+        return "made when the store was built" if found else "written or changed by an agent"
+    first, last = found.changes[0], found.changes[-1]
+    told = f"{first.kind} {_by(visible(first.by, role))}"
+    if len(found.changes) > 1:
+        told += f", changed {len(found.changes) - 1} times since, last ({last.kind}) {_by(visible(last.by, role))}"
+    return told
+
+
+def _by(author: Author) -> str:
+    by = f" by {author.agent}" if author.agent else ""
+    asked = f' after "{author.text}"' if author.text else ""
+    return f"in iteration {author.iteration}{by}{asked}"
+
+
+async def read_resource(live: LiveStore, online: Online | None, caller: Caller, uri: str) -> str | None:
+    """Return a resource as JSON, or None if the caller has no such resource."""
+    offered = resources_offered(caller.role, caller.question is not None)
+    async with live.looking():
+        if uri == STATISTICS and uri in offered:
+            return encode({**msgspec.to_builtins(ledger(live.store)), "version": live.iteration}).decode()
+        if uri == AGENDA and uri in offered and online is not None:
+            return encode(online.agenda.items(live.store)).decode()
+        id = uri.removeprefix(DOCUMENT)
+        if offered and id != uri and id in live.store:
+            record = live.store[id]
+            linked = [{"id": target, "text": live.store[target].text} for target in record.links]
+            return encode({"id": id, "text": record.text, "flag": record.flag, "links": linked}).decode()
+    return None
