@@ -5,6 +5,7 @@ A hook of mkdocs, named in mkdocs.yml. Links that lead out of docs/ are led to t
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, name, content=(ROOT / path).read_text(encoding="utf-8")))
     files.append(File.generated(config, "commands.md", content=commands()))
     files.append(File.generated(config, "api.md", content=names()))
+    files.append(File.generated(config, "files.md", content=source_tree()))
     return files
 
 
@@ -54,6 +56,21 @@ def _leaves(group: click.Group, name: str) -> list[tuple[str, click.Command]]:
         elif command is not None and not command.hidden:
             found.append((f"{name} {word}", command))
     return found
+
+
+def source_tree() -> str:
+    """Return a page with the first sentence of every module's docstring."""
+    lines = ["# The source tree", "", "Every module with the first sentence of its docstring."]
+    folder = None
+    for path in sorted((ROOT / "src" / "kbgym").rglob("*.py"), key=lambda one: (one.parent, one.name)):
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        sentence = re.split(r"(?<=[.!?]) (?=[A-Z`])", " ".join(docstring.split("\n\n")[0].split()))[0]
+        if path.parent != folder:
+            folder = path.parent
+            lines += ["", f"## {folder.relative_to(ROOT / 'src')}", ""]
+        if sentence:
+            lines.append(f"- `{path.name}`: {sentence}")
+    return "\n".join(lines)
 
 
 def names() -> str:

@@ -6,8 +6,6 @@ Its commands are run by test_documented_commands.py.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -33,12 +31,6 @@ def test_every_make_target_exists():
     pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)(?=`| *#|$)", pages, re.MULTILINE))
     assert {"demo", "test", "docs"} <= named <= targets
-
-
-def test_the_file_tree_lists_every_source_file():
-    script = ROOT / "scripts" / "file_tree.py"
-    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, f"{done.stderr.strip()}: run python scripts/file_tree.py"
 
 
 def test_what_is_said_of_the_example_corpus_was_measured():

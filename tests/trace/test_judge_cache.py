@@ -104,8 +104,8 @@ def test_only_the_latest_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
         return [await cache.duplicate(text, "A.") for text in texts]
 
     assert asyncio.run(ask("1", "2", "3", "1")) == [True] * 4 and len(judge.pairs) == 3
-    asyncio.run(ask("4", "2", "3"))
+    asyncio.run(ask("4", "3", "1"))
     assert len(judge.pairs) == 4
-    asyncio.run(ask("1"))
-    assert judge.pairs[-1] == ("1", "A."), "the oldest was let go"
+    asyncio.run(ask("2"))
+    assert judge.pairs[-1] == ("2", "A."), "the least recently used was evicted"
     assert asyncio.run(cache.duplicate("3", "B.")) is False

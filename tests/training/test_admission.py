@@ -90,7 +90,7 @@ class Lesson:
     def __call__(self, event, store, observation):
         self.events.append(event)
         if isinstance(event, Acted):
-            assert observation == render(event.result, lambda id: store[id].text)
+            assert observation.text == render(event.result, lambda id: store[id].text)
 
     def clear(self):
         raise AssertionError("nothing fails here")

@@ -42,7 +42,7 @@ class ReadTask(msgspec.Struct, frozen=True):
     memory: int = MOST_MEMORY
 
 
-class Reply(msgspec.Struct, omit_defaults=True):
+class WorkerReply(msgspec.Struct, omit_defaults=True):
     """A message from the reader process: progress, a batch of statements, or the end of the file.
 
     `lost` lists what is in no document as pairs of kind and text; `hidden` counts invisible characters; `size` is the
@@ -67,7 +67,7 @@ class FileReading(msgspec.Struct):
     """The statements of one file and the last reply about it, whose `error` is set if the file is refused."""
 
     statements: list[Statement]
-    end: Reply
+    end: WorkerReply
 
 
 class ReaderProcess:
@@ -152,13 +152,13 @@ def _receive(process: subprocess.Popen[bytes], file: FoundFile, step: Callable[[
         late.set()
         process.kill()
 
-    found, characters = FileReading([], Reply(crashed=True)), 0
+    found, characters = FileReading([], WorkerReply(crashed=True)), 0
     timer = threading.Timer(seconds, kill)
     timer.start()
     try:
         assert process.stdout is not None
         while (line := process.stdout.readline()).endswith(b"\n"):
-            reply = decode(line, Reply)
+            reply = decode(line, WorkerReply)
             found.statements += reply.statements
             characters += sum(len(one.prefix) + len(one.own) for one in reply.statements)
             if characters > OUTPUT + OUTPUT_PER_BYTE * max(file.size, reply.size):

@@ -26,7 +26,7 @@ from kbgym.corpus.fields import field_page, read_toml, read_yaml
 from kbgym.corpus.files import MOST_FILE, FoundFile, read_text
 from kbgym.corpus.html import html_words, read_html
 from kbgym.corpus.markdown import read_markdown
-from kbgym.corpus.reader_process import ReadTask, Reply
+from kbgym.corpus.reader_process import ReadTask, WorkerReply
 from kbgym.corpus.records import read_csv, read_json_file, read_jsonl, read_text_file
 from kbgym.corpus.rst import rst_to_markdown
 from kbgym.corpus.statements import Statement, statements
@@ -45,7 +45,7 @@ def serve() -> None:
     """Read the files named on standard input until it ends."""
     out, sys.stdout = sys.stdout.buffer, sys.stderr  # libraries that print must not disturb the protocol
 
-    def send(reply: Reply) -> None:
+    def send(reply: WorkerReply) -> None:
         out.write(msgspec.json.encode(reply) + b"\n")
         out.flush()
 
@@ -55,15 +55,15 @@ def serve() -> None:
             _limit_memory(task.memory)
             read_file(task, send)
         except Missing as missing:
-            send(Reply(ended=True, error=str(missing), missing=True))
+            send(WorkerReply(ended=True, error=str(missing), missing=True))
         except Broken as broken:
-            send(Reply(ended=True, error=str(broken)))
+            send(WorkerReply(ended=True, error=str(broken)))
         except MemoryError:
             reason = f"it takes more than {task.memory >> 20:,} MB of memory to read"
-            send(Reply(ended=True, error=reason, crashed=True))
+            send(WorkerReply(ended=True, error=reason, crashed=True))
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
-            send(Reply(ended=True, error=f"it cannot be read: {reason}", crashed=True))
+            send(WorkerReply(ended=True, error=f"it cannot be read: {reason}", crashed=True))
 
 
 def _limit_memory(most: int) -> None:
@@ -73,16 +73,16 @@ def _limit_memory(most: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def read_file(task: ReadTask, send: Callable[[Reply], None]) -> None:
+def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
     """Send the statements of a file in batches, then what is in none of them."""
     file = FoundFile(Path(os.fsdecode(task.path)), task.name, task.format, task.size)
-    pages, text = _pages(file, task.keep_code, lambda share: send(Reply(share=share / 2)))
-    end, batch, said = Reply(ended=True, size=len(text)), list[Statement](), list[str]()
+    pages, text = _pages(file, task.keep_code, lambda share: send(WorkerReply(share=share / 2)))
+    end, batch, said = WorkerReply(ended=True, size=len(text)), list[Statement](), list[str]()
     names = [f"file:{file.name}"]  # of the file's first statement
     for number, page in enumerate(pages):
         title = page.title or fallback_title(file.name)
         found, cut = statements(
-            page, file.name, title, task.language, number, lambda share: send(Reply(share=0.5 + share / 2))
+            page, file.name, title, task.language, number, lambda share: send(WorkerReply(share=0.5 + share / 2))
         )
         if found:
             names += [f"title:{page.title.casefold()}"] if page.title else []
@@ -95,7 +95,7 @@ def read_file(task: ReadTask, send: Callable[[Reply], None]) -> None:
         said += [one.prefix + one.own for one in found] if text else ()
         batch += found
         if len(batch) >= BATCH:
-            send(Reply(statements=batch, size=len(text)))
+            send(WorkerReply(statements=batch, size=len(text)))
             batch = []
     end.statements = batch
     if text:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from kbgym.canonical import decode, encode
 from kbgym.errors import BadInput
 from kbgym.worlds.people.graph import PeopleGraph
 from kbgym.worlds.people.population import Person, population
@@ -69,7 +70,7 @@ def world_of_people(persons: Sequence[Person], seed: int, sizes: Sizes, version:
     if version > 1:  # a gender is stated only by "is the mother of" and "is the father of"
         persons = [one if one.children else msgspec.structs.replace(one, gender="") for one in persons]
     questions = draw(PeopleGraph(persons), fact_ids(documents), sizes, seed)
-    plain = msgspec.json.decode(msgspec.json.encode(persons))
+    plain = decode(encode(persons))
     facts: dict[str, Any] = {"kind": "people", "seed": seed, "people": plain}
     if version > 1:
         facts["version"] = version
