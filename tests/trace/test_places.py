@@ -234,19 +234,6 @@ def test_the_embedder_and_settings_are_kept(live: Live) -> None:
     assert genesis is not None and (genesis.embedder, genesis.settings) == (HASH, {"seed": 0})
 
 
-def test_claims(live: Live) -> None:
-    place = open_backend(live.name)
-    with place.resume() as one:
-        assert one.claim("lesson 1") and one.claim("lesson 1")
-        if one.shared:
-            with open_backend(live.name).resume() as other:
-                assert not other.claim("lesson 1") and other.claim("lesson 2")
-                one.release("lesson 1")
-                assert other.claim("lesson 1")
-            assert one.claim("lesson 1"), "closing frees what was claimed"
-        one.release("lesson 1")
-
-
 def test_two_writers(live: Live) -> None:
     """A folder has one writer; a database any number, in turns, each told of the others."""
     place = open_backend(live.name)

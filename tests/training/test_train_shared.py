@@ -15,7 +15,7 @@ from pickling_engine import FOLDER
 from postgres import MISSING, Cluster, installed
 
 from kbgym.api.factory import agents_named, embedder_named
-from kbgym.backends.postgres.place import PostgresBackend
+from kbgym.backends.postgres.backend import PostgresBackend
 from kbgym.backends.postgres.tables import read_head
 from kbgym.cli.main import run as verb
 from kbgym.engines.fleet import Fleet, train_fleet

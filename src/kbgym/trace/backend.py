@@ -62,14 +62,6 @@ class EventWriter(Protocol):
     def resync(self, place: StoreBackend) -> None:
         """After a failure: continue from what a place that was just opened has read, not from the last news."""
 
-    def claim(self, name: str) -> bool:
-        """Take a piece of work nobody else has claimed; freed by `release`, or when this process ends."""
-
-    def holds(self, name: str) -> bool:
-        """Whether it is still claimed here: a connection that broke gives its claims up."""
-
-    def release(self, name: str) -> None: ...
-
     def close(self) -> None: ...
 
     def __enter__(self) -> EventWriter: ...

@@ -308,16 +308,6 @@ class TraceWriter:
     def resync(self, place: object) -> None:
         """Nobody else can have written: what was committed here is where it goes on."""
 
-    def claim(self, name: str) -> bool:
-        """Whether this writer may do the named piece of work: it is the only one."""
-        return True
-
-    def holds(self, name: str) -> bool:
-        return True
-
-    def release(self, name: str) -> None:
-        """Give a claim back."""
-
     def close(self) -> None:
         self._head.close()
         os.close(self._file)

@@ -89,9 +89,3 @@ class WriteLock:
         if events:
             self._writer.commit(events)
         await self._run(held.__exit__, None, None, None)
-
-    async def claim(self, name: str) -> bool:
-        return bool(await self._run(self._writer.claim, name))
-
-    async def release(self, name: str) -> None:
-        await self._run(self._writer.release, name)
