@@ -22,8 +22,8 @@ import contextlib
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -289,24 +289,6 @@ class TraceWriter:
                 f"{self._path} was replaced, removed or changed by somebody else while it was written; nothing more is "
                 "committed to it: stop this process and look at the file."
             )
-
-    def news(self) -> tuple[Event, ...]:
-        """What others committed: nothing, there are no others."""
-        return ()
-
-    def enqueue(self) -> tuple[Event, ...]:
-        return ()
-
-    def dequeue(self) -> None:
-        """Nobody waits in line."""
-
-    @contextmanager
-    def turn(self) -> Iterator[tuple[Event, ...]]:
-        """It is always this writer's turn."""
-        yield ()
-
-    def resync(self, place: object) -> None:
-        """Nobody else can have written: what was committed here is where it goes on."""
 
     def close(self) -> None:
         self._head.close()
