@@ -21,6 +21,7 @@ from kbgym.sanitize import safe_text
 
 # verb: the module that defines its click command (`command`, or the name behind a colon), and its line of help
 VERBS: dict[str, tuple[str, str]] = {
+    "init": ("init", "Set up a project: write kbgym.toml and import your documents."),
     "demo": ("prove:demo_command", "Generate a world, train a store and report what it gained, offline."),
     "prove": ("prove", "Measure whether training helps: exams, training and a verdict; run again to resume."),
     "doctor": ("doctor", "Check that an agent can play, its latency and its price."),
@@ -56,7 +57,7 @@ Environment:
 
 # The sections of `kbgym --help`.
 SECTIONS = {
-    "Start": "demo prove doctor",
+    "Start": "init prove demo doctor",
     "Worlds": "generate import questions",
     "Training and measurement": "train exam probe baseline experiment report play",
     "Stores": "store audit view",

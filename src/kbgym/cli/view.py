@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from kbgym.cli.common import emit, output_options
+from kbgym.cli.settings import Command, place
 from kbgym.errors import BadInput, Missing
 
 HOST = "127.0.0.1"
 
 
-@click.command("view")
-@click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.command("view", cls=Command)
+@place("RUN...", name="folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen.  [default: a free port]")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 @click.option("--world", type=click.Path(path_type=Path), help="The world of a store that does not hold its own.")
