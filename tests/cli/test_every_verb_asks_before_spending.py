@@ -50,7 +50,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("role", ["--agent", "--judge"])
+@pytest.mark.parametrize("role", ["agent", "judge"])
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -65,16 +65,17 @@ def world(tmp_path_factory):
 )
 def test_without_a_yes_nothing_is_asked_of_a_model(world, tmp_path, kbgym, arguments, role):
     verb = arguments[0]
-    if role == "--judge" and verb in ("exam", "experiment"):
+    if role == "judge" and verb in ("exam", "experiment"):
         pytest.skip("nobody judges there")
     places = {"world": str(world), "out": str(tmp_path / "out"), "store": str(tmp_path / "store")}
     if "{store}" in arguments:
         assert kbgym("baseline", "flat", "--world", world, "--out", tmp_path / "store", "--quiet")[0] == 0
-        role = {"--agent": "--reader"}.get(role, role)
+        role = {"agent": "reader"}.get(role, role)
     with FaultServer() as server:
         given = [argument.format(**places) for argument in arguments]
         embedder = ["--set", "embedder=hash"]
-        code, _, error = kbgym(*given, role, MODEL, "--set", f"base_url={server.url}", *embedder)
+        who = ("--agent", MODEL) if role == "agent" else ("--set", f"{role}={MODEL}")
+        code, _, error = kbgym(*given, *who, "--set", f"base_url={server.url}", *embedder)
         assert code == 2 and "say --yes" in error and MODEL in error and "about" in error, error
         assert server.answered == 0
 

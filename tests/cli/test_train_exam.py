@@ -67,10 +67,7 @@ def test_train_with_other_settings_is_refused(world, trained):
     ],
 )
 def test_bad_flags_leave_nothing_behind(world, tmp_path, arguments, said):
-    base = {"--questions": "20", "--epochs": "1", "--embedder": "hash"}
-    base.update(dict(zip(arguments[::2], arguments[1::2], strict=True)))
-    flags = [word for pair in base.items() for word in pair]
-    code, _, error = kbgym("train", "--world", world, "--out", str(tmp_path / "r"), *flags)
+    code, _, error = kbgym("train", "--world", world, "--out", str(tmp_path / "r"), *SMALL, *arguments)
     assert code == 2 and said in error
     assert not (tmp_path / "r").exists()
 

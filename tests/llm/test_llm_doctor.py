@@ -17,7 +17,7 @@ def doctor(*arguments: str) -> Result:
 
 
 def test_the_reference_agents_can_play() -> None:
-    result = doctor("--json")
+    result = doctor("--agent", "reference", "--json")
     found = json.loads(result.stdout)
     assert result.exit_code == 0
     assert found["ok"] is True

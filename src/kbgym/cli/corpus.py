@@ -68,7 +68,7 @@ def corpus_command(
 ) -> None:
     """Make a world from your own documents: PATHS are files, or folders of them.
 
-    Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL and CSV are read; with kbgym[formats] also PDF,
+    Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL and CSV are read; with kbgym[documents] also PDF,
     DOCX, PPTX, XLSX, EPUB and notebooks. Every document is one sentence with the title and section it stands under,
     one row of a table, one field or one block of code; file and place are kept as its source. What is not read, or
     read and left out, is named. Writes the whole world or nothing.

@@ -24,6 +24,7 @@ from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.agents.registry import make_agent
 from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.installation import check_installation
 from kbgym.cli.settings import Command, options
 from kbgym.cli.spending import used_by_commands
 from kbgym.errors import Failed, KbgymError
@@ -104,20 +105,27 @@ class Timed:
 
 
 @click.command("doctor", cls=Command)
-@options("agent", default="reference")
+@options("agent", help="The agent to check.  [default: check this installation]")
 @options("judge", "base_url", "max_cost")
 @options("concurrency", default=2)
 @options("timeout", default=120.0)
 @options("max_tokens", default=400_000)
 @output_options
-def command(agent: str, judge: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
-    """Check an agent: key, endpoint, ten short passes, malformed calls, latency, price, judge.
+def command(agent: str | None, judge: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Check this installation, or an agent: endpoint, key, ten short passes, malformed calls, latency, price, judge.
 
     \b
     Examples:
+      kbgym doctor
       kbgym doctor --agent llm:openai/gpt-5-mini-2025-08-07
       kbgym doctor --agent llm:local/qwen3 --set base_url=http://127.0.0.1:8080/v1
     """
+    if agent is None:
+        found, lines = check_installation()
+        emit(found, as_json, quiet, lines)
+        if not found["ok"]:
+            raise Failed("the embedding model is missing.")
+        return
     result = asyncio.run(examine_agent(agent, judge, Options(**given), quiet or as_json))
     emit(result, as_json, quiet, _screen(result))
     if not result["ok"]:

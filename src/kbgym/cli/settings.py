@@ -31,7 +31,7 @@ _GIVEN, _PROJECT, _ALL = "kbgym.set", "kbgym.project", "kbgym.help_all"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Key(NamedTuple):
+class SettingInfo(NamedTuple):
     """A setting: the table of `kbgym.toml` it is written in, its help, its type, and whether it is also a flag."""
 
     table: str
@@ -43,65 +43,71 @@ class Key(NamedTuple):
 _FOLDER, _INPUT = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
 _COUNT, _ANY, _AMOUNT = click.IntRange(min=1), click.IntRange(min=0), click.FloatRange(min=0)
 
-KEYS: dict[str, Key] = {
-    "documents": Key("", "Files and folders to import.", _FOLDER),
-    "questions": Key("", "Questions with answers: CSV, JSON or JSONL.", _INPUT),
-    "world": Key("", "The world folder.", _FOLDER, True),
-    "run": Key("", "The run folder.", _FOLDER, True),
-    "set": Key("", "Question set: a split, a probe group or a file."),
-    "agent": Key("agents", "reference, general, llm:PROVIDER/MODEL, MODULE:NAME.  [by the world]", str, True),
-    "reader": Key("agents", "Overrides `agent` for the reader."),
-    "curator": Key("agents", "Overrides `agent` for the curator."),
-    "judge": Key("agents", "Decides which documents are duplicates: rule or a model.  [rule]"),
-    "search": Key(
+KEYS: dict[str, SettingInfo] = {
+    "documents": SettingInfo("", "Files and folders to import.", _FOLDER),
+    "questions": SettingInfo("", "Questions with answers: CSV, JSON or JSONL.", _INPUT),
+    "world": SettingInfo("", "The world folder.", _FOLDER, True),
+    "run": SettingInfo("", "The run folder.", _FOLDER, True),
+    "set": SettingInfo("", "Question set: a split, a probe group or a file."),
+    "agent": SettingInfo("agents", "reference, general, llm:PROVIDER/MODEL, MODULE:NAME.  [by the world]", str, True),
+    "reader": SettingInfo("agents", "Overrides `agent` for the reader."),
+    "curator": SettingInfo("agents", "Overrides `agent` for the curator."),
+    "judge": SettingInfo("agents", "Decides which documents are duplicates: rule or a model.  [rule]"),
+    "search": SettingInfo(
         "search", "[default: as before; new: hybrid for real text, else vectors]", click.Choice(SEARCHES), True
     ),
-    "per_source": Key("search", "Most results a page from one source page; 0 for any number.", _ANY),
-    "embedder": Key("search", "all-MiniLM-L6-v2, all-MiniLM-L6-v2-int8, or hash for tests."),
-    "ranking": Key("search", "How a page of results is filled: paper or apart."),
-    "observations": Key("search", "How results read: paper or rich.  [rich for real text]"),
-    "training_questions": Key("training", "Training questions.  [default: 100, or all]", _COUNT, True),
-    "epochs": Key("training", "Times each question is asked.  [default: 2]", _COUNT, True),
-    "seed": Key("training", "Seed for the order of the questions.  [default: 0]", int, True),
-    "strategy": Key("training", "What the curator works on: paper or class.  [paper]"),
-    "batch_size": Key("training", "Questions side by side.  [1]", _COUNT),
-    "eval": Key("training", "Examine the eval split after every epoch.  [true]", bool),
-    "store": Key("training", "Train the store at this postgresql:// URL.  [the run's own]"),
-    "forward_budget": Key("budgets", "Actions of a reader.  [the world's, or 15]", _COUNT),
-    "max_cost": Key("budgets", "Stop cleanly at this many dollars.", _AMOUNT, True),
-    "max_tokens": Key("budgets", "Stop cleanly at this many tokens.", _ANY),
-    "gate": Key("gate", "Re-ask N questions before edits stay.  [default: 0, off]", _ANY, True),
-    "margin": Key("gate", "Largest accepted loss of mean F1 at the gate.  [0.01]", float),
-    "evidence": Key("gate", "Questions that must be able to show the effect of edits.  [0]", int),
-    "held_out": Key("gate", "A file of questions for the gate.", _INPUT),
-    "base_url": Key("models", "Endpoint of llm:local/MODEL, or another endpoint of a provider."),
-    "temperature": Key("models", "Sampling temperature.  [0.3]", float),
-    "effort": Key("models", "Reasoning effort, where the model has one.  [low]"),
-    "concurrency": Key("models", "Requests at a time.  [16]", _COUNT),
-    "timeout": Key("models", "Seconds a request may take.  [120]", _AMOUNT),
-    "usage_from": Key("models", "Path of the token usage in a command's JSON output."),
-    "links": Key("import", "Links between the files become links of the store.", bool, True),
-    "structure": Key("import", "As --links; pages link to their sentences and to pages they name.", bool, True),
-    "site": Key("import", "As --links; links to this address count as links between the files."),
-    "about": Key("import", "Describes the documents in a sentence or two, for a model's prompt."),
-    "language": Key("import", "Language of the texts, for splitting into sentences.  [en]"),
-    "code": Key("import", "Code blocks: keep or skip.  [keep]", click.Choice(["skip", "keep"])),
-    "follow": Key("import", "Follow symbolic links out of the folder.  [false]", bool),
-    "on_error": Key("import", "Unreadable files: refuse or skip.  [refuse]", click.Choice(["refuse", "skip"])),
-    "train": Key("splits", "Training questions.  [150]", _ANY),
-    "test_in": Key("splits", "Test questions of the trained templates.  [100]", _ANY),
-    "test_out": Key("splits", "Test questions of the reserved templates.  [50]", _ANY),
-    "eval_in": Key("splits", "Evaluation questions of the trained templates.  [20]", _ANY),
-    "eval_out": Key("splits", "Evaluation questions of the reserved templates.  [10]", _ANY),
-    "client": Key("serving", "Name of the client in the trace, with --mcp.  [stdio]"),
-    "question": Key("serving", "The question of this session, with --mcp --role reader."),
-    "tokens": Key("serving", "The token file.  [tokens.jsonl in the store]", _INPUT),
-    "expires": Key("serving", "Last day of a new token."),
-    "rate_limit": Key("serving", "Requests per second per token; 0 means unlimited.  [default: 100]", _AMOUNT, True),
-    "max_sessions": Key("serving", "Sessions of each kind per token.  [default: 64]", _COUNT, True),
-    "engine": Key("engine", "Where to work: local or ray.  [local]"),
-    "workers": Key("engine", "Ray workers.  [as many as cores]", _COUNT),
-    "address": Key("engine", "Ray cluster: auto or ray://HOST:PORT.  [one started here]"),
+    "per_source": SettingInfo("search", "Most results a page from one source page; 0 for any number.", _ANY),
+    "embedder": SettingInfo("search", "all-MiniLM-L6-v2, all-MiniLM-L6-v2-int8, or hash for tests."),
+    "ranking": SettingInfo(
+        "search", "How a page of results is filled: paper or apart.", click.Choice(["paper", "apart"])
+    ),
+    "observations": SettingInfo(
+        "search", "How results read: paper or rich.  [rich for real text]", click.Choice(["paper", "rich"])
+    ),
+    "training_questions": SettingInfo("training", "Training questions.  [default: 100, or all]", _COUNT, True),
+    "epochs": SettingInfo("training", "Times each question is asked.  [default: 2]", _COUNT, True),
+    "seed": SettingInfo("training", "Seed for the order of the questions.  [default: 0]", int, True),
+    "strategy": SettingInfo("training", "What the curator works on: paper or class.  [paper]"),
+    "batch_size": SettingInfo("training", "Questions side by side.  [1]", _COUNT),
+    "eval": SettingInfo("training", "Examine the eval split after every epoch.  [true]", bool),
+    "store": SettingInfo("training", "Train the store at this postgresql:// URL.  [the run's own]"),
+    "forward_budget": SettingInfo("budgets", "Actions of a reader.  [the world's, or 15]", _COUNT),
+    "max_cost": SettingInfo("budgets", "Stop cleanly at this many dollars.", _AMOUNT, True),
+    "max_tokens": SettingInfo("budgets", "Stop cleanly at this many tokens.", _ANY),
+    "gate": SettingInfo("gate", "Re-ask N questions before edits stay.  [default: 0, off]", _ANY, True),
+    "margin": SettingInfo("gate", "Largest accepted loss of mean F1 at the gate.  [0.01]", float),
+    "evidence": SettingInfo("gate", "Questions that must be able to show the effect of edits.  [0]", int),
+    "held_out": SettingInfo("gate", "A file of questions for the gate.", _INPUT),
+    "base_url": SettingInfo("models", "Endpoint of llm:local/MODEL, or another endpoint of a provider."),
+    "temperature": SettingInfo("models", "Sampling temperature.  [0.3]", float),
+    "effort": SettingInfo("models", "Reasoning effort, where the model has one.  [low]"),
+    "concurrency": SettingInfo("models", "Requests at a time.  [16]", _COUNT),
+    "timeout": SettingInfo("models", "Seconds a request may take.  [120]", _AMOUNT),
+    "usage_from": SettingInfo("models", "Path of the token usage in a command's JSON output."),
+    "links": SettingInfo("import", "Links between the files become links of the store.", bool, True),
+    "structure": SettingInfo("import", "As --links; pages link to their sentences and to pages they name.", bool, True),
+    "site": SettingInfo("import", "As --links; links to this address count as links between the files."),
+    "about": SettingInfo("import", "Describes the documents in a sentence or two, for a model's prompt."),
+    "language": SettingInfo("import", "Language of the texts, for splitting into sentences.  [en]"),
+    "code": SettingInfo("import", "Code blocks: keep or skip.  [keep]", click.Choice(["skip", "keep"])),
+    "follow": SettingInfo("import", "Follow symbolic links out of the folder.  [false]", bool),
+    "on_error": SettingInfo("import", "Unreadable files: refuse or skip.  [refuse]", click.Choice(["refuse", "skip"])),
+    "train": SettingInfo("splits", "Training questions.  [150]", int),
+    "test_in": SettingInfo("splits", "Test questions of the trained templates.  [100]", int),
+    "test_out": SettingInfo("splits", "Test questions of the reserved templates.  [50]", int),
+    "eval_in": SettingInfo("splits", "Evaluation questions of the trained templates.  [20]", int),
+    "eval_out": SettingInfo("splits", "Evaluation questions of the reserved templates.  [10]", int),
+    "client": SettingInfo("serving", "Name of the client in the trace, with --mcp.  [stdio]"),
+    "question": SettingInfo("serving", "The question of this session, with --mcp --role reader."),
+    "tokens": SettingInfo("serving", "The token file.  [tokens.jsonl in the store]", _INPUT),
+    "expires": SettingInfo("serving", "Last day of a new token."),
+    "rate_limit": SettingInfo(
+        "serving", "Requests per second per token; 0 means unlimited.  [default: 100]", _AMOUNT, True
+    ),
+    "max_sessions": SettingInfo("serving", "Sessions of each kind per token.  [default: 64]", _COUNT, True),
+    "engine": SettingInfo("engine", "Where to work: local or ray.  [local]"),
+    "workers": SettingInfo("engine", "Ray workers.  [as many as cores]", _COUNT),
+    "address": SettingInfo("engine", "Ray cluster: auto or ray://HOST:PORT.  [one started here]"),
 }
 # Values that run code or redirect an API key: a file may give them only if the user has accepted that file.
 _GUARDED = ("agent", "reader", "curator", "judge", "base_url")

@@ -50,7 +50,7 @@ FORMATS = {
     ".epub": "converted",
     ".ipynb": "converted",
 }
-CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[formats]'"
+CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[documents]'"
 MOST_FILE = 32 << 20  # a file that is read whole
 MOST_ROWS = 2 << 30  # a file that is read row by row
 MOST_LINE = 1 << 20  # a row of it
