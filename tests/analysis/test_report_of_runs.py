@@ -19,7 +19,7 @@ from kbgym.serving.learning.setup import open_online
 from kbgym.training.run import Run
 from kbgym.training.trainer import Trainer
 from kbgym.viewer.app import Viewer, guarded, make_viewer
-from kbgym.viewer.places import Places
+from kbgym.viewer.places import ViewedPlaces
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
 
@@ -198,7 +198,7 @@ def test_every_kind_of_run_has_a_report_and_a_page(trained, world, tmp_path, cha
         assert not any(name.startswith("index-quality") for name in names) and "Generated" not in said
         audit = next(table for table in report.tables if table.name == "audit")
         assert "incomplete indexes" not in [line.head for line in audit.lines]
-    places = Places([folder])
+    places = ViewedPlaces([folder])
     client = TestClient(guarded(make_viewer(places)), base_url="http://127.0.0.1")
     asked = client.get("/api/questions").json()
     with kbgym.open(folder) as opened:

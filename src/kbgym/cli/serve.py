@@ -241,11 +241,11 @@ def _http(
     from kbgym.serving.server import listen, serve
     from kbgym.serving.tokens import Client, Tokens
     from kbgym.viewer.app import make_viewer
-    from kbgym.viewer.places import Places
+    from kbgym.viewer.places import ViewedPlaces
 
     known = Tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
-    view = make_viewer(Places([Path(online.live.where)])) if with_view else None
+    view = make_viewer(ViewedPlaces([Path(online.live.where)])) if with_view else None
     local_client = Client("local", role)
     app = make_app(online.live, online, known, __version__, local_client, hosts, view, quota=Quota(**shares))
     listening, url = listen(host, port, 2048)

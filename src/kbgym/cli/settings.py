@@ -227,7 +227,7 @@ class SettingOption(click.Option):
         return found or super().consume_value(ctx, opts)
 
 
-class Place(click.Argument):
+class PlaceArgument(click.Argument):
     """An argument that `kbgym.toml` gives if it is left out."""
 
     def __init__(self, declarations: list[str], *, key: str, **more: Any) -> None:
@@ -263,7 +263,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with a place from `kbgym.toml` if one argument is missing."""
         arguments = [one for one in self.params if isinstance(one, click.Argument)]
-        place = next((one for one in arguments if isinstance(one, Place)), None)
+        place = next((one for one in arguments if isinstance(one, PlaceArgument)), None)
         if place is not None and (value := project_of(ctx).values.get(place.key)) is not None:
             given = self.make_parser(ctx).parse_args(list(args))[0]
             needed = [given.get(str(one.name)) for one in arguments if one.required]
@@ -329,7 +329,7 @@ def _option(key: str, declarations: list[str], more: dict[str, Any]) -> Callable
 
 def place(metavar: str, key: str = "run", name: str = "place", **more: Any) -> Callable[[F], F]:
     """Add the argument for a STORE, RUN or WORLD; beside a `kbgym.toml` it may be left out."""
-    return click.argument(name, metavar=metavar, cls=Place, key=key, **more)
+    return click.argument(name, metavar=metavar, cls=PlaceArgument, key=key, **more)
 
 
 def _read_sets(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> None:

@@ -40,11 +40,11 @@ def command(
     try:
         from kbgym.serving.server import listen, serve
         from kbgym.viewer.app import guarded, make_viewer, warm
-        from kbgym.viewer.places import Places
+        from kbgym.viewer.places import ViewedPlaces
     except ImportError as error:
         name = error.name or "a package"
         raise Missing(f"the viewer needs {name}, which is not installed; run `pip install 'kbgym[serve]'`.") from None
-    places = Places(folders, world)
+    places = ViewedPlaces(folders, world)
     app = guarded(make_viewer(places))
     listening, address = listen(HOST, port, 128)
     url = f"{address}/"
