@@ -16,6 +16,8 @@ from kbgym.store.guard import Verdict
 from kbgym.worlds.world import Document, Source
 
 SCHEMA = 1
+TUNED = "search"  # the kind of note that changes search settings of the store
+TUNABLE = ("slots", "slot_threshold")  # the search settings of a store, begun with those of its first event
 
 Phase = Literal["forward", "backward", "idle", "serve"]
 
@@ -130,7 +132,8 @@ def named_in(event: Acted) -> Iterator[str]:
         if isinstance(value, str):
             yield value
         elif isinstance(value, tuple):
-            yield from (one for one in value if isinstance(one, str))
+            for one in value:
+                yield from (one,) if isinstance(one, str) else (one.index, *one.targets)
 
 
 ANY = ""  # stands for any document
