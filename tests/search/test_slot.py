@@ -26,6 +26,7 @@ from kbgym.gym.actions import (
     Unlink,
     shown_by,
 )
+from kbgym.gym.calibration import MARGIN, calibrate
 from kbgym.gym.environment import MEMBERS, SLOT_THRESHOLD, Environment, Nearest, apply
 from kbgym.gym.observations import OBSERVATIONS, Observations
 from kbgym.search.base import SEARCHES, SearchKind
@@ -248,3 +249,22 @@ def test_live_store_resumes_with_its_slot(tmp_path: Path) -> None:
 
 
 _SESSION: Sequence[Action] = (Add("Mara the baker of Lund"), Link("n1", "s1"), Search("the baker Mara"))
+
+
+def test_calibration_keeps_right_slots_and_drops_wrong_ones() -> None:
+    store = Store(
+        [
+            *(source(f"s{n}", f"{WORDS[n % 7]} {WORDS[n % 11]} number {n}") for n in range(40)),
+            source("a", "unrelated fact alpha"),
+            source("b", "unrelated fact beta"),
+            Record("n1", "who bakes bread in the harbour of Fenn", ("a",), flag="authored"),
+            Record("n2", "mill wheel repairs", ("b",), flag="authored"),
+        ]
+    )
+    environment = Environment(store, engine_for(store, EMBEDDER), ranking="slot")
+    right = ("who bakes the bread in Fenn harbour", ("a",))
+    wrong = [("old mill by Lund number 3", ("s3",)), ("mill wheel repairs", ("b",))]
+    threshold = calibrate(environment, [right, *wrong])
+    (score,) = (score for id, score in environment.engine.trained.match(right[0], 2) if id == "n1")
+    assert threshold == round(score - MARGIN, 4)
+    assert calibrate(environment, wrong) is None, "the question's own index tells nothing"

@@ -69,7 +69,7 @@ RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 MOST_APART = 5
 SLOTS = 1  # indexes in the slot
 MEMBERS = 5  # documents of an index shown in the slot
-SLOT_THRESHOLD = 0.4  # score below which an index is not shown in the slot
+SLOT_THRESHOLD = 0.3  # score below which an index is not shown in the slot
 
 
 class Step(msgspec.Struct, frozen=True):
