@@ -6,7 +6,7 @@ Old traces replay for ever: a change of meaning here needs a new `SCHEMA` and a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -17,7 +17,6 @@ from kbgym.worlds.world import Document, Source
 
 SCHEMA = 1
 TUNED = "search"  # the kind of note that changes search settings of the store
-TUNABLE = ("slots", "slot_threshold")  # the search settings of a store, begun with those of its first event
 
 Phase = Literal["forward", "backward", "idle", "serve"]
 
@@ -124,6 +123,11 @@ class Committed(_Event, frozen=True, tag="commit"):
 
 
 Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted | Committed
+
+
+def tunable(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a trace that are search settings of its store."""
+    return {name: settings[name] for name in ("slots", "slot_threshold") if name in settings}
 
 
 def named_in(event: Acted) -> Iterator[str]:

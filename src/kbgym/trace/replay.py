@@ -18,7 +18,7 @@ from kbgym.gym.environment import Advice, Nearest, apply, texts_in
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import is_editing
 from kbgym.store import Refused, Store
-from kbgym.trace.events import TUNABLE, TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, named_in
+from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, named_in, tunable
 
 _TOGETHER = 500  # events whose documents are read at once, where they are not held
 # Called after each event with the store as it is then.
@@ -113,7 +113,7 @@ def redo(store: Store, event: Event, number: int) -> None:
         case Genesis(_, documents, fingerprint, settings=settings):
             if (len(store), store.fingerprint) != (documents, fingerprint):
                 raise Damaged("the initial documents are not those this trace was written over.")
-            store.tune({name: settings[name] for name in TUNABLE if name in settings})
+            store.tune(tunable(settings))
 
 
 def committed(iteration: int, position: int, store: Store) -> Committed:
