@@ -210,7 +210,7 @@ def test_a_fleet_on_ray_of_which_one_dies(cluster: Cluster, tmp_path: Path) -> N
 def test_what_a_fleet_needs_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         verb(["train", "--world", "w", "--out", "r", "--set", "engine=ray"])
-    assert stopped.value.code == 2 and "name it with --store" in capfd.readouterr().err
+    assert stopped.value.code == 2 and "store=URL" in capfd.readouterr().err
     with pytest.raises(BadInput, match="no common budget"):
         train_fleet(Here(), Fleet(generate(people=40, seed=1), Settings(reader="llm:local/m"), "postgresql://x/y"))
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import Decoder, decode, encode, open_file, read_file, refuse_links
+from kbgym.canonical import Decoder, decode, encode, open_file, read_file, refuse_links, sync
 from kbgym.errors import BadInput, Damaged, Failed, Incomplete
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 
@@ -248,7 +248,7 @@ class TraceWriter:
             raise BadInput(f"{self._path} was written by another process since it was read; run the command again.")
         os.ftruncate(self._file, self._length)
         if reading is None:
-            _sync_folder(self._path.parent)
+            sync(self._path.parent)  # the new file's name
 
     def commit(self, events: Sequence[Event]) -> None:
         """Write a transaction and return once it is on the disk."""
@@ -299,12 +299,3 @@ class TraceWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new file's name durable, not only its content."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
