@@ -30,23 +30,22 @@ _BEGIN = """
 import sys
 from kbgym.store import Store, source
 from kbgym.trace.copying import save_store
-from kbgym.trace.place import open_backend
+from kbgym.trace.backend import open_backend
 
 save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), sys.argv[1])
 open_backend(sys.argv[1]).start("none", {}).close()
 """
 _CLIENT = """
 import asyncio, os, sys, time
-from kbgym.actions import Add
-from kbgym.serve.acting import act
-from kbgym.serve.sessions import Session
+from kbgym.gym.actions import Add
+from kbgym.serving.sessions import ClientSession, act
 from kbgym.trace.live import LiveStore
 from live_stores import NoSearch
 
 where, name, clients, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 async def one(live, number):
-    session = Session(f"{name}.{number}")
+    session = ClientSession(f"{name}.{number}")
     for count in range(each):
         await act(live, session, Add(f"Sentence {count} of client {number} in process {name}."), "curator")
 

@@ -175,7 +175,7 @@ def test_one_who_only_looks(url: str) -> None:
         await act(writing, ClientSession("ada"), Add("Nils Holm keeps geese."), "curator")
         reply = await act(looking, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
         assert reply.step.observation.text.startswith("[n1]") and reply.version == 1
-        with pytest.raises(BadInput, match="looking only"):
+        with pytest.raises(BadInput):
             await act(looking, ClientSession("rex"), Add("x y."), "curator")
         await writing.close()
         await looking.close()
