@@ -38,9 +38,9 @@ _NO_ROWS = (".cassette.jsonl",)
 class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked of whom. `store`, `world` and `questions` are hashes; `iteration` is the store's own.
 
-    `arm` is who made the store, `flat` for one that was trained or never touched. `prompt` is the hash of the reader's
-    prompt, where a model or a program reads: exams are compared only if it is the same. `conversation` names the sitting in
-    which somebody who remembers earlier questions answered all of them; independent passes have none.
+    `arm` is the maker of the store, `flat` for one that was trained or never touched. `prompt` is the hash of the
+    reader's prompt, where a model or a program reads: exams are compared only if it is the same. `conversation` names
+    the sitting in which an agent that remembers earlier questions answered all; independent passes have none.
     """
 
     kbgym: int = 1
