@@ -12,7 +12,7 @@ import re
 
 from kbgym.agents.general.evidence import Findings
 from kbgym.agents.general.fields import Field, fields_of, holds, page_of, sentences
-from kbgym.agents.general.text import content_words, look_at
+from kbgym.agents.general.text import content_words, look_at, split_title
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Backward, IndexTask, PlannedPolicy, Steps, View
@@ -43,7 +43,7 @@ class GeneralCurator(PlannedPolicy):
         assert isinstance(task, Backward)
         found = Findings(task.question, task.golds)
         for turn in task.forward:
-            found.see(documents(turn.observation))
+            found.see(documents(turn.observation)[:PAGE_SIZE])
         if found.answers:
             yield from self._teach(found)
         for index_task in task.agenda:
@@ -121,7 +121,7 @@ class GeneralCurator(PlannedPolicy):
         if self._remaining <= 3:  # to add, to link, and to say done
             return []
         shown = documents((yield Search(query[:1000], page)))
-        found.see(shown)
+        found.see(shown[:PAGE_SIZE])  # behind them stands what was learnt, which states nothing itself
         return shown
 
     def _write(self, text: str, members: list[str]) -> Working:
@@ -162,7 +162,7 @@ def _introduction(page: str, found: Findings) -> str:
     """Return the sentence in which a page says what it is: the first that begins with its name and is no field."""
     first = content_words(page)[:1]
     for text in found.texts.values():
-        if first and page_of(text) == page:
+        if first and split_title(text)[0].split(" > ")[0] == page:
             for one in sentences(text):
                 if content_words(one)[:1] == first and len(look_at(one).words) > 3 and not fields_of(f"{page}: {one}"):
                     return one

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kbgym.agents.general.fields import Field, fields_of, folded, holds, in_words, names_in, page_of
-from kbgym.agents.general.text import content_words, is_identifier, look_at, split_title
+from kbgym.agents.general.text import content_words, is_identifier, look_at
 
 _PAGE = 0.5  # what a word on a document's page counts beside one in the document
-_LEAST = 0.2  # share of the question that evidence must speak of where the question names nothing
+_CLEARLY = 2.0  # how much more than any other page the evidence speaks of a question without a known name
 _AS_GOOD = 0.95
 _MOST = 4  # documents of one answer
 _SHARED = 0.8  # of the members of a set state what makes them members
@@ -52,10 +52,18 @@ class Findings:
         text = self.texts[id]
         return self.relevance(look_at(text).words) + _PAGE * self.relevance(self._on_page[page_of(text)])
 
-    def speaks(self, id: str) -> bool:
-        """Return True if a document or its page speaks of something the question names."""
-        held = self._on_page[page_of(self.texts[id])]
-        return bool(self._naming & held) if self._naming & self._holding.keys() else self.relevance(held) >= _LEAST
+    def _speaking(self, stating: Sequence[str]) -> list[str]:
+        """Return those documents that speak of something the question names.
+
+        If no document seen has any of its names, only a page that speaks of the question more than any other does.
+        """
+        if known := self._naming & self._holding.keys():
+            return [id for id in stating if known & self._on_page[page_of(self.texts[id])]]
+        worth: dict[str, float] = {}
+        for id in stating:
+            worth[page_of(self.texts[id])] = max(worth.get(page_of(self.texts[id]), 0.0), self.worth(id))
+        best, second, *_ = *sorted(worth.values(), reverse=True), 0.0, 0.0
+        return [id for id in stating if worth[page_of(self.texts[id])] == best >= _CLEARLY * second] if best else []
 
     def stating(self) -> list[str]:
         """Return the documents that state an expected answer."""
@@ -63,8 +71,9 @@ class Findings:
 
     def evidence(self) -> list[str]:
         """Return the documents that state the answer and speak of the subject, and those that lead to them."""
-        stating = [id for id in self.stating() if self.speaks(id)]
-        if not stating:
+        if any(holds(self.question, answer) for answer in self.answers):
+            return self._compared()
+        if not (stating := self._speaking(self.stating())):
             return []
         worth = {id: self.worth(id) for id in stating}
         ranked = sorted(stating, key=lambda id: -worth[id])
@@ -74,6 +83,12 @@ class Findings:
                 leading = [id for id in self.texts if holds(self.texts[id], name) and self._leads(id, chosen[0])]
                 chosen += sorted(leading, key=lambda id: -self.worth(id))[:1]
         return list(dict.fromkeys(chosen))[:_MOST]
+
+    def _compared(self) -> list[str]:
+        """Return the best document of each page that the question names, if it names several."""
+        named = [[id for id, text in self.texts.items() if is_about(page_of(text), name)] for name in self.names]
+        best = dict.fromkeys(max(ids, key=lambda id: (self.worth(id), id)) for ids in named if ids)
+        return list(best)[:_MOST] if len(best) > 1 else []
 
     def _tells_of(self, id: str, name: str) -> bool:
         text = self.texts[id]
@@ -99,7 +114,7 @@ class Findings:
         found: dict[str, list[str]] = {}
         for member in members:
             words = frozenset(content_words(member))
-            titled = [id for id, text in self.texts.items() if _is_about(page_of(text), member)]
+            titled = [id for id, text in self.texts.items() if is_about(page_of(text), member)]
             stating = titled or [id for id, text in self.texts.items() if words and words <= look_at(text).words]
             found[member] = sorted(stating, key=lambda id: (-self.worth(id), id))
         return found
@@ -124,15 +139,10 @@ class Findings:
         return folded(value) in folded(self.question) or bool({*content_words(value)} & self.wanted.keys())
 
 
-def _is_about(page: str, member: str) -> bool:
+def is_about(page: str, member: str) -> bool:
     """Return True if a page is that of a list's member; "Tomcat 9.0" and "Apache Tomcat" share the rarer words."""
     title, words = {*content_words(page)}, {*content_words(member)}
     return bool(title) and (title <= words or (len(words) > 0 and words <= title))
-
-
-def subject_of(text: str) -> str:
-    """Return a document's title, where it has one."""
-    return split_title(text)[0]
 
 
 def supporting(question: str, answers: Sequence[str], documents: Iterable[tuple[str, str]]) -> list[str]:
