@@ -28,15 +28,10 @@ from kbgym.serving.learning.question_log import QuestionLog
 from kbgym.serving.learning.setup import Learnt, Traffic, curate_idle, learn_traffic, open_online, read_traffic
 from kbgym.trace.replay import replaying
 from kbgym.trace.url import shown
-from kbgym.training.gate import MARGIN
 from kbgym.training.run import Settings
 
 gate_options = flags(
     click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions."),
-    click.option(
-        "--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate."
-    ),
-    click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do."),
     click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate."),
 )
 
@@ -50,7 +45,7 @@ def opened_online(
     What so many lessons will cost is said and confirmed before anything is opened.
     """
     spending = Spending(given)
-    gate = {name: given.pop(name) for name in ("gate", "margin", "evidence", "held_out")}
+    gate = {name: given.pop(name) for name in ("gate", "held_out")}
     known = {"reader": None, "curator": None, "judge": None, "trust": False, **given}
     settings, trusted = serving_settings(place, known)
     names = (settings.reader, settings.curator, settings.judge)

@@ -48,8 +48,6 @@ _REQUESTS = "So many a second, a token; 0 for any number."
 @click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
 @click.option("--view", "with_view", is_flag=True, help="Also the viewer, at /view/; for a folder, with --no-auth.")
 @click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
-@click.option("--margin", type=float, help="By how much mean F1 may fall at the gate.  [default: 0.01]")
-@click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
 @click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
 @click.option("--strategy", help="paper or class.  [default: the run's]")
 @click.option("--requests", type=click.FloatRange(min=0), default=100, show_default=True, help=_REQUESTS)
@@ -73,8 +71,6 @@ def command(
     no_auth: bool,
     with_view: bool,
     gate: int,
-    margin: float | None,
-    evidence: int,
     held_out: Path | None,
     strategy: str | None,
     requests: float,
@@ -132,7 +128,6 @@ def command(
 
         def opened() -> Online:
             from kbgym.serving.learning.setup import open_online
-            from kbgym.training.gate import MARGIN
 
             if caller_curates:  # whoever curated before is not needed
                 from kbgym.api import open
@@ -144,7 +139,7 @@ def command(
             models = until_the_end.enter_context(spending.models(names, None))
             spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
             with progress("embedding", quiet or as_json or over_mcp) as tick:
-                how = (gate, MARGIN if margin is None else margin, evidence, held_out, tick)
+                how = (gate, held_out, tick)
                 return open_online(place, settings, embedder, *how, trusted=trusted, models=models)
 
         if over_mcp:

@@ -53,12 +53,15 @@ class Findings:
         return self.relevance(look_at(text).words) + _PAGE * self.relevance(self._on_page[page_of(text)])
 
     def _speaking(self, stating: Sequence[str]) -> list[str]:
-        """Return those documents that speak of something the question names.
+        """Return those documents that speak of something the question names, else those that one that does leads to.
 
-        If no document seen has any of its names, only a page that speaks of the question more than any other does.
+        If no document seen has any of its names, return those of one page that clearly speaks of the question most.
         """
         if known := self._naming & self._holding.keys():
-            return [id for id in stating if known & self._on_page[page_of(self.texts[id])]]
+            if direct := [id for id in stating if known & self._on_page[page_of(self.texts[id])]]:
+                return direct
+            naming = [id for id, text in self.texts.items() if known & look_at(text).words]
+            return [id for id in stating if any(self._names_page(one, id) for one in naming)]
         worth: dict[str, float] = {}
         for id in stating:
             worth[page_of(self.texts[id])] = max(worth.get(page_of(self.texts[id]), 0.0), self.worth(id))
@@ -97,9 +100,13 @@ class Findings:
     def _leads(self, id: str, end: str) -> bool:
         """Return True if a document names the page of another, or a name that the other has too."""
         text, other = self.texts[id], self.texts[end]
-        if holds(text, page_of(other)) or holds(other, page_of(text)):
-            return True
-        return any(len(name) > 4 and name not in self.question for name in {*names_in(text)} & {*names_in(other)})
+        shared = {*names_in(text)} & {*names_in(other)}
+        return self._names_page(id, end) or any(len(name) > 4 and name not in self.question for name in shared)
+
+    def _names_page(self, one: str, other: str) -> bool:
+        """Return True if one of two documents names the page of the other."""
+        text, end = self.texts[one], self.texts[other]
+        return holds(text, bare(page_of(end))) or holds(end, bare(page_of(text)))
 
     # -- sets ---------------------------------------------------------------------------------------------------------
 
@@ -137,6 +144,11 @@ class Findings:
 
     def _asks_by(self, value: str) -> bool:
         return folded(value) in folded(self.question) or bool({*content_words(value)} & self.wanted.keys())
+
+
+def bare(title: str) -> str:
+    """Return a title without the bracket that tells it from others of its name."""
+    return re.sub(r"\s*\([^()]*\)$", "", title) or title
 
 
 def is_about(page: str, member: str) -> bool:
