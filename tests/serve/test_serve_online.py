@@ -11,7 +11,7 @@ from serving import HASH, family_store, opened, replayed
 
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.canonical import read_lines
-from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search
+from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Edit, LinkMany, Read, Search
 from kbgym.gym.observations import documents as shown
 from kbgym.gym.policy import PlannedPolicy, Steps, View
 from kbgym.serving.learning.learner import Online, Refusal

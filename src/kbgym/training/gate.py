@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.gym.actions import Search, changed_in, shown_by
+from kbgym.gym.actions import Found, Search, changed_in, shown_by
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import FORWARD_BUDGET, MEMORY, Transcript
 from kbgym.gym.grading import Grade, normalise
@@ -106,7 +106,7 @@ class Gate:
         for question in panel:
             was.append(first := await self._measure(question, before))
             # Where the first page is all that edits can change, a reader that sees the same page reads the same.
-            same = first if str(after.ranking) == "slot" else None
+            same = first if after.ranking == "slot" else None
             now.append(await self._measure(question, after, same))
         if not panel:
             return GateDecision(True, 0, reason="there is no question to ask yet")
@@ -137,7 +137,8 @@ class Gate:
         step = await environment.carry_out(Search(question.text))
         page = shown_by(step.result)
         learnt: set[str] = set()
-        learnt.update(target for one in getattr(step.result, "learnt", ()) for target in one.targets)
+        if isinstance(step.result, Found):
+            learnt.update(target for one in step.result.learnt for target in one.targets)
         texts = {one.id: one.text for one in step.observation.documents}
         evidence = _share(question, page, texts)
         part = _share(question, tuple(learnt), texts)

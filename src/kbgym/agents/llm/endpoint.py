@@ -32,7 +32,7 @@ class Connection:
         try:
             import aiohttp
         except ImportError:
-            raise Missing("language models need aiohttp: pip install 'kbgym[llm]'.") from None
+            raise Missing("language models need aiohttp: pip install 'kbgym[models]'.") from None
         self.where = address.url or ""
         self._aiohttp = aiohttp
         self._url, self._query = f"{self.where.rstrip('/')}{path}", address.query

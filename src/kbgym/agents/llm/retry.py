@@ -93,7 +93,7 @@ class Retry:
         try:
             from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
         except ImportError:
-            raise Missing("language models need tenacity: pip install 'kbgym[llm]'.") from None
+            raise Missing("language models need tenacity: pip install 'kbgym[models]'.") from None
 
         def stop(state: RetryCallState) -> bool:
             error: Any = state.outcome.exception() if state.outcome else None
