@@ -38,7 +38,7 @@ def submit() -> None:
 
     \b
     Example:
-      kbgym submit verify r0.zip --world worlds-out/w0
+      kbgym submit pack runs/r0/exams/trained-test_in.jsonl --out r0.zip
     """
 
 

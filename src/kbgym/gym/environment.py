@@ -18,6 +18,8 @@ from kbgym.gym.actions import (
     Added,
     Answer,
     Answered,
+    Correct,
+    Corrected,
     Delete,
     Deleted,
     Done,
@@ -42,7 +44,7 @@ from kbgym.gym.actions import (
 )
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import PAGE_SIZE, Role, check
-from kbgym.search.ranking import page_apart, whole_ranking
+from kbgym.search.ranking import corrections_first, page_apart, whole_ranking
 from kbgym.store import Refused, Store
 from kbgym.store.guard import NEIGHBOURS, Judge, RuleJudge, Verdict, verdict
 
@@ -84,7 +86,7 @@ class SearchEngine(Protocol):
 def texts_in(action: Action) -> tuple[str, ...]:
     """What an action searches for or writes: the texts a search engine must know vectors of."""
     match action:
-        case Search(text) | Add(text) | Edit(_, text):
+        case Search(text) | Add(text) | Edit(_, text) | Correct(text):
             return (text,)
     return ()
 
@@ -138,6 +140,11 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
         case Unlink(source, target):
             store.unlink(source, target)
             return Unlinked(source, target)
+        case Correct(text, supersedes):
+            if (same := store.same_text(text)) is not None:
+                raise Refused(f"[{same}] says this already.")
+            id = store.correct(text, supersedes)
+            return Corrected(id, store[id].links)
         case Done():
             return Finished()
         case Invalid(_, reason):
@@ -193,7 +200,7 @@ class Environment:
     def observed(self, result: Result) -> Observation:
         """Return what an agent is given for a result."""
         self.store.fetch(shown_by(result))
-        return observe(result, self.store.look, self.observations)
+        return observe(result, self.store.look, self.observations, self.store.superseded_by)
 
     def text_of(self, id: str) -> str:
         return self.store[id].text
@@ -209,11 +216,13 @@ class Environment:
         return None
 
     def page(self, query: str, page: int) -> list[str]:
-        """The ids on a page of results."""
+        """Return the ids on a page of results."""
         if self.ranking == "paper":
-            return [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
-        ranked = whole_ranking(lambda offset, limit: self.engine.search(query, offset, limit))
-        return page_apart(ranked, self._is_authored, page, PAGE_SIZE, MOST_APART)
+            ids = [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
+        else:
+            ranked = whole_ranking(lambda offset, limit: self.engine.search(query, offset, limit))
+            ids = page_apart(ranked, self._is_authored, page, PAGE_SIZE, MOST_APART)
+        return corrections_first(ids, self.store.superseded_by)
 
     def _is_authored(self, id: str) -> bool:
         return self.store[id].flag == "authored"
@@ -233,7 +242,7 @@ class Environment:
     def follow(self, result: Result) -> None:
         """Bring the search up to date with what an action did to the store."""
         match result:
-            case Added(id) | Edited(id):
+            case Added(id) | Edited(id) | Corrected(id):
                 self.engine.put(id, self.text_of(id))
             case Deleted(id):
                 self.engine.remove(id)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kbgym.gym.actions import (
     Added,
     Answered,
+    Corrected,
     Deleted,
     Edited,
     Error,
@@ -37,7 +38,7 @@ Observations = Literal["paper", "rich"]
 OBSERVATIONS: tuple[Observations, ...] = get_args(Observations)
 
 _LINE = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
-_MARK = re.compile(r"(?: \(\d+ links?\))?(?: \(also told as \[[^\]\n]+\]\))*$")
+_MARK = re.compile(r"(?: \(\d+ links?\))?(?: \((?:also told as|superseded by) \[[^\]\n]+\]\))*$")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -48,12 +49,27 @@ def documents(observation: Observation | str) -> list[tuple[str, str]]:
     return [(id, _MARK.sub("", text)) for id, text in _LINE.findall(observation)]
 
 
-def observe(result: Result, look: Look, kind: Observations) -> Observation:
+def observe(
+    result: Result, look: Look, kind: Observations, superseded_by: Callable[[str], tuple[str, ...]] | None = None
+) -> Observation:
     """Render a result of an action for an agent, with the store as it is right after the action."""
     if kind == "rich":
-        return _rich(result, look)
-    shown = {id: look(id)[0] for id in shown_by(result)}
-    return Observation(render(result, shown.__getitem__), tuple(ShownDocument(*one) for one in shown.items()))
+        found = _rich(result, look)
+    else:
+        shown = {id: look(id)[0] for id in shown_by(result)}
+        found = Observation(render(result, shown.__getitem__), tuple(ShownDocument(*one) for one in shown.items()))
+    corrected = {one.id: by for one in found.documents if superseded_by and (by := superseded_by(one.id))}
+    return _marked(found, corrected) if corrected else found
+
+
+def _marked(found: Observation, corrected: dict[str, tuple[str, ...]]) -> Observation:
+    """Mark the documents that corrections supersede."""
+    lines = []
+    for line in found.text.split("\n"):
+        by = corrected.get(line[1:].partition("] ")[0], ()) if line.startswith("[") else ()
+        lines.append(line + "".join(f" (superseded by [{id}])" for id in by))
+    documents = tuple(replace(one, superseded_by=corrected.get(one.id, ())) for one in found.documents)
+    return Observation("\n".join(lines), documents)
 
 
 def render(result: Result, text_of: Callable[[str], str]) -> str:
@@ -71,7 +87,7 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
             return "\n".join([line(id), f"It links to {len(links)}:", *(line(target) for target in links)])
         case Answered():
             return "Answer submitted."
-        case Added(id):
+        case Added(id) | Corrected(id):
             return f"Added.\n{line(id)}"
         case Merged(into, gone):
             folded = f", and [{gone}] was folded into it" if gone else ""

@@ -194,7 +194,7 @@ def replaying(listeners: Sequence[Listener], kind: Observations = "paper") -> Wa
     def watch(event: Event, store: Store) -> None:
         observation = NOTHING
         if listeners and isinstance(event, Acted):
-            observation = observe(event.result, store.look, kind)
+            observation = observe(event.result, store.look, kind, store.superseded_by)
         for listener in listeners:
             listener(event, store, observation)
 

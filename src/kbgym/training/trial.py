@@ -16,6 +16,8 @@ from kbgym.gym.actions import (
     NOTHING,
     Action,
     Added,
+    Correct,
+    Corrected,
     Delete,
     Edit,
     Error,
@@ -171,6 +173,8 @@ def changed_by(action: Action) -> tuple[str, ...]:
     match action:
         case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
             return (id,)
+        case Correct(_, supersedes):
+            return supersedes
     return ()
 
 
@@ -182,7 +186,7 @@ def named_in(step: Step) -> tuple[str, ...]:
 
 def _made(result: Result) -> Iterator[str]:
     match result:
-        case Added(id) | Merged(id):
+        case Added(id) | Merged(id) | Corrected(id):
             yield id
 
 
