@@ -27,7 +27,7 @@ from kbgym.training.gate import GateQuestions, judged
 from kbgym.training.trial import land, refuse, trial
 from kbgym.worlds.people import generate
 
-WORLD = generate(people=60, seed=2, version=1)  # ids that may be named unseen
+WORLD = generate(people=60, seed=2)
 
 
 class Played:

@@ -57,7 +57,7 @@ def probed(run: Run, n: int) -> dict[str, Sequence[Question]]:
 
 
 def small_run(place: Path, people: int = 60, settings: Settings = SMALL, n: int = 4) -> Path:
-    run = trained_run(place, generate(people, 0, version=1), settings)
+    run = trained_run(place, generate(people, 0), settings)
     examined(run, probed(run, n))
     return place
 
