@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from family import numbered
 
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import index_text
@@ -27,7 +28,7 @@ from kbgym.training.gate import GateQuestions, judged
 from kbgym.training.trial import land, refuse, trial
 from kbgym.worlds.people import generate
 
-WORLD = generate(people=60, seed=2)
+WORLD = numbered(generate(people=60, seed=2))
 
 
 class Played:
