@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.corpus.questions import make_questions, read_questions, read_rows
+from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
 from kbgym.corpus.splits import NEAR, Split, divide, near_duplicates, normalised
 from kbgym.errors import BadInput
 from kbgym.worlds.world import Document, Key
@@ -20,6 +20,10 @@ def written(tmp_path: Path, text: str, name: str = "qa.csv") -> Path:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def read_questions(path: Path, documents, seed: int = 0, old=()) -> MadeQuestions:
+    return make_questions(read_rows(path), documents, seed, old)
 
 
 def test_csv_with_everything(tmp_path):

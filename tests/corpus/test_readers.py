@@ -54,7 +54,7 @@ It is green.
 
 
 def texts(folder: Path, **options) -> list[str]:
-    return [document.text for document in read_corpus([folder], ReadingOptions(**options)).documents]
+    return [document.text for document in read_corpus([folder], ReadingOptions(unit="sentence", **options)).documents]
 
 
 def of(tmp_path: Path, name: str, content: str, **options) -> list[str]:
@@ -86,8 +86,8 @@ def test_markdown(tmp_path):
 
 def test_code_blocks_are_counted_and_left_out_on_request(tmp_path):
     (tmp_path / "notes.md").write_text(MARKDOWN)
-    skipped = read_corpus([tmp_path], ReadingOptions(code="skip"))
-    kept = read_corpus([tmp_path], ReadingOptions())
+    skipped = read_corpus([tmp_path], ReadingOptions(unit="sentence", code="skip"))
+    kept = read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     assert skipped.code_blocks == kept.code_blocks == 1
     assert [d.text for d in kept.documents if d.kind == "code"] == [
         "Harbour notes > Kestrel & crew: x = 1.0 # no sentence. At all."
@@ -98,7 +98,7 @@ def test_code_blocks_are_counted_and_left_out_on_request(tmp_path):
 def test_every_document_knows_its_place(tmp_path):
     for name, content in (("notes.md", MARKDOWN), ("crlf.md", MARKDOWN.replace("\n", "\r\n")), ("page.html", HTML)):
         (tmp_path / name).write_bytes(content.encode())
-    for document in read_corpus([tmp_path], ReadingOptions(code="skip")).documents:
+    for document in read_corpus([tmp_path], ReadingOptions(unit="sentence", code="skip")).documents:
         source = document.source
         there = (tmp_path / source.file).read_text(encoding="utf-8")[source.start : source.end]
         words = unescape(there).translate(dict.fromkeys(map(ord, "*`|[]\\"), " "))
@@ -210,7 +210,7 @@ def test_plain_text(tmp_path):
 def test_jsonl(tmp_path):
     content = '{"title": "Kestrel", "text": "She is old. Jonas Vael sails her."}\n\n{"text": "Ruth is here."}\n'
     (tmp_path / "docs.jsonl").write_text(content)
-    documents = read_corpus([tmp_path], ReadingOptions()).documents
+    documents = read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents
     assert [d.text for d in documents] == [
         "Kestrel: She is old.",
         "Kestrel: Jonas Vael sails her.",
@@ -222,7 +222,7 @@ def test_jsonl(tmp_path):
 def test_csv_with_and_without_a_text_column(tmp_path):
     (tmp_path / "a.csv").write_text('title,text\nPetrel,"She is ""green"".\nAmos Teller owns her."\n')
     (tmp_path / "b.tsv").write_text("Boat\tBuilt\nBrent\t1998\n\t\nDipper\t\n")
-    documents = read_corpus([tmp_path], ReadingOptions()).documents
+    documents = read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents
     assert [d.text for d in documents] == [
         'Petrel: She is "green".',
         "Petrel: Amos Teller owns her.",
@@ -235,7 +235,7 @@ def test_csv_with_and_without_a_text_column(tmp_path):
 
 def test_a_sentence_that_is_too_long_is_cut_and_counted(tmp_path):
     (tmp_path / "long.md").write_text("The Kestrel " + "sails, " * 2_000 + "and rests.")
-    corpus = read_corpus([tmp_path], ReadingOptions())
+    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     assert corpus.long_sentences == 1 and len(corpus.documents) > 3
     assert all(len(document.text) <= 4_000 for document in corpus.documents)
 
@@ -249,9 +249,9 @@ def test_links_between_pages(tmp_path):
     (tmp_path / "sub" / "b.md").write_text(
         "# Beta Page\n\nBack to [a](../a.md) with Karl. Then to [[a|Alpha]] and Ruth.\n"
     )
-    linked = read_corpus([tmp_path], ReadingOptions(links=True))
+    linked = read_corpus([tmp_path], ReadingOptions(unit="sentence", links=True))
     a, b = linked.documents[0], linked.documents[3]
     assert a.links == (b.id,) and b.links == (a.id,)
     assert linked.documents[4].links == (a.id,)
     assert linked.dead_links == 1
-    assert not any(document.links for document in read_corpus([tmp_path], ReadingOptions()).documents)
+    assert not any(document.links for document in read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents)

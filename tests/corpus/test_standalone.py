@@ -12,7 +12,7 @@ from kbgym.corpus.statements import context, names_page, points_back
 def of(tmp_path: Path, content: str, name: str = "a.md", **options) -> list[str]:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(content, encoding="utf-8")
-    return [document.text for document in read_corpus([tmp_path], ReadingOptions(**options)).documents]
+    return [document.text for document in read_corpus([tmp_path], ReadingOptions(unit="sentence", **options)).documents]
 
 
 def test_the_title_is_always_in_front_unless_the_sentence_names_the_page(tmp_path):

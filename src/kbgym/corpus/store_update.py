@@ -235,13 +235,12 @@ class Watcher:
     def __init__(self, paths: Sequence[Path], place: Path, world: World, structure: Structure | None = None) -> None:
         if kind_of(world).name != KIND:
             raise BadInput(f"{place} was not made by `kbgym import corpus`, so there is no folder it could follow.")
-        if world.facts.get("rewrite"):
-            raise BadInput("the sentences of this store were rewritten by a model; bring it up to date with --rewrite.")
         self._paths, self._place, self._world = paths, place, world
         self._structure = structure if world.facts.get("structure") else None
         facts = world.facts
         self._options = ReadingOptions(
             facts.get("language", "en"),
+            facts.get("unit", "sentence"),
             facts.get("links", False),
             facts.get("code", "keep"),
             site=facts.get("site", ""),
