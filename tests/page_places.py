@@ -20,10 +20,10 @@ _MINI = "--agent llm:openai/gpt-5-mini"
 COMMANDS = {
     "worlds-out/w0": "kbgym generate --people 80 --train 40 --test-in 4 --eval-in 4 --eval-out 2 --out worlds-out/w0",
     "worlds/skarn": "kbgym import corpus examples/skarn/pages --questions examples/skarn/questions.jsonl"
-    " --links --out worlds/skarn",
+    " --unit sentence --links --out worlds/skarn",
     "worlds/musique": "kbgym import musique musique_ans_v1.0_dev.jsonl --out worlds/musique",
     "worlds/harbour": "kbgym import corpus examples/harbour/notes --questions examples/harbour/questions.csv"
-    " --links --out worlds/harbour",
+    " --unit sentence --links --out worlds/harbour",
     "runs/r0": f"kbgym prove worlds-out/w0 --out runs/r0 {_TRAINED} --n 4",
     "runs/first": "kbgym train --world worlds-out/w0 --out runs/first --questions 30 --epochs 2",
     "runs/demo": f"kbgym train --world worlds-out/w0 --out runs/demo {_TRAINED}",

@@ -81,7 +81,7 @@ BROKEN = {
     binary: "binary",
     gigabyte_line: "too many",
     gigabyte_row: "more than 1,048,576 bytes",
-    deep_html: "nested more than 1,000 deep",
+    deep_html: "nested more than 200 deep",
     huge_html: "too many",
     symlink_loop: "symbolic link back",
     symlink_circle: "in a circle",

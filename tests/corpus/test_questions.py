@@ -66,10 +66,6 @@ def test_jsonl_says_the_same(tmp_path):
         ("question,answer,support\nWho?,Me,k9\n", "no document has the id or the words 'k9'"),
         ("question,answer,unanswerable\nWho?,Me,perhaps\n", "yes or no"),
         ("question,answer\nWho is it?,Me\nwho is IT,You\n", "line 2 and qa.csv, line 3 ask the same"),
-        (
-            "question,answer,group,split\nA b c?,x,g,train\nD e f?,y,g,eval\n",
-            "group 'g' is in the splits train and eval",
-        ),
         ("question,answer\n", "holds no question"),
         ('question,answer\n"Who,Me\n', "line 2"),
     ],

@@ -54,7 +54,10 @@ def test_a_copy_elsewhere_is_the_same_world(notes, tmp_path):
     other.mkdir()
     for path in notes.iterdir():
         (other / path.name).write_bytes(path.read_bytes())
-    assert make([other], None, ReadingOptions(unit="sentence")).world.hash == make([notes], None, ReadingOptions(unit="sentence")).world.hash
+    assert (
+        make([other], None, ReadingOptions(unit="sentence")).world.hash
+        == make([notes], None, ReadingOptions(unit="sentence")).world.hash
+    )
 
 
 def test_only_what_changed_changes(notes):

@@ -219,10 +219,7 @@ def followed_lines(store: Path | None, followed: Reimport) -> list[str]:
     for index in followed.affected:
         pointed = [f"{len(ids)} {what}" for ids, what in ((index.edited, "edited"), (index.removed, "removed")) if ids]
         indexes.append(f"  [{index.id}] {index.text} points at {' and '.join(pointed)}")
-    lines += _some(indexes)
-    return lines + _some(
-        [f"  [{one.document}] {one.text} belongs under [{one.index}] {one.index_text}" for one in followed.belongs]
-    )
+    return lines + _some(indexes)
 
 
 def _some(lines: list[str]) -> list[str]:
@@ -301,7 +298,6 @@ def _watch_result(followed: Followed) -> dict[str, object]:
         "moved": len(changed.moved),
         "renamed": followed.made.renamed,
         "doubtful": followed.made.doubtful,
-        "belongs": followed.store.belongs,
     }
 
 

@@ -47,7 +47,7 @@ FORMATS = {
     ".pptx": "converted",
     ".xlsx": "converted",
     ".epub": "converted",
-    ".ipynb": "converted",
+    ".ipynb": "notebook",
 }
 CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[formats]'"
 MOST_FILE = 32 << 20  # a file that is read whole
