@@ -11,7 +11,20 @@ from kbgym.cli.main import run
 from kbgym.worlds.people import NO_QUESTIONS, generate, pool
 from kbgym.worlds.world import World
 
-SMALL = ["--people", "60", "--train", "20", "--test-in", "10", "--test-out", "10", "--eval-in", "4", "--eval-out", "4"]
+SMALL = [
+    "--people",
+    "60",
+    "--set",
+    "train=20",
+    "--set",
+    "test_in=10",
+    "--set",
+    "test_out=10",
+    "--set",
+    "eval_in=4",
+    "--set",
+    "eval_out=4",
+]
 
 
 def kbgym(capfdbinary, *arguments: str) -> tuple[int, str, str]:
@@ -80,8 +93,8 @@ BAD = {
     "no people": (["--people", "0"], "at least 20 people"),
     "too many people": (["--people", "1000000"], "at most 150000 people"),
     "words for numbers": (["--people", "many"], "not a valid integer"),
-    "a negative split": (["--train", "-1"], "train cannot have -1 questions"),
-    "a split larger than its pool": (["--people", "60", "--train", "9000"], "the pool has only"),
+    "a negative split": (["--set", "train=-1"], "train cannot have -1 questions"),
+    "a split larger than its pool": (["--people", "60", "--set", "train=9000"], "the pool has only"),
     "an unknown flag": (["--poeple", "500"], "No such option"),
 }
 
@@ -97,8 +110,7 @@ def test_bad_input_is_one_sentence_exit_2_and_no_files(name, capfdbinary, tmp_pa
 
 def test_out_is_needed_and_does_not_go_with_pool(capfdbinary, tmp_path):
     assert kbgym(capfdbinary, "generate")[0] == 2
-    code, _, error = kbgym(capfdbinary, "generate", "--pool", "job-of", "--out", str(tmp_path / "w"))
-    assert code == 2 and "takes no --out" in error
+    assert kbgym(capfdbinary, "generate", "--pool", "job-of", "--out", str(tmp_path / "w"))[0] == 2
     code, _, error = kbgym(capfdbinary, "generate", "--pool", "shoe-size-of")
     assert code == 2 and "no template 'shoe-size-of'" in error
 
@@ -132,3 +144,12 @@ def test_importing_has_sources_and_exit_codes(capfdbinary, tmp_path):
 def test_help_has_an_example(capfdbinary, arguments):
     code, printed, _ = kbgym(capfdbinary, *arguments, "--help")
     assert code == 0 and "Example" in printed and f"kbgym {arguments[0]}" in printed
+
+
+def test_benchmark_3_is_a_world_of_its_own(capfdbinary, tmp_path):
+    code, out, _ = kbgym(capfdbinary, "generate", "--benchmark", "3", "--json", "--out", str(tmp_path / "w"))
+    assert code == 0 and json.loads(out)["splits"]["test_in-reworded"] == 104
+    assert json.loads((tmp_path / "w" / "world.json").read_text())["kind"] == "people-v3"
+    code, out, _ = kbgym(capfdbinary, "generate", "--benchmark", "3", "--pool", "join-job-city")
+    assert code == 0 and json.loads(out.splitlines()[0])["class"] == "join"
+    assert kbgym(capfdbinary, "generate", "--benchmark", "3", "--hard", "--out", str(tmp_path / "h"))[0] == 2

@@ -13,7 +13,7 @@ from kbgym.corpus import files, reading
 from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.errors import BadInput, Missing
 
-installed = pytest.mark.skipif(find_spec("markitdown") is None, reason="markitdown (kbgym[formats]) is not installed")
+installed = pytest.mark.skipif(find_spec("markitdown") is None, reason="markitdown (kbgym[documents]) is not installed")
 
 
 def notebook(path: Path) -> None:
@@ -99,10 +99,10 @@ def test_an_archive_that_unpacks_without_end_is_refused_before_anybody_unpacks_i
 def test_without_markitdown_the_part_that_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "find_spec", lambda name: None)
     pdf(tmp_path / "a.pdf")
-    with pytest.raises(Missing, match=r"kbgym\[formats\]"):
+    with pytest.raises(Missing, match=r"kbgym\[documents\]"):
         read_corpus([tmp_path / "a.pdf"], ReadingOptions(unit="sentence"))
-    with pytest.raises(BadInput, match=r"a.pdf .*kbgym\[formats\]"):
+    with pytest.raises(BadInput, match=r"a.pdf .*kbgym\[documents\]"):
         read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     (tmp_path / "b.md").write_text("Ruth is here.")
     corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence"))
-    assert len(corpus.documents) == 1 and "kbgym[formats]" in corpus.ignored[0].reason
+    assert len(corpus.documents) == 1 and "kbgym[documents]" in corpus.ignored[0].reason

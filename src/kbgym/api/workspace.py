@@ -49,7 +49,7 @@ from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iter
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.training.run import Run, Settings
-from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, search_of
+from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, ranking_of, search_of
 from kbgym.worlds.world import Question, Source, World
 
 if TYPE_CHECKING:  # exams and arms are loaded when there is one: a search waits for what is imported here
@@ -174,6 +174,7 @@ class Workspace:
             known = settings_with(
                 known,
                 search=self._first_search,
+                ranking=ranking_of(self.world) if self.world is not None else None,
                 observations=observations,
                 forward_budget=budget_of(self.world) if self.world is not None else None,
                 reader=self.agent,
@@ -351,7 +352,7 @@ class Workspace:
         return header_of(self.store, self.iteration, self.arm, world, agent, name, asked, self.settings)
 
     def reader(self, name: Player, models: Models | None = None, out: str | Path | None = None) -> Any:
-        """Who reads here: told what the world says of itself, and of indexes where the store has links.
+        """Return the reader of a name, told what the world says of itself.
 
         What a command prints is kept beside `out`.
         """
@@ -359,10 +360,8 @@ class Workspace:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What a reader here is told besides its skill."""
-        indexes = self.store.links > 0
-        about = description_for_prompt(self.world, keys=indexes) if self.world is not None else ""
-        return {"about": about, "indexes": indexes}
+        """Return what a reader is told besides its skill: the world's description, the same for every store."""
+        return {"about": description_for_prompt(self.world, keys=False) if self.world is not None else ""}
 
     @property
     def is_public(self) -> bool:

@@ -52,7 +52,7 @@ def _parse(text: str) -> LexborHTMLParser:
     try:
         from selectolax.lexbor import LexborHTMLParser
     except ImportError:
-        raise Missing("reading HTML needs selectolax; run: pip install 'kbgym[corpus]'") from None
+        raise Missing("reading HTML needs selectolax; run: pip install 'kbgym[documents]'") from None
     depth = 0
     for tag in _TAG.finditer(text):
         if tag[2].lower() not in _NOT_CLOSED:

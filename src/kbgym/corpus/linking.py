@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from kbgym.corpus.passages import Draft
+from kbgym.corpus.passages import DraftDocument
 
 _OTHER_SITE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
 _ENDINGS = ("", ".md", ".html", ".rst", ".markdown", "/index.md", "/index.html", "/README.md", "/index.rst")
@@ -27,7 +27,7 @@ def _slug(file: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:24].rstrip("-") or "file"
 
 
-def make_ids(drafts: Sequence[Draft]) -> list[str]:
+def make_ids(drafts: Sequence[DraftDocument]) -> list[str]:
     """An id for every draft, no two the same."""
     ids: dict[str, None] = {}
     repeats: Counter[tuple[str, str]] = Counter()
@@ -46,7 +46,7 @@ class LinkResolver:
     by what its front matter says its address is, and as a last resort by its file's name alone, if only one has it.
     """
 
-    def __init__(self, drafts: Sequence[Draft], ids: Sequence[str], site: str = "") -> None:
+    def __init__(self, drafts: Sequence[DraftDocument], ids: Sequence[str], site: str = "") -> None:
         self._site = re.sub(r"^[a-zA-Z]+://", "", site).strip("/")
         self._first: dict[str, str] = {}
         self._stems: dict[str, list[str]] = {}
@@ -62,7 +62,7 @@ class LinkResolver:
                 self._first.setdefault(f"title:{stem}", id)
                 self._first.setdefault(f"title:{posixpath.basename(stem)}", id)
 
-    def links(self, draft: Draft, id: str) -> tuple[tuple[str, ...], int]:
+    def links(self, draft: DraftDocument, id: str) -> tuple[tuple[str, ...], int]:
         """The documents a statement links to, and how many of its links lead to pages that are not here."""
         targets: dict[str, None] = {}
         dead = 0

@@ -22,7 +22,7 @@ MOST_OUTLINE = 12
 _ENDS = (".", "!", "?", ":", ";", "…", "。")
 
 
-class Draft(msgspec.Struct):
+class DraftDocument(msgspec.Struct):
     """A document before it has an id. `own` is its text without what was put before it, `parts` its statements."""
 
     own: str
@@ -47,20 +47,20 @@ class Draft(msgspec.Struct):
         return [name for one in self.parts for name in one.names]
 
 
-def sentences(said: Iterable[Statement]) -> list[Draft]:
+def sentences(said: Iterable[Statement]) -> list[DraftDocument]:
     """Return a draft for each statement."""
-    return [Draft(one.own, one.prefix + one.own, one.kind, [one], first_of=one.first_of) for one in said]
+    return [DraftDocument(one.own, one.prefix + one.own, one.kind, [one], first_of=one.first_of) for one in said]
 
 
-def passages(said: Iterable[Statement]) -> list[Draft]:
+def passages(said: Iterable[Statement]) -> list[DraftDocument]:
     """Return the cards and passages of pages, none of which is the beginning of another."""
-    found: list[Draft] = []
+    found: list[DraftDocument] = []
     for _, page in groupby(said, key=lambda one: (one.source.file, one.page)):
         found += _page(list(page))
     return _distinct(found)
 
 
-def _page(said: list[Statement]) -> list[Draft]:
+def _page(said: list[Statement]) -> list[DraftDocument]:
     """Return the documents of a page, the card first."""
     top, rest, room = list[Statement](), list[Statement](), MOST - len(said[0].title)
     for one in said:
@@ -91,7 +91,7 @@ def _field(one: Statement) -> Field | None:
     return (label, value) if value else None
 
 
-def _card(top: list[Statement], rest: list[Statement]) -> Draft:
+def _card(top: list[Statement], rest: list[Statement]) -> DraftDocument:
     first = next((one for one in rest if one.kind == "sentence" and not one.label and len(one.own) <= SHORT), None)
     parts = top or rest[:1]
     own = _body(top, ())
@@ -100,7 +100,7 @@ def _card(top: list[Statement], rest: list[Statement]) -> Draft:
     if not top:
         headings = dict.fromkeys(one.sections[0] for one in rest if one.sections)
         own = f"{own}{_gap(own)}Sections: {'; '.join(list(headings)[:MOST_OUTLINE])}"
-    return Draft(own, context(parts[0].title, ()) + own, "card", parts)
+    return DraftDocument(own, context(parts[0].title, ()) + own, "card", parts)
 
 
 def _groups(said: Sequence[Statement]) -> list[list[Statement]]:
@@ -145,13 +145,13 @@ def _path(one: Statement) -> str:
     return path + colon
 
 
-def _draft(group: list[Statement]) -> Draft:
+def _draft(group: list[Statement]) -> DraftDocument:
     low, high = min(one.sections for one in group), max(one.sections for one in group)
     base = tuple(part for part, _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False)))
     kinds = {one.kind for one in group}
     own = _body(group, base)
     kind = kinds.pop() if kinds in ({"row"}, {"code"}, {"field"}) else "passage"
-    return Draft(own, context(group[0].title, base) + own, kind, group)
+    return DraftDocument(own, context(group[0].title, base) + own, kind, group)
 
 
 def _body(group: Sequence[Statement], base: tuple[str, ...]) -> str:
@@ -179,7 +179,7 @@ def _gap(text: str, between: str = ". ") -> str:
     return " " if text.endswith(_ENDS) and between != " | " else between if text else ""
 
 
-def _distinct(drafts: list[Draft]) -> list[Draft]:
+def _distinct(drafts: list[DraftDocument]) -> list[DraftDocument]:
     """Drop what another document of the page repeats; tell apart what documents of other pages begin with."""
     order = sorted(range(len(drafts)), key=lambda at: (drafts[at].text, -at))
     gone: set[int] = set()
@@ -198,5 +198,5 @@ def _distinct(drafts: list[Draft]) -> list[Draft]:
     return [draft for at, draft in enumerate(drafts) if at not in gone]
 
 
-def _page_of(draft: Draft) -> tuple[str, int]:
+def _page_of(draft: DraftDocument) -> tuple[str, int]:
     return draft.parts[0].source.file, draft.parts[0].page

@@ -138,7 +138,7 @@ def make_questions(
 
 
 def _groups(
-    rows: Sequence[QuestionRow], splits: Sequence[str], found: Sequence[Found], pages: Mapping[str, str]
+    rows: Sequence[QuestionRow], splits: Sequence[str], found: Sequence[ResolvedSupport], pages: Mapping[str, str]
 ) -> list[str]:
     """Return the report group of each row: the given one, or its relation to the training questions."""
     on = [{pages[id] for id in one.documents if id in pages} for one in found]
@@ -173,7 +173,7 @@ def _ids(rows: Iterable[QuestionRow]) -> list[str]:
     return ids
 
 
-class Found(msgspec.Struct, frozen=True):
+class ResolvedSupport(msgspec.Struct, frozen=True):
     """The support of a row: its documents, and the statements in them that it names."""
 
     documents: tuple[str, ...]
@@ -193,7 +193,7 @@ class _Supports:
         self._full = _Words((str(n), text) for n, (_, _, text) in enumerate(quotes))
         self._documents = _Words((document.id, document.text) for document in documents)
 
-    def __call__(self, row: QuestionRow) -> Found:
+    def __call__(self, row: QuestionRow) -> ResolvedSupport:
         statements: dict[str, None] = {}
         for support in row.support:
             if support in self._known:
@@ -204,7 +204,7 @@ class _Supports:
                 raise BadInput(f"{row.where}: no document has the id or the words {support!r}.")
             statements |= dict.fromkeys(found)
         documents = dict.fromkeys(self._document.get(one, one) for one in statements)
-        return Found(tuple(documents), frozenset(statements))
+        return ResolvedSupport(tuple(documents), frozenset(statements))
 
 
 class _Words:
