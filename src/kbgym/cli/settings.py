@@ -86,6 +86,7 @@ KEYS: dict[str, SettingInfo] = {
     "timeout": SettingInfo("models", "Seconds a request may take.  [120]", _AMOUNT),
     "usage_from": SettingInfo("models", "Path of the token usage in a command's JSON output."),
     "links": SettingInfo("import", "Links between the files become links of the store.", bool, True),
+    "unit": SettingInfo("import", "What a document holds.  [passage]", click.Choice(["passage", "sentence"]), True),
     "structure": SettingInfo("import", "As --links; pages link to their sentences and to pages they name.", bool, True),
     "site": SettingInfo("import", "As --links; links to this address count as links between the files."),
     "about": SettingInfo("import", "Describes the documents in a sentence or two, for a model's prompt."),
