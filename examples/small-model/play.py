@@ -32,8 +32,7 @@ from kbgym.agents.llm.connect import ModelSettings
 from kbgym.agents.llm.values import Call, Reply, Request
 from kbgym.api.workspace import Workspace
 from kbgym.canonical import write_lines
-from kbgym.experiments.experiment import read_plan, seed_folder
-from kbgym.experiments.sheets import exams_of
+from kbgym.experiments.experiment import exams_of, read_plan, seed_folder
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import play
 from kbgym.gym.policy import Forward
