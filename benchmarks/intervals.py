@@ -147,7 +147,7 @@ def main() -> None:
     table(f"Coverage of the 95% interval of rho, true rho {rho:.2f}",
           lambda *cell: mean(lambda one: covers_rho(one, rho), *cell, EQUAL[0], times=times))  # fmt: skip
     few = max(100, times // 4)
-    table(f'False "helps", true F1 difference -0.05, true rho {rho:.2f}, the worst of four shapes ({few:,} proofs each)',
+    table(f'False "helps", true F1 difference -0.05, true rho {rho:.2f}, the worst of four shapes ({few:,} proofs)',
           lambda *cell: max(mean(helps, *cell, shape, times=few) for shape in LOWER))  # fmt: skip
 
 

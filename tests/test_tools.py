@@ -19,6 +19,7 @@ from kbgym.gym.actions import (
     Added,
     Answer,
     Answered,
+    Correct,
     Deleted,
     Edit,
     Edited,
@@ -66,8 +67,8 @@ class TestSchemas:
         assert tool.schema["required"] == required
         assert tool.schema["additionalProperties"] is False
 
-    def test_every_action_but_invalid_is_a_tool(self) -> None:
-        assert {a for a in get_args(Action) if a is not Invalid} == {tool.action for tool in TOOLS.values()}
+    def test_every_action_of_an_agent_is_a_tool(self) -> None:
+        assert set(get_args(Action)) - {Invalid, Correct} == {tool.action for tool in TOOLS.values()}
 
 
 class TestParse:
@@ -254,6 +255,7 @@ RENDERED: list[tuple[Result, str]] = [
     (Opened("a", ()), "[a] Text of a.\nIt links to nothing."),
     (Answered(), "Answer submitted."),
     (Added("n1"), "Added.\n[n1] Text of n1."),
+    (actions.Corrected("n1", ("d1",)), "Added.\n[n1] Text of n1."),
     (Merged("a"), "The store already says this.\n[a] Text of a."),
     (Merged("a", "b"), "The store already says this, and [b] was folded into it.\n[a] Text of a."),
     (Edited("a"), "Edited.\n[a] Text of a."),

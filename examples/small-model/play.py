@@ -7,8 +7,8 @@ Every pass is a real one: kbgym's own policy renders and reads it, kbgym's own e
 here instead of behind a server. Every store has a process of its own, which sends what its passes ask and waits for
 the replies; the model writes the replies to all of them together, and remembers what it has read of each pass.
 
-With --experiment the rows go where `kbgym experiment run --readers reference,small` would have put them, for every arm
-whose store is there: the world is the flat one, trainings are run folders, other arms lie in seed-N/stores/ARM.
+With --experiment the rows go where `kbgym experiment run --set readers=reference,small` would have put them, for every
+arm whose store is there: the world is the flat one, trainings are run folders, other arms lie in seed-N/stores/ARM.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from kbgym.cli.main import run
 from kbgym.errors import BadInput
 from kbgym.worlds.people import generate
 
-SMALL = ("--people", "80", "--questions", "20", "--n", "6", "--embedder", "hash")
+SMALL = ("--people", "80", "--questions", "20", "--n", "6", "--set", "embedder=hash")
 
 
 def kbgym(capfdbinary, *arguments: str) -> tuple[int, str, str]:
@@ -29,7 +29,7 @@ def test_seeds_in_processes_of_their_own_come_to_the_same(capfdbinary, tmp_path)
     result = json.loads(printed)
     assert code == 0 and result["seeds"] == [0, 1]
     assert result["arms"] == ["flat", "hipporag", "trained-paper", "trained-class"]
-    assert kbgym(capfdbinary, *common, "--out", str(tmp_path / "two"), "--jobs", "2")[0] == 0
+    assert kbgym(capfdbinary, *common, "--out", str(tmp_path / "two"), "--set", "workers=2")[0] == 0
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     code, printed, _ = kbgym(capfdbinary, "report", str(tmp_path / "one"), "--json")
     result = json.loads(printed)
@@ -59,7 +59,7 @@ def test_a_given_world_and_an_ablation(capfdbinary, tmp_path):
 
 def test_a_demos_run_has_a_report_too(capfdbinary, tmp_path):
     out = tmp_path / "run"
-    arguments = ("demo", "--out", str(out), "--people", "80", "--questions", "20", "--n", "6", "--embedder", "hash")
+    arguments = ("demo", "--out", str(out), "--people", "80", "--questions", "20", "--n", "6", "--set", "embedder=hash")
     code, printed, error = kbgym(capfdbinary, *arguments, "--json")
     assert code == 0, error
     result = json.loads(printed)

@@ -106,7 +106,7 @@ def test_models_are_asked_from_one_process(questions, tmp_path):
 
 
 def test_flags_of_ray_are_refused_elsewhere():
-    with pytest.raises(BadInput, match="need --engine ray"), opened("local", workers=2):
+    with pytest.raises(BadInput, match="need --set engine=ray"), opened("local", workers=2):
         pass
     with opened("local") as engine:
         assert list(engine.run(lambda shared, item: shared + item, 1, [1, 2])) == [2, 3]

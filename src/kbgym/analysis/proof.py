@@ -388,7 +388,7 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
     elif verdict.too_few or verdict.rho.high < 1 or verdict.more_questions:
         first = "add exam questions on other pages and run prove again"
     elif settings.strategy != "class" and settings.curator == "reference":
-        first = f"train on classes of questions: {again}-class --strategy class"
+        first = f"train on classes of questions: {again}-class --set strategy=class"
     else:
         first = look
     return [f"Next: {first}", f"Everything is in {run}: kbgym report {run}, kbgym view {run}"]

@@ -23,6 +23,7 @@ from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.exam import how_many
+from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
 from kbgym.experiments.controls import CONTROLS
@@ -79,21 +80,24 @@ def command() -> None:
 @click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
 @click.option("--arms", help=f"Arms and controls, by comma.  [default: {','.join(ARMS)}]")
 @click.option("--strategy", help="A training for each, by comma.  [default: paper,class]")
-@click.option("--vary", type=click.Choice(["strategy", *VALUES]), default="strategy", help="What an ablation varies.")
-@click.option("--values", help="The values it takes, by comma.")
+@click.option(
+    "--vary",
+    default="strategy",
+    metavar="NAME[=VALUES]",
+    help="What an ablation varies: strategy, budget, questions, ranking or gate.",
+)
 @click.option("--n", "size", default="34", show_default=True, help="Exam questions a group, or `all`.")
 @click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
 @click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
-@click.option("--readers", default="", help="Readers to examine every arm with, by comma, or `all`.")
 @click.option("--agent", help="Who reads and curates.  [default: by the world]")
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
-@click.option("--hard", is_flag=True, help="Generate hard worlds: larger classes, readers have eight actions.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
-@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
-@click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
-@click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
+@options("embedder", default="all-MiniLM-L6-v2")
+@options("readers", default="")
+@options("workers", default=1, help="Seeds side by side.  [1]")
+@options("hard", "trust", default=False)
 @spending_options
-def run_command(kind: Kind, out: Path, jobs: int, **flags: Any) -> Printed:
+def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
     """Train and examine: for every seed a world, trainings, question groups, and exams of every arm on every group.
 
     `paper` is the paper's evaluation on generated worlds, `paper-original` the same on the authors' universe (--world
@@ -104,10 +108,10 @@ def run_command(kind: Kind, out: Path, jobs: int, **flags: Any) -> Printed:
 
     \b
     Examples:
-      kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
+      kbgym experiment run paper --out exp/paper --seeds 0-4 --set workers=2
       kbgym experiment run paper --out exp/controls --arms flat,wrong-answers,no-questions
       kbgym experiment run paper-original --out exp/original --world paper-universe.json
-      kbgym experiment run ablation --vary gate --values 0,5,20 --out exp/gate
+      kbgym experiment run ablation --vary gate=0,5,20 --out exp/gate
       kbgym report exp/paper
     """
     spending = Spending(flags)
@@ -122,8 +126,8 @@ def run_command(kind: Kind, out: Path, jobs: int, **flags: Any) -> Printed:
         for seed in whole.seeds:
             (worlds.get(seed) or _drawn(world, kind, seed)).save(seed_folder(out, seed) / "world")
     started = time.perf_counter()
-    _confirm(spending, out, whole, world, is_here=jobs == 1)
-    _run(out, whole, jobs, spending)
+    _confirm(spending, out, whole, world, is_here=workers == 1)
+    _run(out, whole, workers, spending)
     result: dict[str, Any] = {
         "experiment": str(out),
         "seeds": list(whole.seeds),
@@ -172,12 +176,13 @@ def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan,
     for name in readers:
         if not is_model(name):
             make_agent(name, "reader")
-    seeds, vary = seeds_in(flags["seeds"]), flags["vary"]
+    seeds = seeds_in(flags["seeds"])
+    vary, _, given = flags["vary"].partition("=")
     worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
     base = _settings(kind, world, worlds, flags)
     refuse_hand((base.reader, *readers))
     strategies = _list(flags["strategy"] or ("paper" if kind == "paper-original" else "paper,class"))
-    values = _values(vary, flags["values"], world)
+    values = _values(vary, given, world)
     plan = Plan(
         kind=kind,
         trainings=trainings(kind, vary, strategies, base, values, REGISTERED, controls),
@@ -233,11 +238,11 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
                 missing += tests * sum(not (kept / f"{store}-test_in.jsonl").exists() for store in final)
             plans.append((reader or plan.reader, {"exam": missing}))
     if not is_here and any(name.startswith("llm:") for name, _ in plans):
-        raise BadInput("a model is asked from one process: leave --jobs out, and say --concurrency.")
+        raise BadInput("a model is asked from one process: leave workers out, and say --concurrency.")
     spending.confirm_all(plans)
 
 
-def _run(out: Path, plan: Plan, jobs: int, spending: Spending) -> None:
+def _run(out: Path, plan: Plan, workers: int, spending: Spending) -> None:
     """Run seeds one after the other, or in processes of their own; the bar counts exams."""
     stores = len(plan.arms) + len(plan.trainings)
     earlier = sum(len(snapshots(training.settings)) for training in plan.trainings if not training.control)
@@ -248,11 +253,11 @@ def _run(out: Path, plan: Plan, jobs: int, spending: Spending) -> None:
         return min(total, _finished(out, plan))
 
     with progress("exams") as tick:
-        if jobs == 1 or len(plan.seeds) == 1:
+        if workers == 1 or len(plan.seeds) == 1:
             for seed in plan.seeds:
                 run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note), spending.models)
             return
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             waiting = {pool.submit(run_seed, out, plan, seed, prepare) for seed in plan.seeds}
             while waiting:
                 done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
@@ -287,9 +292,9 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
     return Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
 
 
-def _values(vary: str, text: str | None, world: World | None) -> tuple[int | str, ...]:
+def _values(vary: str, text: str, world: World | None) -> tuple[int | str, ...]:
     """The values that were asked for; else, of the questions of a given world, as many as it has."""
-    if text is not None:
+    if text:
         return tuple(part if (number := number_in(part)) is None else number for part in _list(text))
     if vary == "questions" and world is not None:
         return tuple(value for value in VALUES[vary] if int(value) <= len(world.split("train")))

@@ -65,8 +65,10 @@ def _random(world: World, asked: Sequence[Question], draw: Random) -> list[Quest
         for name in sorted({question.template for question in asked})
     }
     for question in asked:
-        pool = pools.get(question.template)
-        drawn = pool.pop(draw.randrange(len(pool))) if pool else question
+        pool = pools[question.template] or max(pools.values(), key=len)  # a rare template may run out
+        if not pool:
+            raise BadInput("this world has no other questions to draw at random.")
+        drawn = pool.pop(draw.randrange(len(pool)))
         found.append(replace(drawn, id=question.id, split="train"))
     return found
 

@@ -56,6 +56,13 @@ class Unlink(_Value, frozen=True, tag="unlink"):
     target: str
 
 
+class Correct(_Value, frozen=True, tag="correct"):
+    """A correction in a person's words, and the documents it supersedes. It is no tool of any role."""
+
+    text: str
+    supersedes: tuple[str, ...] = ()
+
+
 class Done(_Value, frozen=True, tag="done"):
     pass
 
@@ -67,16 +74,27 @@ class Invalid(_Value, frozen=True, tag="invalid"):
     reason: str
 
 
-Action = Search | Read | Answer | Add | Edit | Delete | Link | LinkMany | Unlink | Done | Invalid
+Action = Search | Read | Answer | Add | Edit | Delete | Link | LinkMany | Unlink | Correct | Done | Invalid
 
 
 class _Result(msgspec.Struct, frozen=True, tag=True, tag_field="result", omit_defaults=True, gc=False):
     """Common shape of results: what happened, by id. Texts are looked up when a result is shown."""
 
 
+class Learnt(msgspec.Struct, frozen=True, gc=False):
+    """A trained index that matches a query: its first targets, and the number of its links."""
+
+    index: str
+    targets: tuple[str, ...]
+    total: int
+
+
 class Found(_Result, frozen=True, tag="found"):
+    """A page of results; `learnt` are the indexes in its reserved slot."""
+
     ids: tuple[str, ...]
     page: int
+    learnt: tuple[Learnt, ...] = ()
 
 
 class Opened(_Result, frozen=True, tag="opened"):
@@ -120,6 +138,11 @@ class Unlinked(_Result, frozen=True, tag="unlinked"):
     target: str
 
 
+class Corrected(_Result, frozen=True, tag="corrected"):
+    id: str
+    supersedes: tuple[str, ...] = ()
+
+
 class Finished(_Result, frozen=True, tag="finished"):
     pass
 
@@ -133,6 +156,7 @@ class Error(_Result, frozen=True, tag="error"):
 # The results that changed a store, and what was done.
 EDITS: dict[type, str] = {
     Added: "add",
+    Corrected: "correct",
     Edited: "edit",
     Merged: "merge",
     Deleted: "delete",
@@ -140,17 +164,20 @@ EDITS: dict[type, str] = {
     Unlinked: "unlink",
 }
 
-Result = Found | Opened | Answered | Added | Merged | Edited | Deleted | Linked | Unlinked | Finished | Error
+Result = (
+    Found | Opened | Answered | Added | Merged | Edited | Deleted | Linked | Unlinked | Corrected | Finished | Error
+)
 
 
 class ShownDocument(msgspec.Struct, frozen=True, gc=False):
     """A document in an observation. `links` is its number of links, if the observation tells it; `mirrors` are the ids
-    of documents left out because they state the same fact from the other end."""
+    of documents left out because they state the same fact from the other end, `superseded_by` those of corrections."""
 
     id: str
     text: str
     links: int | None = None
     mirrors: tuple[str, ...] = ()
+    superseded_by: tuple[str, ...] = ()
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -176,7 +203,7 @@ def changed_in(result: Result) -> tuple[str, ...]:
     match result:
         case Merged(into, gone):
             return (into,) if gone is None else (into, gone)
-        case Added(id) | Edited(id) | Deleted(id) | Linked(id) | Unlinked(id):
+        case Added(id) | Edited(id) | Deleted(id) | Linked(id) | Unlinked(id) | Corrected(id):
             return (id,)
     return ()
 
@@ -184,10 +211,10 @@ def changed_in(result: Result) -> tuple[str, ...]:
 def shown_by(result: Result) -> tuple[str, ...]:
     """Return the ids of the documents whose text an agent reads in a result, in order."""
     match result:
-        case Found(ids):
-            return ids
+        case Found(ids, _, learnt):
+            return tuple(dict.fromkeys((*ids, *(id for one in learnt for id in (one.index, *one.targets)))))
         case Opened(id, links):
             return (id, *links)
-        case Added(id) | Edited(id) | Merged(id):
+        case Added(id) | Edited(id) | Merged(id) | Corrected(id):
             return (id,)
     return ()

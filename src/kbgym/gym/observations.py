@@ -16,11 +16,13 @@ from msgspec.structs import replace
 from kbgym.gym.actions import (
     Added,
     Answered,
+    Corrected,
     Deleted,
     Edited,
     Error,
     Finished,
     Found,
+    Learnt,
     Linked,
     Look,
     Merged,
@@ -37,7 +39,7 @@ Observations = Literal["paper", "rich"]
 OBSERVATIONS: tuple[Observations, ...] = get_args(Observations)
 
 _LINE = re.compile(r"^\[([^\]\n]+)\] (.*)$", re.MULTILINE)
-_MARK = re.compile(r"(?: \(\d+ links?\))?(?: \(also told as \[[^\]\n]+\]\))*$")
+_MARK = re.compile(r"(?: \(\d+ links?\))?(?: \((?:also told as|superseded by) \[[^\]\n]+\]\))*$")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -48,12 +50,27 @@ def documents(observation: Observation | str) -> list[tuple[str, str]]:
     return [(id, _MARK.sub("", text)) for id, text in _LINE.findall(observation)]
 
 
-def observe(result: Result, look: Look, kind: Observations) -> Observation:
+def observe(
+    result: Result, look: Look, kind: Observations, superseded_by: Callable[[str], tuple[str, ...]] | None = None
+) -> Observation:
     """Render a result of an action for an agent, with the store as it is right after the action."""
     if kind == "rich":
-        return _rich(result, look)
-    shown = {id: look(id)[0] for id in shown_by(result)}
-    return Observation(render(result, shown.__getitem__), tuple(ShownDocument(*one) for one in shown.items()))
+        found = _rich(result, look)
+    else:
+        shown = {id: look(id)[0] for id in shown_by(result)}
+        found = Observation(render(result, shown.__getitem__), tuple(ShownDocument(*one) for one in shown.items()))
+    corrected = {one.id: by for one in found.documents if superseded_by and (by := superseded_by(one.id))}
+    return _marked(found, corrected) if corrected else found
+
+
+def _marked(found: Observation, corrected: dict[str, tuple[str, ...]]) -> Observation:
+    """Mark the documents that corrections supersede."""
+    lines = []
+    for line in found.text.split("\n"):
+        by = corrected.get(line[1:].partition("] ")[0], ()) if line.startswith("[") else ()
+        lines.append(line + "".join(f" (superseded by [{id}])" for id in by))
+    documents = tuple(replace(one, superseded_by=corrected.get(one.id, ())) for one in found.documents)
+    return Observation("\n".join(lines), documents)
 
 
 def render(result: Result, text_of: Callable[[str], str]) -> str:
@@ -63,15 +80,16 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
         return f"[{id}] {text_of(id)}"
 
     match result:
-        case Found(ids, _):
-            return "\n".join(line(id) for id in ids) or "Nothing found."
+        case Found(ids, _, learnt):
+            shown = "\n".join(line(id) for id in ids) or "Nothing found."
+            return _with_slot(shown, ids, learnt, line, text_of)
         case Opened(id, links):
             if not links:
                 return f"{line(id)}\nIt links to nothing."
             return "\n".join([line(id), f"It links to {len(links)}:", *(line(target) for target in links)])
         case Answered():
             return "Answer submitted."
-        case Added(id):
+        case Added(id) | Corrected(id):
             return f"Added.\n{line(id)}"
         case Merged(into, gone):
             folded = f", and [{gone}] was folded into it" if gone else ""
@@ -97,13 +115,36 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
             return f"Error: {message}"
 
 
+def _with_slot(
+    shown: str,
+    ids: Sequence[str],
+    learnt: Sequence[Learnt],
+    line: Callable[[str], str],
+    text_of: Callable[[str], str],
+) -> str:
+    """Return a page of results with what its slot holds below it; a document shown above is named by id."""
+    parts, above = [shown], set(ids)
+    for one in learnt:
+        parts.append(f"Learnt from a question like this ([{one.index}] {text_of(one.index)}):")
+        parts += [line(id) for id in one.targets if id not in above]
+        if repeated := [f"[{id}]" for id in one.targets if id in above]:
+            parts.append(f"Already above: {', '.join(repeated)}.")
+        if more := one.total - len(one.targets):
+            parts.append(f"And {more} more: read [{one.index}].")
+        above.update(one.targets)
+    return "\n".join(parts)
+
+
 def _rich(result: Result, look: Look) -> Observation:
     groups = [[_document(id, look) for id in shown_by(result)]]
     shown = "\n".join(map(_line, groups[0]))
     match result:
-        case Found(ids, page):
+        case Found(ids, page, learnt):
+            lines = {document.id: _line(document) for document in groups[0]}
+            shown = "\n".join(lines[id] for id in ids)
             if len(ids) < PAGE_SIZE:
                 shown = f"{shown}\nThe results end here." if shown else f"Nothing found on page {page}."
+            shown = _with_slot(shown, ids, learnt, lines.__getitem__, lambda id: look(id)[0])
         case Opened(_, links) if links:
             (head, *targets), *_ = groups
             groups = [[head], *_grouped(targets)]

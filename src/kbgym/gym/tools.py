@@ -13,7 +13,21 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbgym.gym.actions import Action, Add, Answer, Delete, Done, Edit, Invalid, Link, LinkMany, Read, Search, Unlink
+from kbgym.gym.actions import (
+    Action,
+    Add,
+    Answer,
+    Correct,
+    Delete,
+    Done,
+    Edit,
+    Invalid,
+    Link,
+    LinkMany,
+    Read,
+    Search,
+    Unlink,
+)
 from kbgym.sanitize import is_plain
 
 Role = Literal["reader", "curator"]
@@ -85,7 +99,7 @@ ROLES: dict[Role, tuple[str, ...]] = {
     "reader": ("search", "read", "answer"),
     "curator": ("search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "done"),
 }
-_EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"}
+_EDITING = frozenset(ROLES["curator"]) - set(ROLES["reader"]) - {"done"} | {"correct"}
 
 
 def is_editing(action: Action) -> bool:
@@ -133,7 +147,7 @@ def check(action: Action, role: Role) -> Action:
     name = action.__struct_config__.tag
     if isinstance(action, Invalid):
         return Invalid(_plain(str(action.name))[:40], _plain(str(action.reason)))
-    if name not in ROLES[role]:
+    if name not in ROLES[role] and not (isinstance(action, Correct) and role == "curator"):
         return Invalid(str(name), f"there is no tool {name!r} here; the tools are {', '.join(ROLES[role])}.")
     try:  # a policy written in Python can put anything into a field; the trace must stay readable
         action = msgspec.convert(msgspec.to_builtins(action), type(action))

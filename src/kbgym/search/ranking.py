@@ -45,6 +45,14 @@ def _page(plain: list[Rank], waiting: deque[Rank], most: int) -> list[str]:
     return [id for _, id in sorted(plain + added)]
 
 
+def corrections_first(ids: list[str], superseded_by: Callable[[str], tuple[str, ...]]) -> list[str]:
+    """Return a page with each superseded document behind its corrections, which take no other document's place."""
+    found: dict[str, None] = {}
+    for id in ids:
+        found.update(dict.fromkeys((*superseded_by(id), id)))
+    return list(found)
+
+
 def whole_ranking(search: Fetch) -> Iterator[str]:
     """Every id of a ranking."""
     return (id for id, _ in _hits(search))

@@ -70,4 +70,5 @@ def tally(store: Store) -> Tally:
         carried.update(set(record.origins))
         texts.add(normalised(record.text))
     shared = sum(count > 1 for count in carried.values())
-    return Tally(flags["untouched"], flags["edited"], flags["authored"], len(carried), shared, len(texts))
+    authored = flags["authored"] + flags["correction"]
+    return Tally(flags["untouched"], flags["edited"], authored, len(carried), shared, len(texts))

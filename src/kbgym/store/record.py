@@ -11,7 +11,7 @@ import msgspec
 from kbgym.canonical import encode
 
 MODULUS = 1 << 256  # a fingerprint is a sum of hashes, so it does not depend on the order of documents
-Flag = Literal["untouched", "edited", "authored"]
+Flag = Literal["untouched", "edited", "authored", "correction"]
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # holds nothing but text
@@ -19,7 +19,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # hold
 
     Agents see `text` and `links`. Provenance is visible to the environment only: `origin` names the original fact that
     the document stands for (None if an agent wrote it), `flag` says whether it was edited, `absorbed` lists the origins
-    that merges folded into it.
+    that merges folded into it. A correction is a document in a person's words; it supersedes what it links
+    to.
     """
 
     id: str

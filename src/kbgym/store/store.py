@@ -7,14 +7,14 @@ same in a store of six thousand documents and of six hundred thousand. An operat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from typing import Self
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Self
 
 import msgspec
 
 from kbgym.codes import code, number_of
 from kbgym.errors import BadInput
-from kbgym.store.record import MODULUS, Base, Layer, Record, normalised, weight
+from kbgym.store.record import MODULUS, Base, Flag, Layer, Record, normalised, weight
 
 
 class Refused(Exception):
@@ -39,6 +39,9 @@ class Store:
         self.layer: Layer | None = None  # the changes to a base, if a backend keeps the initial documents
         self._own: set[str] | None = None  # documents whose inbound links no copy shares; None for all
         self._by_text: MutableMapping[str, dict[str, None]] | None = None
+        self._indexes: dict[str, None] | None = None
+        self.tuned: Mapping[str, Any] = {}  # search settings chosen for this store; not part of the fingerprint
+        self._corrections: dict[str, None] | None = None
         self._issued = 0
         self._sum = 0
         self.links = 0
@@ -120,6 +123,17 @@ class Store:
         """The documents that link to this one."""
         return tuple(self._inbound.get(id, ()))
 
+    def superseded_by(self, id: str) -> tuple[str, ...]:
+        """Return the corrections that supersede a document, oldest first."""
+        corrections = self.corrections()
+        return tuple(source for source in self.inbound(id) if source in corrections) if corrections else ()
+
+    def corrections(self) -> Collection[str]:
+        """Return the ids of all corrections."""
+        if self._corrections is None:
+            self._corrections = {record.id: None for record in self._made("correction")}
+        return self._corrections
+
     def same_text(self, text: str, other_than: str | None = None) -> str | None:
         """The first document whose normalised text equals this one's, if there is one."""
         if self._by_text is None and self.layer is not None:
@@ -148,6 +162,9 @@ class Store:
         self._own, twin._own = set(), set()
         twin._issued, twin._sum, twin.coded = self._issued, self._sum, self.coded
         twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
+        twin.tuned = self.tuned
+        twin._indexes = None if self._indexes is None else dict(self._indexes)
+        twin._corrections = None if self._corrections is None else dict(self._corrections)
         return twin
 
     @property
@@ -157,10 +174,20 @@ class Store:
 
     def authored(self) -> list[Record]:
         """Return the documents written by agents; a base without any is not read."""
+        return self._made("authored")
+
+    def _made(self, flag: Flag) -> list[Record]:
         every: Iterable[Record] = self
         if self.layer is not None and not self.layer.base.counts.tally.authored:
             _, every = self.layer.since()
-        return [record for record in every if record.flag == "authored"]
+        return [record for record in every if record.flag == flag]
+
+    @property
+    def indexes(self) -> Mapping[str, None]:
+        """The ids of all index documents: written by an agent, with at least one link."""
+        if self._indexes is None:
+            self._indexes = {record.id: None for record in self.authored() if record.links}
+        return self._indexes
 
     def unlike(self, other: Store) -> Iterable[str]:
         """Return the ids of all documents that may differ between two stores."""
@@ -179,24 +206,35 @@ class Store:
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
+    def tune(self, settings: Mapping[str, Any]) -> None:
+        """Set search settings of this store; those not named stay as they are."""
+        self.tuned = {**self.tuned, **settings}
+
     def freeze(self) -> Store:
         """Refuse every change from now on."""
         self.frozen = True
         return self
 
-    def add(self, text: str) -> str:
-        """A new document, written by an agent; gives its id."""
+    def add(self, text: str, flag: Flag = "authored") -> str:
+        """Add a document written by an agent and return its id."""
         self._check_open()
         self._issued = self.issued + 1
         while (id := code(self._issued) if self.coded else f"n{self._issued}") in self._records:
             self._issued += 1
-        self._put(Record(id=id, text=text, flag="authored"))
+        self._put(Record(id=id, text=text, flag=flag))
+        return id
+
+    def correct(self, text: str, supersedes: Iterable[str]) -> str:
+        """Add a correction that supersedes documents and return its id."""
+        targets = tuple(dict.fromkeys(self.get(target).id for target in supersedes))
+        id = self.add(text, "correction")
+        self._set_links(id, targets)
         return id
 
     def edit(self, id: str, text: str) -> None:
         self._check_open()
         record = self.get(id)
-        flag = "authored" if record.flag == "authored" else "edited"
+        flag: Flag = "edited" if record.flag == "untouched" else record.flag
         self._put(msgspec.structs.replace(record, text=text, flag=flag))
 
     def delete(self, id: str) -> None:
@@ -326,6 +364,8 @@ class Store:
         if old is not None:
             self._sum -= weight(old)
         self._records[record.id] = record
+        if self._corrections is not None and record.flag == "correction":
+            self._corrections[record.id] = None
         self._sum = (self._sum + weight(record)) % MODULUS
         if old is None or old.links is not record.links:
             before = () if old is None else old.links
@@ -334,6 +374,11 @@ class Store:
             for target in record.links:
                 self._sources(target)[record.id] = None
             self.links += len(record.links) - len(before)
+        if self._indexes is not None:
+            if record.flag == "authored" and record.links:
+                self._indexes[record.id] = None
+            else:
+                self._indexes.pop(record.id, None)
         if self._by_text is not None and (old is None or old.text != record.text):
             if old is not None:
                 self._forget_text(old)
@@ -356,8 +401,12 @@ class Store:
     def _drop(self, id: str) -> None:
         """Remove a record nothing links to or from any more."""
         record = self._records.pop(id)
+        if self._corrections is not None:
+            self._corrections.pop(id, None)
         self._sum = (self._sum - weight(record)) % MODULUS
         self._inbound.pop(id, None)
+        if self._indexes is not None:
+            self._indexes.pop(id, None)
         if self._own is not None:
             self._own.discard(id)
         self._forget_text(record)

@@ -16,6 +16,8 @@ from kbgym.gym.actions import (
     NOTHING,
     Action,
     Added,
+    Correct,
+    Corrected,
     Delete,
     Edit,
     Error,
@@ -149,7 +151,7 @@ def _repeat(
 ) -> None:
     """A step that changed nothing: as it was if it is still true of the store, else as a note."""
     action, result = _rename(step.action, renamed), _rename_result(step.result, renamed)
-    advice = Nearest(result.ids) if isinstance(result, Found) else step.verdict
+    advice = Nearest(result.ids, result.learnt) if isinstance(result, Found) else step.verdict
     scratch = live.store if not is_editing(action) else live.store.copy()
     if apply(scratch, action, advice) == result:
         acted = Acted(iteration, phase, number, action, result, step.verdict)
@@ -171,6 +173,8 @@ def changed_by(action: Action) -> tuple[str, ...]:
     match action:
         case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
             return (id,)
+        case Correct(_, supersedes):
+            return supersedes
     return ()
 
 
@@ -182,7 +186,7 @@ def named_in(step: Step) -> tuple[str, ...]:
 
 def _made(result: Result) -> Iterator[str]:
     match result:
-        case Added(id) | Merged(id):
+        case Added(id) | Merged(id) | Corrected(id):
             yield id
 
 

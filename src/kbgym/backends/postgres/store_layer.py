@@ -75,7 +75,7 @@ class StoreLayer:
         return Tally(
             then.untouched + flags["untouched"],
             then.edited + flags["edited"],
-            then.authored + flags["authored"],
+            then.authored + flags["authored"] + flags["correction"],
             then.carried + carried,
             then.shared + shared,
             then.texts + texts,

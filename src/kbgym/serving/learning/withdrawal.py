@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kbgym.gym.actions import Read
+from kbgym.gym.actions import Deleted, Read
 from kbgym.gym.environment import Environment
 from kbgym.gym.policy import Turn
 from kbgym.store import Store
@@ -60,8 +60,9 @@ def opened_authored(turns: Sequence[Turn], store: Store) -> list[str]:
 async def _lacking(live: LiveStore, id: str) -> Environment:
     """The store as it is now, without one document."""
     async with live.looking():
-        store, engine = live.store.copy(), live.overlay()
-        if id in store:
-            store.delete(id)
-            engine.remove(id)
-    return Environment(store.freeze(), engine, ranking=live.environment.ranking)
+        environment = Environment(live.store.copy(), live.overlay(), ranking=live.environment.ranking)
+        if id in environment.store:
+            environment.store.delete(id)
+            environment.follow(Deleted(id))
+    environment.store.freeze()
+    return environment
