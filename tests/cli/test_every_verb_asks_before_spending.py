@@ -93,4 +93,4 @@ def test_an_experiment_by_a_model_is_capped_and_pays_for_nothing_twice(world, tm
         assert kbgym(*base, "--quiet")[0] == 0
         asked = server.answered
         assert kbgym(*base, "--quiet")[0] == 0 and server.answered == asked
-    assert kbgym("report", tmp_path / "exp", "--no-map", "--quiet")[0] == 0
+    assert kbgym("report", tmp_path / "exp", "--quiet")[0] == 0
