@@ -107,6 +107,9 @@ KEYS: dict[str, SettingInfo] = {
         "serving", "Requests per second per token; 0 means unlimited.  [default: 100]", _AMOUNT, True
     ),
     "max_sessions": SettingInfo("serving", "Sessions of each kind per token.  [default: 64]", _COUNT, True),
+    "readers": SettingInfo("experiment", "Readers to examine every arm with, by comma, or `all`."),
+    "hard": SettingInfo("experiment", "Generate hard worlds: larger classes, readers have eight actions.", bool),
+    "trust": SettingInfo("experiment", "Let the agents an earlier --out names play, now and later.", bool),
     "engine": SettingInfo("engine", "Where to work: local or ray.  [local]"),
     "workers": SettingInfo("engine", "Ray workers.  [as many as cores]", _COUNT),
     "address": SettingInfo("engine", "Ray cluster: auto or ray://HOST:PORT.  [one started here]"),
