@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict, deque
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Collection
 from typing import Literal
 
 import msgspec
 
-from kbgym.canonical import encode, write_lines
-from kbgym.gym.actions import Action, Answer, Error, Observation
+from kbgym.gym.actions import Action, Answer, Error, Invalid, Observation
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.gym.policy import Turn
+from kbgym.gym.tools import parse
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted
 from kbgym.trace.snapshot import Snapshot
 
-FILE = "prequential.jsonl"
 WINDOW = 50  # questions of the rolling means
 MOST_OPEN = 64  # open questions per client
 
@@ -40,6 +38,14 @@ class Refusal(Exception):
 def new_id() -> str:
     """Return an id that cannot be guessed."""
     return f"q-{secrets.token_urlsafe(12)}"
+
+
+def plain_line(text: str, field: str) -> str:
+    """Return a text if the tools accept it: one plain, non-empty line of limited length."""
+    checked = parse("answer", {"text": text}, "reader")
+    if isinstance(checked, Invalid):
+        raise Refusal("invalid", checked.reason.replace("text", field, 1))
+    return str(getattr(checked, "text", ""))
 
 
 class OpenQuestion:
@@ -135,18 +141,6 @@ def window(rows: Collection[Measure], first: int) -> Window:
     )
 
 
-class MeasureFile:
-    """The measures as JSON lines: written anew from the trace when opened, then appended to."""
-
-    def __init__(self, folder: Path, rows: Sequence[Measure]) -> None:
-        self._path = folder / FILE
-        write_lines(self._path, rows)
-
-    def add(self, rows: Sequence[Measure]) -> None:
-        with self._path.open("ab") as out:
-            out.write(b"".join(encode(row) + b"\n" for row in rows))
-
-
 MOST = 5_000  # answered questions kept beside those still to be learnt from
 MOST_TURNS = 500  # questions whose trajectory is kept
 
@@ -187,9 +181,7 @@ class QuestionLog:
         self.asked: OrderedDict[str, Asked] = OrderedDict()
         self.turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
         self.to_learn: dict[str, None] = {}  # graded and not yet taught, oldest first
-        self._last: dict[str, int] = {}  # when each client's last lesson was, counted in lessons
-        self.total = self.graded = self.set_aside = self._lessons = 0
-        self.unwritten: list[Measure] = []  # rows for the file of measures
+        self.total = self.graded = self.set_aside = 0
         self._recent: deque[Measure] = deque(maxlen=WINDOW)
         self._now: str | None = None
 
@@ -231,11 +223,8 @@ class QuestionLog:
         return window(self._recent, self.graded - len(self._recent) + 1) if self._recent else None
 
     def next_lesson(self) -> str | None:
-        """Return the oldest question of the client whose last lesson is longest ago."""
-        oldest: dict[str, str] = {}
-        for id in self.to_learn:
-            oldest.setdefault(self.asked[id].client, id)
-        return oldest[min(oldest, key=lambda client: self._last.get(client, 0))] if oldest else None
+        """Return the question that has waited longest for its lesson."""
+        return next(iter(self.to_learn), None)
 
     def _begin(self, asked: Asked) -> None:
         self._now = asked.id
@@ -251,8 +240,6 @@ class QuestionLog:
 
     def _finish(self, id: str, state: State, note: str = "") -> None:
         self.to_learn.pop(id, None)
-        self._lessons += 1
-        self._last[self.asked[id].client] = self._lessons
         self.turns.pop(id, None)
         self._change(id, state=state, note=note)
 
@@ -262,4 +249,3 @@ class QuestionLog:
     def _measure(self, measure: Measure) -> None:
         self.graded += 1
         self._recent.append(measure)
-        self.unwritten.append(measure)
