@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,14 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     end: int
 
 
-class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One self-contained sentence. `about` names the entities (person ids) it mentions, subject first.
+Field = tuple[str, str]
 
-    `links` are documents its text already links to; they become links of the initial store.
+
+class Document(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A self-contained sentence or passage. `about` names the entities (person ids) it mentions, subject first.
+
+    `links` are documents its text already links to; they become links of the initial store. The card of an imported
+    page carries the `fields` of the page as pairs of label and value.
     """
 
     id: str
@@ -52,6 +57,7 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     about: tuple[str, ...] = ()
     source: Source | None = None
     links: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
 
 
 class Key(msgspec.Struct, frozen=True, order=True):
@@ -61,8 +67,12 @@ class Key(msgspec.Struct, frozen=True, order=True):
     value: str
 
 
-class Question(msgspec.Struct, frozen=True):
-    """A question with every accepted gold and the ids of all documents its answer depends on (`support`)."""
+class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A question with every accepted gold and the ids of all documents its answer depends on (`support`).
+
+    `group` names the group that results are reported by, such as `paraphrase`; `members` are the elements of an answer
+    that is a set. Both are left out of files where they are empty, all other fields are always written.
+    """
 
     id: str
     split: str
@@ -70,9 +80,11 @@ class Question(msgspec.Struct, frozen=True):
     template: str
     text: str
     golds: tuple[str, ...]
-    keys: tuple[Key, ...] = ()
-    support: tuple[str, ...] = ()
-    unanswerable: bool = False
+    keys: tuple[Key, ...] = msgspec.field(default_factory=lambda: ())
+    support: tuple[str, ...] = msgspec.field(default_factory=lambda: ())
+    unanswerable: bool = msgspec.field(default_factory=bool)
+    group: str = ""
+    members: tuple[str, ...] = ()
 
 
 class SentenceForm(msgspec.Struct, frozen=True):
@@ -93,7 +105,7 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     keys: tuple[str, ...] = ()
 
 
-class World(msgspec.Struct, frozen=True):
+class World(msgspec.Struct, frozen=True, dict=True):
     """Documents and questions, validated on construction: unique ids, existing supports, encodable texts.
 
     The documents of a world without any are in a store, so the supports of its questions are not checked.
@@ -119,6 +131,15 @@ class World(msgspec.Struct, frozen=True):
             for support in question.support if ids else ():
                 if support not in ids:
                     raise BadInput(f"question {question.id} is supported by {support!r}, which is no document.")
+
+    @cached_property
+    def places(self) -> Places:
+        """The places of all documents in their sources."""
+        return Places(self.documents)
+
+    def place_of(self, id: str) -> Place | None:
+        """Return the place of a document, or None if it has no page."""
+        return self.places.place_of(id)
 
     def split(self, name: str) -> tuple[Question, ...]:
         return tuple(question for question in self.questions if question.split == name)
@@ -193,6 +214,7 @@ class SourcePage(msgspec.Struct, frozen=True):
     A page is a file, a row of a table file, or the subject of a public set's documents. Generated worlds have none.
     """
 
+    name: str
     title: str
     documents: tuple[Document, ...]
 
@@ -219,12 +241,52 @@ def source_pages(documents: Iterable[Document]) -> list[SourcePage]:
     for document in documents:
         if (page := page_of_source(document)) is not None:
             grouped.setdefault(page, []).append(document)
-    return [SourcePage(_title(page, found), _in_order(found)) for page, found in grouped.items()]
+    return [SourcePage(page, _title(page, found), _in_order(found)) for page, found in grouped.items()]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The place of a document: its page, the page's title, the span in its file, and its position on the page.
+
+    `position` counts from 0. Documents that come from no file, such as those of a public set, have an empty `file`.
+    """
+
+    page: str
+    title: str
+    file: str
+    start: int
+    end: int
+    position: int
+
+
+class Places:
+    """The places of documents, and the documents and fields of pages."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._places: dict[str, Place] = {}
+        self._pages: dict[str, tuple[Document, ...]] = {}
+        for page in source_pages(documents):
+            self._pages[page.name] = page.documents
+            for position, one in enumerate(page.documents):
+                source = one.source or Source("", 0, 0)
+                title = one.about[0] if one.source and one.about else page.title
+                self._places[one.id] = Place(page.name, title, source.file, source.start, source.end, position)
+
+    def place_of(self, id: str) -> Place | None:
+        """Return the place of a document, or None if it has no page."""
+        return self._places.get(id)
+
+    def on_page(self, page: str) -> tuple[str, ...]:
+        """Return the ids of a page's documents in reading order."""
+        return tuple(document.id for document in self._pages.get(page, ()))
+
+    def fields_of(self, page: str) -> tuple[Field, ...]:
+        """Return the fields of a page as pairs of label and value."""
+        return tuple(field for document in self._pages.get(page, ()) for field in document.fields)
 
 
 def _in_order(found: list[Document]) -> tuple[Document, ...]:
     """Sort documents by their place in the file; those of a public set keep their order."""
-    return tuple(sorted(found, key=lambda document: document.source.start if document.source else 0))
+    return tuple(sorted(found, key=lambda one: (one.source.start, one.kind != "card") if one.source else (0, False)))
 
 
 def _title(page: str, found: list[Document]) -> str:
