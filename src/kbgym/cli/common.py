@@ -183,7 +183,7 @@ def search_options(command: F) -> F:
 
 serving_options = flags(
     click.option("--reader", help="Who answers.  [default: the run's]"),
-    click.option("--curator", help="Who edits; serve --mcp: caller too.  [default: the run's]"),
+    click.option("--curator", help="Who edits.  [default: the run's]"),
     click.option("--judge", help="Who decides what is a duplicate.  [default: the run's]"),
     click.option("--trust", is_flag=True, help="Let the folder's own agents play, now and later."),
 )

@@ -70,7 +70,7 @@ async def teach(online: Online, session: ClientSession, arguments: dict[str, Any
         raise Refusal("invalid", "answers holds 1 to 20 answers.")
     note = plain_line(given.note, "note") if given.note else ""
     if given.answer:
-        asked = await online.report(question, session.client, session.looked, plain_line(given.answer, "answer"))
+        asked = await online.report(question, session.client, tuple(session.looked), plain_line(given.answer, "answer"))
     else:
         asked = await online.ask(question, session.client)
     session.looked.clear()
@@ -98,7 +98,7 @@ async def forget(online: Online, session: ClientSession, arguments: dict[str, An
     return await _outcome(online, id, (), None)
 
 
-async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]) -> str:
+async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]) -> Outcome:
     """Take back one lesson, or roll the store back to the state before an iteration."""
     given, live = converted(arguments, Undoing), online.live
     for id in list(online.questions.to_learn):
@@ -119,7 +119,8 @@ async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]
             now = await live.roll_back(first - 1, f"undone by {session.client}")
         except BadInput as error:
             raise Refusal("invalid", str(error)) from None
-        return f"The store is as before iteration {first}: {len(live.store):,} documents (now iteration {now})."
+        size = len(live.store)
+        return Outcome(True, f"The store is as before iteration {first}: {size:,} documents (now iteration {now}).")
     if not lesson.stands(store):
         raise Refusal("conflict", f"nothing of iteration {first} is left to undo.")
     if lesson.by != session.client and not given.confirm:
@@ -129,7 +130,7 @@ async def undo(online: Online, session: ClientSession, arguments: dict[str, Any]
     for action in inverse:
         session.show(lesson.document, live.store)
         await act(live, session, action, "curator")
-    return f"Undone: {lesson.kind} [{lesson.document}] of iteration {first} is gone."
+    return Outcome(True, f"Undone: {lesson.kind} [{lesson.document}] of iteration {first} is gone.", lesson)
 
 
 def converted(arguments: dict[str, Any], kind: type[T]) -> T:

@@ -11,11 +11,12 @@ import msgspec
 from cachetools import LRUCache
 from msgspec import Meta
 
-from kbgym.gym.actions import Found, Search
-from kbgym.gym.environment import Step
+from kbgym.gym.actions import Found, Invalid, Search, shown_by
+from kbgym.gym.environment import Environment, Step
 from kbgym.gym.tools import MOST_PAGE, MOST_TEXT, PAGE_SIZE, check
 from kbgym.search.ranking import corrections_first
-from kbgym.serving.sessions import ActionReply, ClientSession, act
+from kbgym.serving.learning.question_log import Refusal
+from kbgym.serving.sessions import ActionOutcome, ClientSession, act
 from kbgym.store import Store
 from kbgym.trace.backend import open_backend
 from kbgym.trace.live import LiveStore
@@ -27,7 +28,14 @@ _MOST_PLACES = 20_000  # of a store in a database, remembered
 _MOST_LINKS = 100  # ids of links shown with a document
 _AT_ONCE = 200  # hits of a ranking read at once
 
-Line = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
+# Documented, not enforced: the tools' own check accepts more, such as line ends and the joiners of some scripts.
+_HIDDEN = (
+    r"\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+)
+_PLAIN = {"pattern": rf"^[^{_HIDDEN}]*[^\s{_HIDDEN}][^{_HIDDEN}]*$"}
+Line = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT, extra_json_schema=_PLAIN)]
+Id = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema=_PLAIN)]
 
 
 class SearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,10 +110,13 @@ class Results:
         self.live = live
         self._places = SourcePlaces(live.where, live.folder is not None)
 
-    async def search(self, session: ClientSession, given: SearchQuery) -> ActionReply:
+    async def search(self, session: ClientSession, given: SearchQuery) -> ActionOutcome:
         """Search as the tool does, or with another number of results or a filter."""
         live, action = self.live, check(Search(given.query, given.page), "reader")
-        if given.is_plain or not isinstance(action, Search):
+        if isinstance(action, Invalid):
+            raise Refusal("invalid", action.reason)
+        assert isinstance(action, Search)
+        if given.is_plain:
             return await act(live, session, action, "reader")
         await live.prepare([action])
         ids = await self._ranked(action.query, given)
@@ -114,7 +125,11 @@ class Results:
             kept = corrections_first([id for id in ids if id in environment.store], environment.store.superseded_by)
             result = Found(tuple(kept), given.page)
             session.saw(result, environment.store)
-            return ActionReply(Step(action, result, environment.observed(result)), live.iteration)
+            return ActionOutcome(Step(action, result, environment.observed(result)), live.iteration)
+
+    async def found(self, session: ClientSession, given: SearchQuery) -> list[DocumentResult]:
+        """Search and return the documents alone."""
+        return await self.documents(shown_by((await self.search(session, given)).step.result), given.query)
 
     async def _ranked(self, query: str, given: SearchQuery) -> list[str]:
         """Return the ids of a page of the ranking that pass the filter."""
@@ -132,14 +147,17 @@ class Results:
                 break
         return found[skip : skip + given.k]
 
-    async def documents(self, ids: Iterable[str], query: str = "") -> list[DocumentResult]:
-        """Return documents as the store has them now, with their scores for a query."""
+    async def documents(
+        self, ids: Iterable[str], query: str = "", environment: Environment | None = None
+    ) -> list[DocumentResult]:
+        """Return documents as the store, or that of an open question, has them, with their scores for a query."""
         wanted = list(dict.fromkeys(ids))
         places = await self._places.of(wanted)
         async with self.live.looking():
-            store, scores = self.live.store, dict[str, float]()
+            now, scores = environment or self.live.environment, dict[str, float]()
+            store = now.store
             if query:
-                scores = dict(self.live.environment.engine.search(query, 0, _AT_ONCE))
+                scores = dict(now.engine.search(query, 0, _AT_ONCE))
             store.fetch(wanted)
             return [_document(store, id, places[id], scores.get(id)) for id in wanted if id in store]
 

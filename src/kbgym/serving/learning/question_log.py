@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
 
-from kbgym.gym.actions import Action, Answer, Error, Invalid, Observation
+from kbgym.gym.actions import Action, Answer, Error, Invalid, Observation, Search
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
+from kbgym.gym.grading import normalise
 from kbgym.gym.policy import Turn
 from kbgym.gym.tools import parse
 from kbgym.store import Store
@@ -25,6 +26,7 @@ from kbgym.trace.snapshot import Snapshot
 
 WINDOW = 50  # questions of the rolling means
 MOST_OPEN = 64  # open questions per client
+MOST_WINDOWS = 100  # windows of graded questions kept
 
 
 class Refusal(Exception):
@@ -118,6 +120,7 @@ class Measure(msgspec.Struct, frozen=True, omit_defaults=True):
     actions: int
     em: float
     f1: float | None = None
+    first_page: bool | None = None
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -128,16 +131,19 @@ class Window(msgspec.Struct, frozen=True):
     f1: float | None
     em: float
     actions: float
+    first_page: float | None = None
 
 
 def window(rows: Collection[Measure], first: int) -> Window:
     scored = [row.f1 for row in rows if row.f1 is not None]
+    seen = [row.first_page for row in rows if row.first_page is not None]
     return Window(
         first,
         first + len(rows) - 1,
         sum(scored) / len(scored) if scored else None,
         sum(row.em for row in rows) / len(rows),
         sum(row.actions for row in rows) / len(rows),
+        sum(seen) / len(seen) if seen else None,
     )
 
 
@@ -183,6 +189,7 @@ class QuestionLog:
         self.to_learn: dict[str, None] = {}  # graded and not yet taught, oldest first
         self.total = self.graded = self.set_aside = 0
         self._recent: deque[Measure] = deque(maxlen=WINDOW)
+        self.windows: deque[Window] = deque(maxlen=MOST_WINDOWS)
         self._now: str | None = None
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
@@ -203,7 +210,8 @@ class QuestionLog:
             case Graded(iteration, question, golds, f1, em) if question in self.asked:
                 self._change(question, golds=golds, f1=f1, em=em, state="graded", right=em == 1.0)
                 self.to_learn[question] = None
-                self._measure(Measure(question, iteration, self.asked[question].actions, em, f1))
+                on_page = _on_first_page(self.turns.get(question, ()), golds)
+                self._measure(Measure(question, iteration, self.asked[question].actions, em, f1, on_page))
             case Noted(iteration, "feedback", {"question": str(question), "right": bool(right)}):
                 if question in self.asked:
                     self._change(question, right=right)
@@ -249,3 +257,12 @@ class QuestionLog:
     def _measure(self, measure: Measure) -> None:
         self.graded += 1
         self._recent.append(measure)
+        if self.graded % WINDOW == 0:
+            self.windows.append(window(self._recent, self.graded - WINDOW + 1))
+
+
+def _on_first_page(turns: Sequence[Turn], golds: Sequence[str]) -> bool | None:
+    """Return True if the first page of results states an expected answer, None if nothing was searched for."""
+    pages = (normalise(turn.observation.text) for turn in turns if isinstance(turn.action, Search))
+    first = next(pages, None)
+    return None if first is None else any(f" {normalise(gold)} " in f" {first} " for gold in golds)

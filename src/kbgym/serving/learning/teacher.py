@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from kbgym.agents.general.text import content_words, split_title
+from kbgym.agents.general.text import content_words, names, split_title
 from kbgym.gym.actions import Action, Add, Answer, Correct, Done, LinkMany, Search
 from kbgym.gym.policy import Backward, PlannedPolicy, Steps, View
 from kbgym.gym.tools import MOST_TARGETS, MOST_TEXT
@@ -66,12 +66,13 @@ def stating(question: str, answers: Sequence[str], texts: Mapping[str, str]) -> 
     wanted = set(content_words(question)).difference(*map(content_words, answers))
     holding = Counter(word for text in texts.values() for word in wanted.intersection(content_words(text)))
     weight = {word: math.log1p((len(texts) + 1) / (holding[word] + 0.5)) for word in wanted}
-    codes = {word for word in wanted if any(map(str.isdigit, word))}
+    named = wanted.intersection(content_words(" ".join(names(question))))
+    named |= {word for word in wanted if any(map(str.isdigit, word))}
     found = []
     for id, text in texts.items():
         for around in _passages(text, answers):
             words = wanted.intersection(content_words(around))
-            if codes <= words and sum(weight[word] for word in words) >= _SHARE * sum(weight.values()):
+            if named <= words and sum(weight[word] for word in words) >= _SHARE * sum(weight.values()):
                 found.append(id)
                 break
     return found
