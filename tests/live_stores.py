@@ -20,6 +20,8 @@ from kbgym.trace.replay import Listener
 class NoSearch:
     """A search that finds nothing, for tests of what is written."""
 
+    trained = None
+
     async def prepare(self, texts: Iterable[str]) -> None: ...
 
     def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]:

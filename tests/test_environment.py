@@ -192,6 +192,8 @@ def test_the_search_is_told_of_new_texts_before_the_guard_looks_for_their_neighb
     heard: list[tuple[str, tuple[str, ...]]] = []
 
     class Heard:
+        trained = None
+
         async def prepare(self, texts: Iterable[str]) -> None:
             heard.append(("prepare", tuple(texts)))
 

@@ -28,7 +28,7 @@ CURATOR = ["search", "read", *EDITING, "how_sure", "teach", "forget", "undo"]
 
 @asynccontextmanager
 async def over_stdio(place: Path, *flags: str) -> AsyncIterator[Client]:
-    arguments = ["-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--mcp", "--embedder", "hash"]
+    arguments = ["-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--mcp", "--set", "embedder=hash"]
     parameters = StdioServerParameters(command=sys.executable, args=[*arguments, *flags], env=dict(os.environ))
     async with Client(stdio_client(parameters)) as client:
         yield client

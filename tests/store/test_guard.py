@@ -136,6 +136,8 @@ class Recording:
 class Fixed:
     """An engine whose nearest documents are given."""
 
+    trained = None
+
     def __init__(self, hits: list[tuple[str, float]]) -> None:
         self.hits = hits
 

@@ -31,6 +31,8 @@ class Asked:
 class Near:
     """A search whose neighbours are given."""
 
+    trained = None
+
     def __init__(self, *hits: tuple[str, float]) -> None:
         self.hits = list(hits)
 

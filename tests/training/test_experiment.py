@@ -145,6 +145,7 @@ def test_ablations_vary_one_thing():
     assert [(one.name, one.settings.ranking) for one in rankings] == [
         ("trained-class-ranking-paper", "paper"),
         ("trained-class-ranking-apart", "apart"),
+        ("trained-class-ranking-slot", "slot"),
     ]
     assert [one.settings.gate for one in trainings("ablation", "gate", ("paper",), BASE)] == [0, 10]
     with pytest.raises(BadInput, match="ranking cannot be 'best'"):

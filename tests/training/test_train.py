@@ -13,10 +13,10 @@ from crash_recovery import killed
 from kbgym.analysis.health import coverage
 from kbgym.api.factory import agents_named, embedder_named
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Answer, Done, Search
+from kbgym.gym.actions import Add, Answer, Done, Found, LinkMany, Search
 from kbgym.gym.policy import AgentFailed
 from kbgym.search.factory import engine_for
-from kbgym.trace.events import Acted, Began, Committed, Ended, Graded, Noted
+from kbgym.trace.events import TUNED, Acted, Began, Committed, Ended, Graded, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
 from kbgym.training.lessons import schedule
@@ -38,6 +38,39 @@ def test_two_runs_are_identical_to_the_byte(tmp_path, start):
         asyncio.run(start(tmp_path / name).train())
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
     assert len(list((tmp_path / "one/snapshots").glob("*.jsonl"))) == 2
+
+
+def test_threshold_of_the_slot_is_noted_and_used_by_whoever_opens_the_store(tmp_path, start, small_world):
+    supports = {question.text: question.support for question in small_world.questions}
+
+    class Curator:
+        """Writes an index in most words of the question and links it to the evidence."""
+
+        def __init__(self):
+            self.left = [Add, LinkMany]
+
+        async def act(self, view):
+            question = view.task.question
+            if not self.left or not supports[question]:
+                return Done()
+            if self.left.pop(0) is Add:
+                return Add(" ".join(question.split()[:-1]))
+            return LinkMany(view.history[-1].observation.documents[0].id, supports[question])
+
+    settings = msgspec.structs.replace(SMALL, ranking="slot", slots=2)
+    trainer = start(tmp_path / "run", settings)
+    trainer.agents = Agents(trainer.agents.reader, Curator)
+    asyncio.run(trainer.train())
+    folder = StoreFolder(tmp_path / "run")
+    noted = [event for event in folder.events if isinstance(event, Noted) and event.kind == TUNED]
+    assert [event.iteration for event in noted] == [20, 40]
+    assert folder.store().tuned == trainer.store.tuned == {"slots": 2, **noted[-1].data}
+    assert folder.store(20).tuned == {"slots": 2, **noted[0].data}
+    results = [event.result for event in folder.events if isinstance(event, Acted)]
+    assert max(len(result.learnt) for result in results if isinstance(result, Found)) == 2
+    reopened = start(tmp_path / "run", settings)
+    assert reopened.store.tuned == trainer.store.tuned
+    asyncio.run(reopened.live.close())
 
 
 def test_every_question_is_asked_once_an_epoch_in_an_order_of_its_own(small_world):
@@ -106,7 +139,7 @@ def test_a_model_is_called_what_it_is_and_the_first_line_remembers_it(tmp_path, 
     kept = {
         name: value
         for name, value in msgspec.to_builtins(settings).items()
-        if name not in ("search", "per_source", "begins")
+        if name not in ("search", "per_source", "begins", "slots", "slot_threshold")
     }
     assert folder.genesis.settings == {**kept, "agents": described}, "what is off is not kept"
     asyncio.run(start(tmp_path / "plain", settings).train())

@@ -28,7 +28,7 @@ from kbgym.analysis.results import FLAT, Seed, how_to_compare, open_seeds
 from kbgym.analysis.statistics import Sampled, ratio
 from kbgym.analysis.verdict import Pair, paired_rows, split
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Found, Opened
+from kbgym.gym.actions import Found, Opened, shown_by
 from kbgym.sanitize import safe_text
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Event
@@ -109,9 +109,11 @@ def _only_through(row: Row, id: str) -> set[int]:
     gone: set[int] = set()
     for number, shot in enumerate(row.shots, 1):
         match shot.result:
-            case Found(ids):
-                with_it.update(ids)
-                without.update(ids)
+            case Found(ids, _, learnt):
+                with_it.update(shown_by(shot.result))
+                without.update(ids, *((one.index, *one.targets) for one in learnt if one.index != id))
+                if any(one.index == id for one in learnt):
+                    gone.add(number)
             case Opened(opened, links):
                 with_it.update(links)
                 if opened == id or (opened in with_it and opened not in without):

@@ -26,7 +26,7 @@ from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, default
 from kbgym.search.minilm import GRAPHS, NAME
 from kbgym.search.ranking import Spread
 from kbgym.training.run import STRATEGIES, Run, Settings
-from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, search_of
+from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, ranking_of, search_of
 from kbgym.worlds.world import Document, Question, World, pages_of
 
 if TYPE_CHECKING:  # who plays is loaded when somebody does: a search waits for what is imported here
@@ -176,6 +176,8 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
         raise BadInput(f"bad settings: {error}.") from error
     if made.strategy not in STRATEGIES:
         raise BadInput(f"there is no strategy {made.strategy!r}; use {' or '.join(STRATEGIES)}.")
+    if made.slots < 1:
+        raise BadInput("slots is a number of indexes, at least 1.")
     if made.gate < 0:
         raise BadInput("gate is a number of questions; 0 is off.")
     if made.per_source < 0:
@@ -201,7 +203,7 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     most = min(Settings().questions, len(world.split("train")))
     if (out / "run.json").is_file():
         begun = Run(out).settings
-        began = {name: getattr(begun, name) for name in ("reader", "curator", "search", "observations")}
+        began = {name: getattr(begun, name) for name in ("reader", "curator", "search", "observations", "ranking")}
         given = {**given, **{name: given.get(name) or value for name, value in began.items()}}
     who = agent_for(world)
     given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
@@ -212,6 +214,7 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     embedder = given.get("embedder") or ("none" if search == "words" else None)
     budget = given.get("forward_budget") or budget_of(world)
     chosen = {"search": search, "embedder": embedder, "observations": observations, "forward_budget": budget}
+    chosen["ranking"] = given.get("ranking") or ranking_of(world)
     made = settings_with(**{"questions": most, **given, **chosen})
     embedder_named(made.embedder)
     schedule(world, made)

@@ -49,7 +49,7 @@ from kbgym.trace.folder import TRACE, ArmFile, arm_file, arm_of, folder_and_iter
 from kbgym.trace.history import Entry, log
 from kbgym.trace.log import has_begun
 from kbgym.training.run import Run, Settings
-from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, search_of
+from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, ranking_of, search_of
 from kbgym.worlds.world import Question, Source, World
 
 if TYPE_CHECKING:  # exams and arms are loaded when there is one: a search waits for what is imported here
@@ -174,6 +174,7 @@ class Workspace:
             known = settings_with(
                 known,
                 search=self._first_search,
+                ranking=ranking_of(self.world) if self.world is not None else None,
                 observations=observations,
                 forward_budget=budget_of(self.world) if self.world is not None else None,
                 reader=self.agent,

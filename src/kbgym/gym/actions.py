@@ -81,9 +81,20 @@ class _Result(msgspec.Struct, frozen=True, tag=True, tag_field="result", omit_de
     """Common shape of results: what happened, by id. Texts are looked up when a result is shown."""
 
 
+class Learnt(msgspec.Struct, frozen=True, gc=False):
+    """A trained index that matches a query: its first targets, and the number of its links."""
+
+    index: str
+    targets: tuple[str, ...]
+    total: int
+
+
 class Found(_Result, frozen=True, tag="found"):
+    """A page of results; `learnt` are the indexes in its reserved slot."""
+
     ids: tuple[str, ...]
     page: int
+    learnt: tuple[Learnt, ...] = ()
 
 
 class Opened(_Result, frozen=True, tag="opened"):
@@ -200,8 +211,8 @@ def changed_in(result: Result) -> tuple[str, ...]:
 def shown_by(result: Result) -> tuple[str, ...]:
     """Return the ids of the documents whose text an agent reads in a result, in order."""
     match result:
-        case Found(ids):
-            return ids
+        case Found(ids, _, learnt):
+            return tuple(dict.fromkeys((*ids, *(id for one in learnt for id in (one.index, *one.targets)))))
         case Opened(id, links):
             return (id, *links)
         case Added(id) | Edited(id) | Merged(id) | Corrected(id):

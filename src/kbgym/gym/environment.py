@@ -7,7 +7,7 @@ by the trace when replayed. Both go through this one function, so a replay canno
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol, get_args
 
 import msgspec
@@ -29,6 +29,7 @@ from kbgym.gym.actions import (
     Finished,
     Found,
     Invalid,
+    Learnt,
     Link,
     Linked,
     LinkMany,
@@ -40,6 +41,7 @@ from kbgym.gym.actions import (
     Search,
     Unlink,
     Unlinked,
+    changed_in,
     shown_by,
 )
 from kbgym.gym.observations import Observations, observe
@@ -50,18 +52,24 @@ from kbgym.store.guard import NEIGHBOURS, Judge, RuleJudge, Verdict, verdict
 
 
 class Nearest(msgspec.Struct, frozen=True):
-    """Advice for a search: the ids of one page."""
+    """Advice for a search: the ids of one page, and the indexes in its reserved slot."""
 
     ids: tuple[str, ...]
+    learnt: tuple[Learnt, ...] = ()
 
 
 Advice = Nearest | Verdict | None
 
-# How a page of results is filled. `paper`: the five best. `apart`: the five best that nobody authored, and in addition
-# the authored ones ranked among them, at most so many a page: an index can then push no document out.
-Ranking = Literal["paper", "apart"]
+# How a page of results is filled. An index document is one that an agent wrote and that has links.
+# paper: the best five documents.
+# apart: the best five that no agent wrote, and in addition the written ones ranked among them, up to MOST_APART a page.
+# slot: the best five that are no index documents; the first page also shows what the best matching index points to.
+Ranking = Literal["paper", "apart", "slot"]
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 MOST_APART = 5
+SLOTS = 1  # indexes in the slot
+MEMBERS = 5  # documents of an index shown in the slot
+SLOT_THRESHOLD = 0.3  # score below which an index is not shown in the slot
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -74,13 +82,34 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class SearchEngine(Protocol):
-    """What an environment needs of a search engine. `prepare` makes ready for texts that will be searched or put."""
+    """The search engine of an environment. `prepare` embeds texts that will be searched or put.
+
+    `trained` is the engine of the index documents under the ranking `slot`, made by `set_apart`. Its `match` returns
+    the best of them with scores that are comparable between queries.
+    """
+
+    @property
+    def trained(self) -> TrainedEngine | None: ...
+    @trained.setter
+    def trained(self, engine: None) -> None: ...
 
     async def prepare(self, texts: Iterable[str]) -> None: ...
     def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]: ...
     def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[tuple[str, float]]: ...
     def put(self, id: str, text: str) -> None: ...
     def remove(self, id: str) -> None: ...
+    def set_apart(self, texts: Sequence[tuple[str, str]]) -> None: ...
+
+
+class TrainedEngine(Protocol):
+    """The search engine of the index documents."""
+
+    def match(self, query: str, limit: int) -> list[tuple[str, float]]: ...
+    def put(self, id: str, text: str) -> None: ...
+    def remove(self, id: str) -> None: ...
+    def ids(self) -> Iterable[str]: ...
+    def __contains__(self, id: object) -> bool: ...
+    def __len__(self) -> int: ...
 
 
 def texts_in(action: Action) -> tuple[str, ...]:
@@ -102,10 +131,11 @@ def apply(store: Store, action: Action, advice: Advice = None) -> Result:
 def _apply(store: Store, action: Action, advice: Advice) -> Result:
     match action:
         case Search(_, page):
-            ids = advice.ids if isinstance(advice, Nearest) else ()
-            if not ids and page > 1:
+            near = advice if isinstance(advice, Nearest) else Nearest(())
+            if not near.ids and page > 1:
                 raise Refused(f"there is no page {page}; the results end before it.")
-            return Found(tuple(store.get(id).id for id in ids), page)
+            learnt = tuple(learnt_from(store, one.index) for one in near.learnt)
+            return Found(tuple(store.get(id).id for id in near.ids), page, learnt)
         case Read(id):
             return Opened(id, store.get(id).links)
         case Answer():
@@ -151,6 +181,13 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
             raise Refused(reason)
 
 
+def learnt_from(store: Store, index: str) -> Learnt:
+    """Return an index with its first members, each superseded one behind its corrections."""
+    links = store.get(index).links
+    shown = corrections_first(list(links[:MEMBERS]), store.superseded_by)
+    return Learnt(index, tuple(shown), len(links[MEMBERS:]) + len(shown))
+
+
 def _duplicate(store: Store, text: str, id: str | None, advice: Advice) -> str | None:
     """The document that already says this: equal text needs no judge, a judged one must still be there."""
     same = store.same_text(text, other_than=id)
@@ -176,6 +213,12 @@ class Environment:
         self.judge = judge or RuleJudge()
         self.ranking = ranking
         self.observations = observations
+        if ranking == "slot" and engine.trained is None:
+            engine.set_apart([(id, store[id].text) for id in store.indexes])
+        elif ranking != "slot" and engine.trained is not None:
+            trained, engine.trained = engine.trained, None
+            for id in trained.ids():
+                engine.put(id, store[id].text)
 
     @property
     def require_visible_ids(self) -> bool:
@@ -188,10 +231,10 @@ class Environment:
 
     async def carry_out(self, action: Action) -> Step:
         """Advise, apply. A new or edited document is searchable by the very next action."""
-        await self.engine.prepare(texts_in(action))
+        await self.engine.prepare((*texts_in(action), *self._texts_moved(action)))
         advice = await self._advise(action)
         if isinstance(advice, Nearest):
-            self.store.fetch(advice.ids)
+            self.store.fetch((*advice.ids, *(one.index for one in advice.learnt)))
         result = apply(self.store, action, advice)
         self.follow(result)
         judged = advice if isinstance(advice, Verdict) and advice.checks else None
@@ -208,7 +251,7 @@ class Environment:
     async def _advise(self, action: Action) -> Advice:
         match action:
             case Search(query, page):
-                return Nearest(tuple(self.page(query, page)))
+                return Nearest(tuple(self.page(query, page)), self.learnt(query) if page == 1 else ())
             case Add(text) if not self.store.frozen and self.store.same_text(text) is None:
                 return await self._judged(text, ())
             case Edit(id, text) if not self.store.frozen and self.store.same_text(text, other_than=id) is None:
@@ -217,12 +260,21 @@ class Environment:
 
     def page(self, query: str, page: int) -> list[str]:
         """Return the ids on a page of results."""
-        if self.ranking == "paper":
+        if self.ranking != "apart":
             ids = [id for id, _ in self.engine.search(query, (page - 1) * PAGE_SIZE, PAGE_SIZE)]
         else:
             ranked = whole_ranking(lambda offset, limit: self.engine.search(query, offset, limit))
             ids = page_apart(ranked, self._is_authored, page, PAGE_SIZE, MOST_APART)
         return corrections_first(ids, self.store.superseded_by)
+
+    def learnt(self, query: str) -> tuple[Learnt, ...]:
+        """Return the indexes in the slot of the first page of results."""
+        if self.engine.trained is None:
+            return ()
+        tuned = self.store.tuned
+        hits = self.engine.trained.match(query, tuned.get("slots", SLOTS))
+        least = tuned.get("slot_threshold", SLOT_THRESHOLD)
+        return tuple(learnt_from(self.store, id) for id, score in hits if score >= least)
 
     def _is_authored(self, id: str) -> bool:
         return self.store[id].flag == "authored"
@@ -234,17 +286,44 @@ class Environment:
         """Take on another state of the store and bring the search up to date."""
         before, self.store = self.store, store
         for id in store.unlike(before):
-            if id not in store:
-                self.engine.remove(id)
-            elif id not in before or before[id].text != store[id].text:
-                self.engine.put(id, store[id].text)
+            was, now = self._filed(before, id), self._filed(store, id)
+            if was is not None and (now is None or was[0] is not now[0]):
+                was[0].remove(id)
+            if now is not None and was != now:
+                now[0].put(id, now[1])
+
+    def _filed(self, store: Store, id: str) -> tuple[SearchEngine | TrainedEngine, str] | None:
+        """Return the engine that a document of a store belongs to, and its text."""
+        if id not in store:
+            return None
+        trained = self.engine.trained
+        return self.engine if trained is None or id not in store.indexes else trained, store[id].text
 
     def follow(self, result: Result) -> None:
         """Bring the search up to date with what an action did to the store."""
         match result:
-            case Added(id) | Edited(id) | Corrected(id):
-                self.engine.put(id, self.text_of(id))
-            case Deleted(id):
-                self.engine.remove(id)
-            case Merged(_, gone) if gone is not None:
-                self.engine.remove(gone)
+            case Added(id) | Edited(id) | Corrected(id) if (filed := self._filed(self.store, id)) is not None:
+                filed[0].put(id, self.text_of(id))
+            case Deleted(gone) | Merged(_, str(gone)):
+                trained = self.engine.trained
+                (self.engine if trained is None or gone not in trained else trained).remove(gone)
+        if self.engine.trained is not None:
+            self._move(self.engine, self.engine.trained, result)
+
+    def _move(self, main: SearchEngine, trained: TrainedEngine, result: Result) -> None:
+        """Move documents that an action made index documents, or no longer ones."""
+        indexes = self.store.indexes
+        for id in changed_in(result):
+            if id in indexes and id not in trained:
+                main.remove(id)
+                trained.put(id, self.text_of(id))
+        if len(trained) > len(indexes):
+            for id in [id for id in trained.ids() if id not in indexes]:
+                trained.remove(id)
+                main.put(id, self.text_of(id))
+
+    def _texts_moved(self, action: Action) -> tuple[str, ...]:
+        """Return the texts that an action may move between the engines."""
+        if self.engine.trained is None or not isinstance(action, Link | LinkMany | Unlink):
+            return ()
+        return (self.text_of(action.source),) if action.source in self.store else ()

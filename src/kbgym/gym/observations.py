@@ -22,6 +22,7 @@ from kbgym.gym.actions import (
     Error,
     Finished,
     Found,
+    Learnt,
     Linked,
     Look,
     Merged,
@@ -79,8 +80,9 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
         return f"[{id}] {text_of(id)}"
 
     match result:
-        case Found(ids, _):
-            return "\n".join(line(id) for id in ids) or "Nothing found."
+        case Found(ids, _, learnt):
+            shown = "\n".join(line(id) for id in ids) or "Nothing found."
+            return _with_slot(shown, ids, learnt, line, text_of)
         case Opened(id, links):
             if not links:
                 return f"{line(id)}\nIt links to nothing."
@@ -113,13 +115,36 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
             return f"Error: {message}"
 
 
+def _with_slot(
+    shown: str,
+    ids: Sequence[str],
+    learnt: Sequence[Learnt],
+    line: Callable[[str], str],
+    text_of: Callable[[str], str],
+) -> str:
+    """Return a page of results with what its slot holds below it; a document shown above is named by id."""
+    parts, above = [shown], set(ids)
+    for one in learnt:
+        parts.append(f"Learnt from a question like this ([{one.index}] {text_of(one.index)}):")
+        parts += [line(id) for id in one.targets if id not in above]
+        if repeated := [f"[{id}]" for id in one.targets if id in above]:
+            parts.append(f"Already above: {', '.join(repeated)}.")
+        if more := one.total - len(one.targets):
+            parts.append(f"And {more} more: read [{one.index}].")
+        above.update(one.targets)
+    return "\n".join(parts)
+
+
 def _rich(result: Result, look: Look) -> Observation:
     groups = [[_document(id, look) for id in shown_by(result)]]
     shown = "\n".join(map(_line, groups[0]))
     match result:
-        case Found(ids, page):
+        case Found(ids, page, learnt):
+            lines = {document.id: _line(document) for document in groups[0]}
+            shown = "\n".join(lines[id] for id in ids)
             if len(ids) < PAGE_SIZE:
                 shown = f"{shown}\nThe results end here." if shown else f"Nothing found on page {page}."
+            shown = _with_slot(shown, ids, learnt, lines.__getitem__, lambda id: look(id)[0])
         case Opened(_, links) if links:
             (head, *targets), *_ = groups
             groups = [[head], *_grouped(targets)]

@@ -17,6 +17,7 @@ import msgspec
 
 from kbgym.errors import BadInput, Failed
 from kbgym.serving.corrections import Outcome, converted, forget, teach, undo
+from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Refusal
 from kbgym.serving.learning.setup import open_live, open_online
 from kbgym.serving.results import DocumentResult, Results, SearchQuery

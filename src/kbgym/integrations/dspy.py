@@ -20,6 +20,5 @@ class KbgymRetriever(dspy.Retrieve):
     def forward(self, query: str, k: int | None = None, **kwargs: Any) -> dspy.Prediction:
         """Return the passages for a query, and the documents they come from."""
         found = self._client.search(query, k or self.k, file=self._file)
-        return dspy.Prediction(
-            passages=[one.text for one in found], documents=[msgspec.to_builtins(one) for one in found]
-        )
+        documents = [msgspec.to_builtins(one) for one in found]
+        return dspy.Prediction(passages=[one.text for one in found], documents=documents)

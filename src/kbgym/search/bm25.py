@@ -60,8 +60,12 @@ class BM25Index:
     def __contains__(self, id: object) -> bool:
         return id in self._rows
 
+    @property
+    def ids(self) -> Sequence[str]:
+        return tuple(self._rows)
+
     def text(self, id: str) -> str:
-        """What is under an id; KeyError where it is unknown."""
+        """Return the text under an id. Raise `KeyError` if it is unknown."""
         return self._texts[self._rows[id]]
 
     # -- changing -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ the `DEPTH` nor shares a word ranks after all others, by its cosine. Near-duplic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from cachetools import LRUCache
@@ -19,7 +19,7 @@ from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Embedder
 from kbgym.search.index import ExactIndex, Fetch, Hit, VectorIndex, page_of
 from kbgym.search.ranking import Spread
-from kbgym.search.words import KeptWords, WordRanking
+from kbgym.search.words import KeptWords, WordRanking, shares_in_parts
 
 DEPTH = 200
 # The share of vectors. From 0.3 to 0.5 recall@5 was at least that of the better of the two, less 0.003, on MuSiQue,
@@ -55,10 +55,14 @@ def blend(near: Fetch, words: WordRanking, query: str, offset: int, limit: int) 
 
 
 class RankedSearch:
-    """Pages of results; a subclass supplies the ranking by vectors (`_near`) and the one by words (`_words`)."""
+    """Pages of results; a subclass supplies the ranking by vectors (`_near`) and the one by words (`_words`).
+
+    Under the ranking `slot`, index documents are in `trained`, an engine beside this one, and not in this one.
+    """
 
     def __init__(self, kind: SearchKind, spread: Spread | None) -> None:
         self.kind, self.spread = kind, spread
+        self.trained: RankedSearch | None = None
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         """Return a page of (id, score), best first, ties by id; [] past the last page."""
@@ -74,8 +78,46 @@ class RankedSearch:
 
     def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
         """Return the nearest texts by cosine, whatever the kind of search, without the excluded ids."""
-        left_out = set(exclude)
-        return [hit for hit in self._near(text, 0, limit + len(left_out)) if hit[0] not in left_out][:limit]
+        left_out, end = set(exclude), limit + len(exclude)
+        hits = self._near(text, 0, end)
+        if self.trained is not None:
+            hits = page_of([*hits, *self.trained._near(text, 0, end)], 0, end)
+        return [hit for hit in hits if hit[0] not in left_out][:limit]
+
+    def match(self, query: str, limit: int) -> list[Hit]:
+        """Return the best texts with scores that are comparable between queries.
+
+        A score is the cosine, or in a search by words the share of the highest possible score.
+        """
+        if self.kind == "words":
+            return shares_in_parts(self._words().parts(), query, limit)
+        return self._near(query, 0, limit)
+
+    def set_apart(self, texts: Sequence[tuple[str, str]]) -> None:
+        """Move texts into `trained`."""
+        self.trained = self._beside(texts)
+        for id, _ in texts:
+            self.remove(id)
+
+    def put(self, id: str, text: str) -> None:
+        raise NotImplementedError
+
+    def remove(self, id: str) -> None:
+        raise NotImplementedError
+
+    def ids(self) -> Iterable[str]:
+        """Return the ids of an engine that is another's `trained`."""
+        raise NotImplementedError
+
+    def __contains__(self, id: object) -> bool:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def _beside(self, texts: Sequence[tuple[str, str]]) -> RankedSearch:
+        """Return an engine over other texts, with the same embedder."""
+        raise NotImplementedError
 
     def _near(self, text: str, offset: int, limit: int) -> list[Hit]:
         raise NotImplementedError
@@ -147,6 +189,16 @@ class Engine(RankedSearch):
 
     def _words(self) -> WordRanking:
         return BM25Index() if self.words is None else self.words
+
+    def ids(self) -> Iterable[str]:
+        kept = self.index if self.words is None else self.words
+        assert isinstance(kept, ExactIndex | BM25Index)
+        return kept.ids
+
+    def _beside(self, texts: Sequence[tuple[str, str]]) -> Engine:
+        made = Engine(self.embedder, kind="words" if self.kind == "words" else "vectors")
+        made.load(texts)
+        return made
 
     async def prepare(self, texts: Iterable[str]) -> None:
         """Do nothing: texts are embedded when they are used."""

@@ -63,6 +63,10 @@ class ExactIndex:
     def __contains__(self, id: object) -> bool:
         return id in self._rows
 
+    @property
+    def ids(self) -> Sequence[str]:
+        return tuple(self._ids)
+
     def reserve(self, count: int, dimensions: int | None = None) -> None:
         """Make room for `count` vectors in all, so that filling up to it copies nothing."""
         width = self._matrix.shape[1] or dimensions or 0

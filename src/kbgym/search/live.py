@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cachetools import LRUCache
@@ -40,6 +40,15 @@ class ServedEngine(RankedSearch):
 
     async def _read_ahead(self, texts: list[str]) -> None:
         raise NotImplementedError
+
+    def _beside(self, texts: Sequence[tuple[str, str]]) -> LiveEngine:
+        if self.kind == "words":
+            words = BM25Index()
+            words.load(texts)
+            return LiveEngine(ExactIndex(), self.embedding, "words", words)
+        index = ExactIndex()
+        index.put_many([id for id, _ in texts], self.embedding.embedder.embed([text for _, text in texts]), own=True)
+        return LiveEngine(index, self.embedding)
 
 
 class LiveEngine(ServedEngine):
@@ -102,7 +111,20 @@ class LiveEngine(ServedEngine):
         """Return a search of the current state that later changes do not affect."""
         made = Overlay(self)
         self._overlays.add(made)
+        if isinstance(self.trained, LiveEngine):
+            made.trained = self.trained.overlay()
         return made
+
+    def ids(self) -> Iterable[str]:
+        kept = self.words if self.kind == "words" else self.index
+        assert isinstance(kept, ExactIndex | BM25Index)
+        return kept.ids
+
+    def __contains__(self, id: object) -> bool:
+        return id in (self.words if self.kind == "words" else self.index)
+
+    def __len__(self) -> int:
+        return len(self.words if self.kind == "words" else self.index)
 
     def _notify_overlays(self, id: str) -> None:
         if self._overlays:
@@ -151,6 +173,18 @@ class Overlay(ServedEngine):
         vector = self.embedding(text)
         hits = visible_hits(lambda end: index.search(vector, 0, end), self._apart, end) if len(index) else []
         return page_of([*hits, *(own.search(vector, 0, end) if len(own) else ())], offset, limit)
+
+    def ids(self) -> Iterable[str]:
+        own = self._own_words if self.kind == "words" else self._own
+        return [*(id for id in self._live.ids() if id not in self._apart), *own.ids]
+
+    def __contains__(self, id: object) -> bool:
+        own = self._own_words if self.kind == "words" else self._own
+        return id in own if id in self._apart else id in self._live
+
+    def __len__(self) -> int:
+        own = self._own_words if self.kind == "words" else self._own
+        return len(self._live) - sum(id in self._live for id in self._apart) + len(own)
 
     async def _read_ahead(self, texts: list[str]) -> None:
         await self._live._read_ahead(texts)

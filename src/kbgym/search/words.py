@@ -31,14 +31,17 @@ class WordRanking(Protocol):
 
     def scores(self, query: str, ids: Sequence[str]) -> list[float]: ...
 
+    def parts(self) -> list[WordPart]: ...
+
 
 class Weighed(msgspec.Struct, frozen=True):
-    """The weights of a query over all visible texts: its terms, rarest first, each with its highest score, and the two
-    constants of length normalisation."""
+    """The weights of a query over all visible texts: its terms, rarest first, each with its highest score, the two
+    constants of length normalisation, and a score that no text can exceed."""
 
     terms: tuple[tuple[str, float], ...]
     plain: float
     per_term: float
+    ceiling: float
 
 
 class WordPart(Protocol):
@@ -84,12 +87,12 @@ def weigh(parts: Sequence[WordPart], query: str) -> Weighed:
     frequencies = map(sum, zip(*(part.document_frequency(list(wanted)) for part in parts), strict=True))
     weighed: list[tuple[int, str, float]] = []
     for (term, times), frequency in zip(wanted.items(), frequencies, strict=True):
-        if frequency:
-            # Rounded, because the last bit of a logarithm is not the same on every machine.
-            rarity = round(math.log1p((count - frequency + 0.5) / (frequency + 0.5)), 12)
-            weighed.append((frequency, term, times * rarity * (K1 + 1)))
-    ordered = tuple((term, scale) for _, term, scale in sorted(weighed))
-    return Weighed(ordered, K1 * (1 - B), K1 * B * count / max(1, total))
+        # Rounded, because the last bit of a logarithm is not the same on every machine.
+        rarity = round(math.log1p((count - frequency + 0.5) / (frequency + 0.5)), 12)
+        weighed.append((frequency, term, times * rarity * (K1 + 1)))
+    ordered = tuple((term, scale) for frequency, term, scale in sorted(weighed) if frequency)
+    ceiling = sum(scale for _, _, scale in sorted(weighed))
+    return Weighed(ordered, K1 * (1 - B), K1 * B * count / max(1, total), ceiling)
 
 
 def search_parts(parts: Sequence[WordPart], query: str, offset: int, limit: int) -> list[Hit]:
@@ -98,6 +101,12 @@ def search_parts(parts: Sequence[WordPart], query: str, offset: int, limit: int)
         raise BadInput(f"no page starts at {offset} with {limit} results.")
     weighed, end = weigh(parts, query), offset + limit
     return page_of([hit for part in parts if end for hit in part.top_k(weighed, end)], offset, limit)
+
+
+def shares_in_parts(parts: Sequence[WordPart], query: str, limit: int) -> list[Hit]:
+    """Return the best texts, each with its score as a share of the highest possible one for the query."""
+    ceiling = weigh(parts, query).ceiling
+    return [(id, score / ceiling) for id, score in search_parts(parts, query, 0, limit)]
 
 
 def scores_in_parts(parts: Sequence[WordPart], query: str, ids: Sequence[str]) -> list[float]:
@@ -115,10 +124,10 @@ class WordsBefore:
         self._live, self._apart, self._own = live, apart, own
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
-        return search_parts(self._parts(), query, offset, limit)
+        return search_parts(self.parts(), query, offset, limit)
 
     def scores(self, query: str, ids: Sequence[str]) -> list[float]:
-        return scores_in_parts(self._parts(), query, ids)
+        return scores_in_parts(self.parts(), query, ids)
 
-    def _parts(self) -> list[WordPart]:
+    def parts(self) -> list[WordPart]:
         return [*self._live.parts(self._apart), *self._own.parts()]

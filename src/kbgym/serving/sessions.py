@@ -73,8 +73,8 @@ class ClientSession:
     def saw(self, result: Result, store: Store) -> None:
         """Remember what a result showed: whole documents if read or changed, texts if searched."""
         match result:
-            case Found(ids):
-                for id in ids:
+            case Found():
+                for id in shown_by(result):
                     self._note(id, store, False)
             case Opened(id, links):
                 for target in links:

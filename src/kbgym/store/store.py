@@ -7,8 +7,8 @@ same in a store of six thousand documents and of six hundred thousand. An operat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
-from typing import Self
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Self
 
 import msgspec
 
@@ -39,6 +39,8 @@ class Store:
         self.layer: Layer | None = None  # the changes to a base, if a backend keeps the initial documents
         self._own: set[str] | None = None  # documents whose inbound links no copy shares; None for all
         self._by_text: MutableMapping[str, dict[str, None]] | None = None
+        self._indexes: dict[str, None] | None = None
+        self.tuned: Mapping[str, Any] = {}  # search settings chosen for this store; not part of the fingerprint
         self._corrections: dict[str, None] | None = None
         self._issued = 0
         self._sum = 0
@@ -160,6 +162,8 @@ class Store:
         self._own, twin._own = set(), set()
         twin._issued, twin._sum, twin.coded = self._issued, self._sum, self.coded
         twin.origins, twin.links, twin.merges = self.origins, self.links, self.merges
+        twin.tuned = self.tuned
+        twin._indexes = None if self._indexes is None else dict(self._indexes)
         twin._corrections = None if self._corrections is None else dict(self._corrections)
         return twin
 
@@ -178,6 +182,13 @@ class Store:
             _, every = self.layer.since()
         return [record for record in every if record.flag == flag]
 
+    @property
+    def indexes(self) -> Mapping[str, None]:
+        """The ids of all index documents: written by an agent, with at least one link."""
+        if self._indexes is None:
+            self._indexes = {record.id: None for record in self.authored() if record.links}
+        return self._indexes
+
     def unlike(self, other: Store) -> Iterable[str]:
         """Return the ids of all documents that may differ between two stores."""
         mine, theirs = self.layer, other.layer
@@ -194,6 +205,10 @@ class Store:
         return self if self.frozen else self.copy().freeze()
 
     # -- changing -----------------------------------------------------------------------------------------------------
+
+    def tune(self, settings: Mapping[str, Any]) -> None:
+        """Set search settings of this store; those not named stay as they are."""
+        self.tuned = {**self.tuned, **settings}
 
     def freeze(self) -> Store:
         """Refuse every change from now on."""
@@ -359,6 +374,11 @@ class Store:
             for target in record.links:
                 self._sources(target)[record.id] = None
             self.links += len(record.links) - len(before)
+        if self._indexes is not None:
+            if record.flag == "authored" and record.links:
+                self._indexes[record.id] = None
+            else:
+                self._indexes.pop(record.id, None)
         if self._by_text is not None and (old is None or old.text != record.text):
             if old is not None:
                 self._forget_text(old)
@@ -385,6 +405,8 @@ class Store:
             self._corrections.pop(id, None)
         self._sum = (self._sum - weight(record)) % MODULUS
         self._inbound.pop(id, None)
+        if self._indexes is not None:
+            self._indexes.pop(id, None)
         if self._own is not None:
             self._own.discard(id)
         self._forget_text(record)

@@ -6,7 +6,7 @@ Old traces replay for ever: a change of meaning here needs a new `SCHEMA` and a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +16,7 @@ from kbgym.store.guard import Verdict
 from kbgym.worlds.world import Document, Source
 
 SCHEMA = 1
+TUNED = "search"  # the kind of note that changes search settings of the store
 
 Phase = Literal["forward", "backward", "idle", "serve"]
 
@@ -124,13 +125,19 @@ class Committed(_Event, frozen=True, tag="commit"):
 Event = Genesis | Began | Acted | Ended | Graded | RolledBack | Imported | Noted | Committed
 
 
+def tunable(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a trace that are search settings of its store."""
+    return {name: settings[name] for name in ("slots", "slot_threshold") if name in settings}
+
+
 def named_in(event: Acted) -> Iterator[str]:
     """The documents an action and its result name: whatever stands there that may be an id."""
     for value in (*msgspec.structs.astuple(event.action), *msgspec.structs.astuple(event.result)):
         if isinstance(value, str):
             yield value
         elif isinstance(value, tuple):
-            yield from (one for one in value if isinstance(one, str))
+            for one in value:
+                yield from (one,) if isinstance(one, str) else (one.index, *one.targets)
 
 
 ANY = ""  # stands for any document

@@ -25,7 +25,7 @@ from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.backend import ConnectionLost, EventWriter, StoreBackend, is_url, open_backend, shown, store_at
-from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by
+from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by, tunable
 from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import JudgeCache
 from kbgym.trace.replay import Listener, catch_up, committed, replaying, rolled_back
@@ -90,6 +90,8 @@ class LiveStore:
         try:
             self._settle(place)
             store = place.store(watch=self._replayed)
+            if not store.tuned:  # a trace that begins now has not been replayed
+                store.tune(tunable(settings or {}))
             self.environment = Environment(store, engine(store), self._judge_cache, ranking, observations)
         except BaseException:
             if self._writer is not None:

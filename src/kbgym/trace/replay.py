@@ -18,7 +18,7 @@ from kbgym.gym.environment import Advice, Nearest, apply, texts_in
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import is_editing
 from kbgym.store import Refused, Store
-from kbgym.trace.events import Acted, Committed, Event, Genesis, Imported, RolledBack, named_in
+from kbgym.trace.events import TUNED, Acted, Committed, Event, Genesis, Imported, Noted, RolledBack, named_in, tunable
 
 _TOGETHER = 500  # events whose documents are read at once, where they are not held
 # Called after each event with the store as it is then.
@@ -108,9 +108,12 @@ def redo(store: Store, event: Event, number: int) -> None:
                 raise Damaged(f"trace line {number}: the store after iteration {iteration} is not the one recorded.")
         case Imported():
             _import(store, event, number)
-        case Genesis(_, documents, fingerprint):
+        case Noted(kind=kind, data=data) if kind == TUNED:
+            store.tune(data)
+        case Genesis(_, documents, fingerprint, settings=settings):
             if (len(store), store.fingerprint) != (documents, fingerprint):
                 raise Damaged("the initial documents are not those this trace was written over.")
+            store.tune(tunable(settings))
 
 
 def committed(iteration: int, position: int, store: Store) -> Committed:
@@ -129,7 +132,9 @@ def _check_committed(events: Sequence[Event], at: int) -> None:
 
 
 def _act(store: Store, event: Acted, number: int) -> None:
-    advice: Advice = Nearest(event.result.ids) if isinstance(event.result, Found) else event.verdict
+    advice: Advice = event.verdict
+    if isinstance(found := event.result, Found):
+        advice = Nearest(found.ids, found.learnt)
     result = apply(store, event.action, advice)
     if result != event.result:
         raise Damaged(f"trace line {number}: the action gave {event.result} when recorded and gives {result} now.")

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from kbgym.gym.actions import Found, Opened
+from kbgym.gym.actions import Found, Opened, shown_by
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import FORWARD_BUDGET, MEMORY, Transcript
 from kbgym.gym.policy import Agent, Backward
@@ -78,7 +78,7 @@ class _Noting:
     """A search that notes what was searched for, and the score of the last on each page."""
 
     def __init__(self, engine: Overlay) -> None:
-        self._engine = engine
+        self._engine, self.trained = engine, engine.trained
         self.noted: list[tuple[str, float]] = []
 
     async def prepare(self, texts: Iterable[str]) -> None:
@@ -87,12 +87,15 @@ class _Noting:
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         hits = self._engine.search(query, offset, limit)
         # Only a cosine can be compared with what a new text would score; any other page may change.
-        told = len(hits) == limit and self._engine.kind == "vectors"
+        told = len(hits) == limit and self._engine.kind == "vectors" and self.trained is None
         self.noted.append((query, hits[-1][1] if told else -1.0))
         return hits
 
     def nearest(self, text: str, limit: int, exclude: tuple[str, ...] = ()) -> list[Hit]:
         return self._engine.nearest(text, limit, exclude)
+
+    def set_apart(self, texts: Sequence[tuple[str, str]]) -> None:
+        raise NotImplementedError("a reader changes nothing")
 
     def put(self, id: str, text: str) -> None:
         raise NotImplementedError("a reader changes nothing")
@@ -324,8 +327,6 @@ def _seen(transcript: Transcript) -> frozenset[str]:
     seen: set[str] = set()
     for step in transcript.steps:
         match step.result:
-            case Found(ids):
-                seen.update(ids)
-            case Opened(id, links):
-                seen.update((id, *links))
+            case Found() | Opened():
+                seen.update(shown_by(step.result))
     return frozenset(seen)

@@ -21,7 +21,7 @@ import msgspec
 
 from kbgym.canonical import atomic_dir, check_name, fitting, pretty, read_value, write_lines, write_whole
 from kbgym.errors import BadInput
-from kbgym.gym.environment import Ranking
+from kbgym.gym.environment import SLOT_THRESHOLD, SLOTS, Ranking
 from kbgym.gym.observations import Observations
 from kbgym.search.base import SearchKind
 from kbgym.store import Store
@@ -37,7 +37,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that decides what a training run does. Two runs with equal settings give equal bytes.
 
     The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
-    exams. `gate`: how many questions are asked again before the edits of a lesson stay, 0 for none.
+    exams. `slots`: how many trained indexes the ranking `slot` shows beside the first page; `slot_threshold`: the
+    score below which it shows none, until calibration sets another. `gate`: how many questions are asked again before
+    the edits of a lesson stay, 0 for none.
     `observations`: how results read. `search`: what a search goes by. `per_source`: how many documents of one page of
     the source a page of results may have, 0 for any number. `begins`: the store it was begun with, by what it is and
     its fingerprint; empty for the world's own documents.
@@ -62,6 +64,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     search: SearchKind = "vectors"
     per_source: int = 0
     begins: str = ""
+    slots: int = SLOTS
+    slot_threshold: float = SLOT_THRESHOLD
 
 
 class _Header(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ import msgspec
 from kbgym.canonical import sweep
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Observation
+from kbgym.gym.calibration import calibrate
 from kbgym.gym.environment import Environment, SearchEngine, Step
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import Grade
@@ -24,7 +25,7 @@ from kbgym.gym.tools import Role, check
 from kbgym.progress import ProgressCallback
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
+from kbgym.trace.events import TUNED, Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
 from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
 from kbgym.training.exam import examine, summarise
@@ -52,7 +53,7 @@ class Agents(msgspec.Struct, frozen=True):
 def recorded_settings(settings: Settings, agents: Agents) -> dict[str, Any]:
     """Return the settings kept in the first event of a trace; later additions only if they are not the default."""
     found: dict[str, Any] = msgspec.to_builtins(settings)
-    for name in ("search", "per_source", "begins"):
+    for name in ("search", "per_source", "begins", "slots", "slot_threshold"):
         if found[name] == getattr(Settings(), name):
             del found[name]
     return {**found, "agents": agents.described} if agents.described else found
@@ -184,6 +185,7 @@ class Session:
         if self._in_folder:
             ends = self._ends_epoch(self.position)
             if ends:
+                await self._calibrate()
                 await self._evaluate(lesson.epoch)
             async with self.live.turn():
                 durable = self.live.commit()
@@ -193,6 +195,18 @@ class Session:
             self.run.timed("iteration", time.perf_counter() - self._started.pop(lesson), iteration=self.iteration)
         if self.tick:
             self.tick(self.position, len(self.lessons), self._summary())
+
+    async def _calibrate(self) -> None:
+        """Choose the threshold of the reserved slot on the train and eval questions and record it."""
+        if self.settings.ranking != "slot":
+            return
+        world, live = self.run.world, self.live
+        questions = [(one.text, one.support) for split in ("train", "eval") for one in world.split(split)]
+        await live.environment.engine.prepare(text for text, _ in questions)
+        if (threshold := calibrate(live.environment, questions)) is not None:
+            tuned = {"slot_threshold": threshold}
+            live.store.tune(tuned)
+            live.record(Noted(self.iteration + 1, TUNED, tuned))
 
     async def evaluate_untrained(self) -> None:
         """Evaluate the store before the first lesson."""

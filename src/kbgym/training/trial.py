@@ -151,7 +151,7 @@ def _repeat(
 ) -> None:
     """A step that changed nothing: as it was if it is still true of the store, else as a note."""
     action, result = _rename(step.action, renamed), _rename_result(step.result, renamed)
-    advice = Nearest(result.ids) if isinstance(result, Found) else step.verdict
+    advice = Nearest(result.ids, result.learnt) if isinstance(result, Found) else step.verdict
     scratch = live.store if not is_editing(action) else live.store.copy()
     if apply(scratch, action, advice) == result:
         acted = Acted(iteration, phase, number, action, result, step.verdict)

@@ -26,6 +26,7 @@ from kbgym.gym.actions import (
     Result,
     Search,
     Unlinked,
+    shown_by,
 )
 from kbgym.gym.observations import render
 
@@ -50,7 +51,8 @@ def result_shown(result: Result, text_of: TextOf) -> dict[str, Any]:
     """A result: a sentence, and the documents it shows with their texts."""
     match result:
         case Found(ids):
-            return {"kind": "found", "say": "" if ids else "Nothing found.", "lines": _lines(ids, text_of)}
+            shown = shown_by(result)
+            return {"kind": "found", "say": "" if ids else "Nothing found.", "lines": _lines(shown, text_of)}
         case Opened(id, links):
             many = f"It links to {len(links)}:" if links else "It links to nothing."
             return {"kind": "opened", "say": many, "head": _lines([id], text_of), "lines": _lines(links, text_of)}

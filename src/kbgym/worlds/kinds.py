@@ -109,6 +109,11 @@ def search_of(world: World) -> object:
     return world.facts.get("search") or ("hybrid" if _name(world) in _REAL_TEXT else "vectors")
 
 
+def ranking_of(world: World) -> str:
+    """Return the default ranking of a world: a reserved slot on real text, elsewhere as in the paper."""
+    return "slot" if _name(world) in _REAL_TEXT else "paper"
+
+
 def observations_of(world: World) -> str:
     """Return the default form of results: on real text they mark documents with links, elsewhere as in the paper."""
     return "rich" if _name(world) in _REAL_TEXT else "paper"
