@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kbgym.agents.general.text import content_words, names, split_title
 from kbgym.gym.actions import Action, Add, Answer, Correct, Done, LinkMany, Search
@@ -46,13 +46,14 @@ class Teacher(PlannedPolicy):
             for page in range(1, _PAGES + 1):
                 found = yield Search(f"{task.question} {answer}".strip()[:MOST_TEXT], page)
                 seen |= {shown.id: shown.text for shown in found.documents if self._is_evidence(shown.id)}
-        if evidence := stating(task.question, task.golds, seen)[:MOST_TARGETS]:
+        corrections = self._store.corrections()
+        if evidence := stating(task.question, task.golds, seen, corrections)[:MOST_TARGETS]:
             added = yield Add(alias_text(task.question, [seen[id] for id in evidence]))
             if added.documents:
                 yield LinkMany(added.documents[0].id, tuple(evidence))
         else:
             text = f"{task.question} {', '.join(task.golds)} (correction by {by}){note}"
-            yield Correct(text[:MOST_TEXT], tuple(stating(task.question, wrong, seen)))
+            yield Correct(text[:MOST_TEXT], tuple(stating(task.question, wrong, seen, corrections)))
         return Done()
 
     def _is_evidence(self, id: str) -> bool:
@@ -61,18 +62,26 @@ class Teacher(PlannedPolicy):
         return id in store and store[id].flag != "authored" and not store.superseded_by(id)
 
 
-def stating(question: str, answers: Sequence[str], texts: Mapping[str, str]) -> list[str]:
-    """Return the documents that state an answer and speak of the question's subject around it."""
+def stating(
+    question: str, answers: Sequence[str], texts: Mapping[str, str], corrections: Collection[str] = ()
+) -> list[str]:
+    """Return the documents that state an answer and speak of the question's subject around it.
+
+    Corrections hold other questions' words, so they do not count in how much a word tells.
+    """
     wanted = set(content_words(question)).difference(*map(content_words, answers))
-    holding = Counter(word for text in texts.values() for word in wanted.intersection(content_words(text)))
-    weight = {word: math.log1p((len(texts) + 1) / (holding[word] + 0.5)) for word in wanted}
+    holding = Counter(
+        word for id, text in texts.items() if id not in corrections for word in wanted.intersection(content_words(text))
+    )
+    # A word that no document holds tells none of them apart.
+    weight = {word: math.log1p((len(texts) + 1) / (held + 0.5)) for word, held in holding.items()}
     named = wanted.intersection(content_words(" ".join(names(question))))
     named |= {word for word in wanted if any(map(str.isdigit, word))}
     found = []
     for id, text in texts.items():
         for around in _passages(text, answers):
-            words = wanted.intersection(content_words(around))
-            if named <= words and sum(weight[word] for word in words) >= _SHARE * sum(weight.values()):
+            words = weight.keys() & set(content_words(around))
+            if words and named <= words and sum(weight[word] for word in words) >= _SHARE * sum(weight.values()):
                 found.append(id)
                 break
     return found
