@@ -93,10 +93,8 @@ def test_two_hundred_corrections(tmp_path: Path) -> None:
                 topped += ids[0] in lesson.supersedes
                 superseding += bool(lesson.supersedes)
             now = await stated(online, others)
-                q for q, one in lessons.items() if one.document not in [i for i, _ in await first_page(online, q)]
-            ]
             print(f"answered {answered}, topped {topped}, superseding {superseding}, recall {recall:.3f} to {now:.3f}")
-            assert answered == N and topped == 0
+            assert answered == N and topped == 0 and superseding > 0.7 * N
             assert abs(now - recall) <= 0.02
             for lesson in random.Random(7).sample(list(lessons.values()), N):
                 await undo(online, ClientSession("ada"), {"iteration": lesson.iteration})
