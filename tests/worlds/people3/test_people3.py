@@ -242,7 +242,7 @@ def test_the_kind_resolves_keys_at_present():
     assert all(
         truth.belongs(Key("person", person), id) for _, text, ids in kind.oracle(world) if text == person for id in ids
     )
-    assert agent_for(world) == "general" and "Town Register" in kind.describe(world).about
+    assert agent_for(world) == "reference-v3" and "Town Register" in kind.describe(world).about
 
 
 def test_a_saved_world_is_the_same_world(tmp_path):
