@@ -29,7 +29,7 @@ _ABOUT = {
     "spouse": ("{} is married to", "the marriage of {}"),
     "mother": ("{}'s mother is", "{} is a child of"),
     "father": ("{}'s father is", "{} is a child of"),
-    "friend": ("friends of {}",),
+    "friend": ("friends of {}", "{} is a friend of"),
 }
 _MEMBERS = {"job": "works as {}", "hobby": "hobby is {}", "city": "lives in {}"}
 _PAGES = 3  # of one search about one person
@@ -94,7 +94,8 @@ class ReportReader(PlannedPolicy):
             case "source" | "as-of" | "before" | "since":
                 yield from self._look_up(template.kind, slots[-1] if template.ask == "source" else slots[0])
             case "count" | "list":
-                yield from self._members(template.kind, slots[0])
+                yield from self._members(template.kind, slots[0], patience=2)
+                yield from self._verify(template.kind, slots[0])
             case "compare":
                 for value in slots:
                     yield from self._members(template.kind, value)
@@ -130,6 +131,12 @@ class ReportReader(PlannedPolicy):
             if chosen is not None and not chosen.unanswerable:
                 yield from self._look_up(template.other, chosen.golds[0])
 
+    def _verify(self, attribute: str, value: str) -> Gathering:
+        """Look for later reports on members that no index vouches for, as long as actions last."""
+        if (attribute, value) not in self._whole:
+            for person in list(self.timeline.holders(attribute, value)):
+                yield from self._look_up(attribute, person, pages=1)
+
     def _each(self, relation: str, people: Iterable[str]) -> Gathering:
         """Look up a relation of the people of whom it is not known."""
         for person in list(people):
@@ -145,9 +152,9 @@ class ReportReader(PlannedPolicy):
                 shown = yield from self._search(query.format(name), page)
                 if (yield from self._open(shown, name, relation)):
                     return
-                if self._told(relation, person) == before:
+                if self._told(relation, person) == before and page > 1:
                     break
-            if self._told(relation, person):
+            if self._told(relation, person) and relation != "friend":
                 return
         if len(names) == 1 and pages > 1:
             yield from self._search(f"{person} is also called", 1)
@@ -162,10 +169,10 @@ class ReportReader(PlannedPolicy):
             for one in map(self._named, self._reports.values())
         )
 
-    def _members(self, attribute: str, value: str) -> Gathering:
+    def _members(self, attribute: str, value: str, patience: int = 1) -> Gathering:
         """Learn who has a value: from an index, or page by page."""
-        page = 1
-        while True:
+        page, idle = 1, 0
+        while idle < patience:
             before = len(self.timeline.holders(attribute, value))
             shown = yield from self._search(_MEMBERS[attribute].format(value), page)
             opened = yield from self._open(shown, value, attribute)
@@ -174,8 +181,7 @@ class ReportReader(PlannedPolicy):
                 self._known = None
             if opened or not shown:
                 return
-            if len(self.timeline.holders(attribute, value)) == before and page > 1:
-                return
+            idle = idle + 1 if len(self.timeline.holders(attribute, value)) == before else 0
             page += 1
 
     # -- the two tools ------------------------------------------------------------------------------------------------
