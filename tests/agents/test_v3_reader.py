@@ -40,7 +40,7 @@ def test_indexes_raise_accuracy():
 
 
 def test_an_index_of_a_value_is_trusted_to_be_whole():
-    assert mean(rows("oracle"), ("count", "compare")) > 0.9 > 0.5 > mean(rows("flat"), ("count", "compare"))
+    assert mean(rows("oracle"), ("count", "compare")) > 0.8 > 0.5 > mean(rows("flat"), ("count", "compare"))
 
 
 def test_every_pass_ends_with_an_answer_within_the_budget():
