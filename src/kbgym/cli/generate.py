@@ -83,7 +83,8 @@ def _v2(people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool, dial
 def _v3(
     people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool, dials: dict[str, Any], rounds: int
 ) -> World:
-    from kbgym.worlds.people3 import DEFAULT_SIZES, Dials, generate, updated
+    from kbgym.worlds.people3 import DEFAULT_SIZES, Dials, generate
+    from kbgym.worlds.updates import updated
 
     if jobs is not None or hard:
         raise BadInput("--jobs and --hard are of benchmark 2; benchmark 3 has dials.")

@@ -16,9 +16,10 @@ from kbgym.chronicle.wordings import PRONOUNS, every, fill, person_slots, senten
 from kbgym.errors import BadInput
 from kbgym.gym.grading import grade, set_f1
 from kbgym.worlds.kinds import agent_for, kind_of
-from kbgym.worlds.people3 import Dials, facts_of, generate, pool, updated, updates
+from kbgym.worlds.people3 import Dials, facts_of, generate, pool
 from kbgym.worlds.people3.questions import slots_of
 from kbgym.worlds.splits import Sizes
+from kbgym.worlds.updates import updated, updates
 from kbgym.worlds.world import Key, World
 
 FEW = Sizes(train=39, test_in=26, test_out=13, eval_in=0, eval_out=0)
