@@ -29,7 +29,7 @@ from postgres import MISSING, Cluster, installed
 
 MOST_HELD = 1_000_000
 ALIKE = ("--agent", "reference", "--search", "words", "--quiet")
-RAY = ("--engine", "ray", "--workers", "2")
+RAY = ("--set", "engine=ray", "--set", "workers=2")
 
 
 def measured(*words: str) -> tuple[float, float]:
@@ -108,8 +108,8 @@ def measure(cluster: Cluster, folder: Path, people: int, worlds: int, questions:
         rows.add(out.read_bytes())
         print(f"| {documents_made:,} | exam, {name} | {took:.1f} s | {held:.0f} MB |", flush=True)
     assert len(rows) == 1, "an exam came out otherwise"
-    taught = ("--world", str(folder / "world"), "--out", str(folder / "run"), "--store", f"{url}&documents=read")
-    took, held = measured("train", *taught, "--strategy", "class", "--epochs", "1", "--no-eval")
+    taught = ("--world", str(folder / "world"), "--out", str(folder / "run"), "--set", f"store={url}&documents=read")
+    took, held = measured("train", *taught, "--set", "strategy=class", "--epochs", "1", "--set", "eval=false")
     print(f"| {documents_made:,} | training, read | {took:.1f} s | {held:.0f} MB |", flush=True)
     queries = [json.loads(line)["text"] for line in (folder / "asked.jsonl").read_text().splitlines()]
     median, longest, held = served(f"{url}&documents=read", queries)

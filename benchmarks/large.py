@@ -58,7 +58,7 @@ def first_answer(count: int) -> None:
         folder = Path(scratch)
         write(folder / "files", count)
         world = str(folder / "world")
-        asked = ("store", "search", world, f"Who is the skipper of Boat{count // 8:06d}?", "--embedder", "hash")
+        asked = ("store", "search", world, f"Who is the skipper of Boat{count // 8:06d}?", "--set", "embedder=hash")
         steps = {
             "import": run(folder, "import", "corpus", str(folder / "files"), "--links", "--out", world),
             "first search (hash and words)": run(folder, *asked),

@@ -180,7 +180,8 @@ class Server:
 
     def __init__(self, place: Path, embedder: str, source: Path | None = None) -> None:
         command = [sys.executable, "-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--json"]
-        command += ["--http", "127.0.0.1:0", "--embedder", embedder, "--requests", "0", "--sessions", "1000"]
+        command += ["--http", "127.0.0.1:0", "--set", f"embedder={embedder}"]
+        command += ["--rate-limit", "0", "--max-sessions", "1000"]
         environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
         if source is not None:
             environment["PYTHONPATH"] = str(source)

@@ -45,7 +45,7 @@ def record(folder: Path, say: bool = True) -> list[str]:
     with FaultServer(Player(ROOT / "examples" / "harbour" / "questions.csv")) as server:
         for command in commands():
             if NAMED in command:
-                command = f"{command.replace(NAMED, MODEL)} --base-url {server.url} --yes"
+                command = f"{command.replace(NAMED, MODEL)} --set base_url={server.url} --yes"
             done = subprocess.run(
                 command, shell=True, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
             )

@@ -44,7 +44,7 @@ def train(folder: Path) -> None:
 
 
 def prove(folder: Path) -> None:
-    flags = ["--embedder", "hash", "--questions", "12", "--epochs", "1", "--n", "10", "--quiet"]
+    flags = ["--set", "embedder=hash", "--questions", "12", "--epochs", "1", "--n", "10", "--quiet"]
     try:
         verb(["prove", sys.argv[4], "--out", str(folder), *flags])
     except SystemExit as ended:

@@ -18,7 +18,8 @@ _MINI = "--agent llm:openai/gpt-5-mini"
 
 # In the order in which they are made: a place may need those before it.
 COMMANDS = {
-    "worlds-out/w0": "kbgym generate --people 80 --train 40 --test-in 4 --eval-in 4 --eval-out 2 --out worlds-out/w0",
+    "worlds-out/w0": "kbgym generate --people 80 --out worlds-out/w0"
+    " --set train=40 --set test_in=4 --set eval_in=4 --set eval_out=2",
     "worlds/skarn": "kbgym import corpus examples/skarn/pages --questions examples/skarn/questions.jsonl"
     " --links --out worlds/skarn",
     "worlds/musique": "kbgym import musique musique_ans_v1.0_dev.jsonl --out worlds/musique",
@@ -27,7 +28,7 @@ COMMANDS = {
     "runs/r0": f"kbgym prove worlds-out/w0 --out runs/r0 {_TRAINED} --n 4",
     "runs/first": "kbgym train --world worlds-out/w0 --out runs/first --questions 30 --epochs 2",
     "runs/demo": f"kbgym train --world worlds-out/w0 --out runs/demo {_TRAINED}",
-    "runs/other": f"kbgym train --world worlds-out/w0 --out runs/other --strategy class {_TRAINED}",
+    "runs/other": f"kbgym train --world worlds-out/w0 --out runs/other --set strategy=class {_TRAINED}",
     "runs/skarn": f"kbgym train --world worlds/skarn --out runs/skarn {_TRAINED}",
     "runs/gpt": f"kbgym train --world worlds-out/w0 --out runs/gpt {_MINI} --questions 2 --epochs 1 --yes",
     "runs/harbour": "kbgym train --world worlds/harbour --out runs/harbour --questions 12 --epochs 2"

@@ -29,14 +29,14 @@ SHORTER = {
     r"experiment run paper (?!.*--people)": "--arms flat,hipporag --strategy paper",
     r"--vary questions": "--values 4,6",
     r"kbgym demo(?!.*--people)": "--people 60 --questions 6 --n 3",
-    r"generate .*--seed 201": "--people 60 --test-in 2",
-    r"generate .*w50k": "--people 60 --train 20 --test-in 2 --test-out 2",
+    r"generate .*--seed 201": "--people 60 --set test_in=2",
+    r"generate .*w50k": "--people 60 --set train=20 --set test_in=2 --set test_out=2",
     r"kbgym train .*w50k": "--questions 6",
-    r"kbgym train .*(w201|llm:|codex)": "--questions 2 --epochs 1 --no-eval",
+    r"kbgym train .*(w201|llm:|codex)": "--questions 2 --epochs 1 --set eval=false",
     r"prove .*llm:": "--questions 2 --epochs 1 --n 2",
-    r"import phantomwiki": "--train 2 --test-in 1 --test-out 0 --eval-in 0 --eval-out 0",
+    r"import phantomwiki": "--set train=2 --set test_in=1 --set test_out=0 --set eval_in=0 --set eval_out=0",
     r"import phantomwiki (?!--from)": "--trees 1 --per-type 2",
-    r"--workers": "--workers 2",
+    r"--workers": "--set workers=2",
     r"(train|exam|prove|corpus|suggest|baseline) .*(llm:|codex|command:)": "--yes",
 }
 # What a line has in it, and what stands there instead: nobody has that address, or a test may not ask for that port.
@@ -50,7 +50,7 @@ INSTEAD = {
 # What a line needs that may not be installed here.
 NEEDS = {
     r"postgresql://": ("pgserver", "psycopg"),
-    r"--engine ray": ("ray",),
+    r"--set engine=ray": ("ray",),
     r"import phantomwiki (?!--from)": ("phantom_wiki",),
 }
 # Lines of other programs, and which test has them run.
@@ -88,7 +88,7 @@ def test_lines_of_other_programs_have_a_test(page):
 
 @pytest.mark.parametrize(
     "line",
-    ["kbgym examine runs/r0", "kbgym exam runs/r0 --sat x", "kbgym exam", "kbgym exam runs/r0 --ranking best"],
+    ["kbgym examine runs/r0", "kbgym exam runs/r0 --sat x", "kbgym exam", "kbgym exam runs/r0 --set ranking=best"],
 )
 def test_a_line_it_does_not_take_is_noticed(line):
     with pytest.raises((click.ClickException, AssertionError)):

@@ -99,4 +99,4 @@ def test_the_shell_completes_verbs_and_options(shell):
 
     assert "experiment" in offered("kbgym exp") and "train" not in offered("kbgym exp")
     assert "--ranking" in offered("kbgym exam --ran")
-    assert "apart" in offered("kbgym exam --ranking ap")
+    assert "apart" in offered("kbgym exam --set ranking=ap")

@@ -119,7 +119,7 @@ def test_help_loads_no_verb():
 def test_the_package_is_a_command_too(tmp_path):
     done = subprocess.run([sys.executable, "-m", "kbgym", "--version"], check=False, capture_output=True, text=True)
     assert done.returncode == 0 and kbgym.__version__ in done.stdout
-    flags = ["--people", "60", "--questions", "12", "--epochs", "1", "--n", "2", "--embedder", "hash", "--json"]
+    flags = ["--people", "60", "--questions", "12", "--epochs", "1", "--n", "2", "--set", "embedder=hash", "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "kbgym", "demo", "--out", str(tmp_path / "run"), *flags],
         check=False,

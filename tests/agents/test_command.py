@@ -112,7 +112,19 @@ def test_training_by_processes_leaves_the_trace_of_training_in_process(tmp_path:
     generate(people=40, seed=3).save(tmp_path / "world")
     traces = {}
     for name, who in (("here", "reference"), ("there", line(how))):
-        flags = ["--questions", "3", "--epochs", "1", "--no-eval", "--embedder", "hash", "--agent", who, "--quiet"]
+        flags = [
+            "--questions",
+            "3",
+            "--epochs",
+            "1",
+            "--set",
+            "eval=false",
+            "--set",
+            "embedder=hash",
+            "--agent",
+            who,
+            "--quiet",
+        ]
         with pytest.raises(SystemExit) as stopped:
             run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *flags])
         assert not stopped.value.code
@@ -138,7 +150,19 @@ def test_a_training_whose_processes_are_killed_scores_none_of_them(tmp_path: Pat
     generate(people=40, seed=3).save(tmp_path / "world")
     grades: dict[str, dict[str, float]] = {}
     for name, who in (("here", "reference"), ("there", line("dies"))):
-        flags = ["--questions", "6", "--epochs", "1", "--no-eval", "--embedder", "hash", "--agent", who, "--quiet"]
+        flags = [
+            "--questions",
+            "6",
+            "--epochs",
+            "1",
+            "--set",
+            "eval=false",
+            "--set",
+            "embedder=hash",
+            "--agent",
+            who,
+            "--quiet",
+        ]
         with pytest.raises(SystemExit) as stopped:
             run(["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / name), *flags])
         assert not stopped.value.code
@@ -160,9 +184,19 @@ def test_what_a_program_says_it_used_is_counted_and_else_unknown(
     few = tmp_path / "few.jsonl"
     few.write_text("".join((tmp_path / "world" / "questions.jsonl").open().readlines()[:2]))
     told = {}
-    for name, flags in (("known", ["--usage-from", "$.spent"]), ("unknown", [])):
+    for name, flags in (("known", ["--set", "usage_from=$.spent"]), ("unknown", [])):
         monkeypatch.setenv("KBGYM_USAGE_FROM", "")
-        asked = ["exam", str(tmp_path / "world"), "--set", str(few), "--agent", line(), "--embedder", "hash", "--json"]
+        asked = [
+            "exam",
+            str(tmp_path / "world"),
+            "--set",
+            str(few),
+            "--agent",
+            line(),
+            "--set",
+            "embedder=hash",
+            "--json",
+        ]
         with pytest.raises(SystemExit) as stopped:
             run([*asked, "--out", str(tmp_path / f"{name}.jsonl"), *flags])
         assert not stopped.value.code
@@ -231,7 +265,7 @@ def test_a_run_that_names_a_command_is_not_served_unless_trusted(
     Run.open_or_create(tmp_path / "run", world, Settings(reader=f"command:touch {mark}", embedder="hash"))
     (tmp_path / "t.jsonl").write_text('{"question": "Who?", "answers": ["Ada"]}\n')
     with pytest.raises(SystemExit) as stopped:
-        run(["learn", str(tmp_path / "run"), "--traffic", str(tmp_path / "t.jsonl"), "--embedder", "hash"])
+        run(["learn", str(tmp_path / "run"), "--traffic", str(tmp_path / "t.jsonl"), "--set", "embedder=hash"])
     assert stopped.value.code == 2 and f"would run the command 'touch {mark}'" in capfd.readouterr().err
     assert not mark.exists()
 

@@ -33,7 +33,7 @@ def test_paths() -> None:
     assert found("a[1]['b c']", {"a": [0, {"b c": 12}]}) == (12, 0, None)
     assert found("$.a.*", {"a": {"x": 1, "y": 2}}) == found("a[*]", {"a": [1, 2]}) == (3, 0, None)
     for path in ("a..b", "a[", "a b", "[x]", "a[-1]", "$$"):
-        with pytest.raises(BadInput, match="--usage-from takes a path"):
+        with pytest.raises(BadInput, match="usage_from takes a path"):
             path_steps(path)
 
 

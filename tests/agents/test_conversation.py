@@ -29,7 +29,7 @@ from kbgym.training.exam import read_rows
 from kbgym.training.exam_header import read_header
 from kbgym.worlds.people import generate
 
-SMALL = ("--questions", "2", "--embedder", "hash")
+SMALL = ("--questions", "2", "--set", "embedder=hash")
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def talk(*arguments: object, most: int = 100) -> list[str]:
 
 @pytest.mark.slow
 def test_an_exam_in_one_conversation(world: Path, tmp_path: Path) -> None:
-    few, flags = world.parent / "few.jsonl", ("--embedder", "hash", "--world", world)
+    few, flags = world.parent / "few.jsonl", ("--set", "embedder=hash", "--world", world)
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     assert kbgym("exam", world, "--set", few, "--agent", "reference", "--out", here, *flags) == 0
     told = talk("exam", world, "--set", few, "--out", there, *flags, most=2)
@@ -110,7 +110,9 @@ def test_an_exam_in_one_conversation(world: Path, tmp_path: Path) -> None:
 def test_training_in_one_conversation_leaves_the_trace_of_training_in_process(
     world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert kbgym("train", "--world", world, "--out", tmp_path / "here", "--epochs", 1, "--no-eval", *SMALL) == 0
+    assert (
+        kbgym("train", "--world", world, "--out", tmp_path / "here", "--epochs", 1, "--set", "eval=false", *SMALL) == 0
+    )
     told = talk("train", world, "--out", tmp_path / "there", *SMALL)
     assert ["Correct answer:" in text for text in told] == [False, True] * 2
     traces = []
@@ -120,11 +122,11 @@ def test_training_in_one_conversation_leaves_the_trace_of_training_in_process(
     assert traces[0] == traces[1] and len(traces[0]) > 10
     asked = ("serve", tmp_path / "there", "--http", "127.0.0.1:0", "--no-auth")
     assert kbgym(*asked) == 2 and "name another with --reader" in capfd.readouterr().err
-    assert kbgym(*asked, "--curator", "caller") == 2 and "--mcp with --role curator" in capfd.readouterr().err
+    assert kbgym(*asked, "--set", "curator=caller") == 2 and "--mcp with --role curator" in capfd.readouterr().err
 
 
 def test_a_conversation_is_compared_with_nothing(world: Path, tmp_path: Path) -> None:
-    assert kbgym("train", "--world", world, "--out", tmp_path / "r", "--epochs", 1, "--no-eval", *SMALL) == 0
+    assert kbgym("train", "--world", world, "--out", tmp_path / "r", "--epochs", 1, "--set", "eval=false", *SMALL) == 0
     few = world.parent / "few.jsonl"
     for place in (tmp_path / "r", f"{tmp_path / 'r'}@0"):
         assert kbgym("exam", place, "--set", few, "--agent", "reference") == 0

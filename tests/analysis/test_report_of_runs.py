@@ -19,7 +19,7 @@ from kbgym.serving.learning.setup import open_online
 from kbgym.training.run import Run
 from kbgym.training.trainer import Trainer
 from kbgym.viewer.app import Viewer, guarded, make_viewer
-from kbgym.viewer.places import Places
+from kbgym.viewer.places import ViewedPlaces
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
 
@@ -134,7 +134,7 @@ def pruned(folder, world):
 def proved(folder, world):
     shutil.rmtree(folder)
     world.save(folder.parent / "world")
-    small = ["--embedder", "hash", "--questions", 8, "--epochs", 1, "--n", 4]
+    small = ["--set", "embedder=hash", "--questions", 8, "--epochs", 1, "--n", 4]
     assert verb("prove", folder.parent / "world", "--out", folder, *small) == 0
     shutil.rmtree(folder / "exams")
 
@@ -158,7 +158,7 @@ def on_top_of_another(folder, world):
     world.save(folder.parent / "world")
     pages = folder.parent / "pages"
     assert verb("baseline", "hipporag", "--world", folder.parent / "world", "--out", pages) == 0
-    small = ["--questions", 4, "--epochs", 1, "--embedder", "hash"]
+    small = ["--questions", 4, "--epochs", 1, "--set", "embedder=hash"]
     assert verb("train", "--world", folder.parent / "world", "--out", folder, "--from", pages, *small) == 0
 
 
@@ -168,7 +168,7 @@ def imported_again(folder, world):
     place = ["import", "corpus", notes, "--out", folder.parent / "own"]
     assert verb(*place, "--questions", "examples/harbour/questions.csv") == 0
     shutil.rmtree(folder)
-    small = ["--questions", 4, "--epochs", 1, "--embedder", "hash"]
+    small = ["--questions", 4, "--epochs", 1, "--set", "embedder=hash"]
     assert verb("train", "--world", folder.parent / "own", "--out", folder, *small) == 0
     boats = notes / "boats.md"
     boats.write_text(boats.read_text() + "\nThe Petrel was sold in 2024.\n")
@@ -198,7 +198,7 @@ def test_every_kind_of_run_has_a_report_and_a_page(trained, world, tmp_path, cha
         assert not any(name.startswith("index-quality") for name in names) and "Generated" not in said
         audit = next(table for table in report.tables if table.name == "audit")
         assert "incomplete indexes" not in [line.head for line in audit.lines]
-    places = Places([folder])
+    places = ViewedPlaces([folder])
     client = TestClient(guarded(make_viewer(places)), base_url="http://127.0.0.1")
     asked = client.get("/api/questions").json()
     with kbgym.open(folder) as opened:
@@ -250,7 +250,7 @@ def test_a_folder_of_nothing_is_one_sentence(tmp_path):
 
 def test_the_papers_rows_stand_beside_the_papers_protocol(tmp_path):
     """Its groups of questions on its kind of world, as the demo asks them; with another budget they are not there."""
-    small = ["--people", 60, "--questions", 8, "--epochs", 1, "--n", 4, "--embedder", "hash"]
+    small = ["--people", 60, "--questions", 8, "--epochs", 1, "--n", 4, "--set", "embedder=hash"]
     assert verb("demo", "--out", tmp_path / "demo", *small) == 0
     report = make_report(tmp_path / "demo")
     assert "seeds" not in [table.name for table in report.tables], "one seed has no table of seeds"

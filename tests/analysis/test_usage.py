@@ -29,10 +29,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FaultServer]:
     folder = tmp_path_factory.mktemp("usage")
     world().save(folder / "world")
     with FaultServer(rate=0.03, faults=FAULTS) as server:
-        paid = ("--base-url", server.url, "--yes")
+        paid = ("--set", f"base_url={server.url}", "--yes")
         agents = ("--agent", "llm:local/m")
         train = ("train", "--world", str(folder / "world"), "--out", str(folder / "run"), "--questions", "30")
-        called(*train, "--epochs", "1", "--embedder", "hash", *agents, *paid)
+        called(*train, "--epochs", "1", "--set", "embedder=hash", *agents, *paid)
         called("probe", str(folder / "run"), "--n", "3")
         for group in ("trained", "both", "one", "neither"):
             for store, name in ((folder / "run", "trained"), (f"{folder / 'run'}@0", "flat")):

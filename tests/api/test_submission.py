@@ -54,7 +54,7 @@ def test_an_arm_without_a_world_of_its_own_is_packed_with_it(submitted: tuple[Pa
     world = submitted[0] / "world"
     words = ["--world", str(world), "--out", str(tmp_path / "arm"), "--quiet"]
     assert _exit("baseline", "hipporag", *words) == 0
-    how = ["--world", str(world), "--embedder", "hash", "--out", str(tmp_path / "rows.jsonl"), "--quiet"]
+    how = ["--world", str(world), "--set", "embedder=hash", "--out", str(tmp_path / "rows.jsonl"), "--quiet"]
     assert _exit("exam", str(tmp_path / "arm"), *how) == 0
     store = ["--store", str(tmp_path / "arm"), "--world", str(world)]
     assert _exit("submit", "pack", str(tmp_path / "rows.jsonl"), *store, "--out", str(tmp_path / "arm.zip")) == 0

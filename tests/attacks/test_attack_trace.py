@@ -64,7 +64,7 @@ def test_a_trace_that_lost_something_is_not_served(tmp_path: Path, lost: str) ->
     else:
         trace.write_bytes(whole[: len(whole) // 2] if lost == "the end" else b"")
     before = {path.name: path.read_bytes() for path in place.iterdir()}
-    for verb in (("serve", place, "--http", "127.0.0.1:0", "--embedder", "hash"), ("store", "replay", place)):
+    for verb in (("serve", place, "--http", "127.0.0.1:0", "--set", "embedder=hash"), ("store", "replay", place)):
         code, said = kbgym(*verb)
         assert code == 1 and "iteration 5" in said and "--recover" in said and said.count("\n") == 1
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before

@@ -53,7 +53,7 @@ def a_store(place: Path) -> None:
 
 def a_run(place: Path) -> None:
     world(place / "world")
-    flags = ["--questions", "1", "--epochs", "1", "--embedder", "hash", "--quiet"]
+    flags = ["--questions", "1", "--epochs", "1", "--set", "embedder=hash", "--quiet"]
     called("train", "--world", str(place / "world"), "--out", str(place / "run"), *flags)
     called("exam", str(place / "run"), "--set", "test_in", "--out", str(place / "rows.jsonl"), "--quiet")
 
@@ -83,7 +83,7 @@ def some_tokens(place: Path) -> None:
 def toml(place: Path) -> None:
     a_store(place)
     (place / "tokens.toml").write_text('[[token]]\nname = "ada"\nrole = "reader"\ntoken = "secret"\n', encoding="utf-8")
-    (place / "config.toml").write_text('questions = 1\nreader = "reference"\nembedder = "hash"\n', encoding="utf-8")
+    (place / "kbgym.toml").write_text("[training]\ntraining_questions = 1\n", encoding="utf-8")
     world(place / "world")
 
 
@@ -118,20 +118,20 @@ def only_world(place: Path) -> None:
 
 STORE = ("store replay {}/store", "store log {}/store", "store blame {}/store n3", "store stats {}/store")
 WORLD = (
-    "exam {}/world --set test_in --embedder hash",
+    "exam {}/world --set test_in --set embedder=hash",
     "audit {}/world",
     "baseline hipporag --world {}/world --out {}/out",
-    "train --world {}/world --out {}/out --embedder hash",
+    "train --world {}/world --out {}/out --set embedder=hash",
 )
 RUN = (
     "store replay {}/run",
-    "exam {}/run --set test_in --embedder hash",
+    "exam {}/run --set test_in --set embedder=hash",
     "probe {}/run",
-    "learn {}/run --idle --budget 5 --embedder hash",
+    "learn {}/run --idle --budget 5 --set embedder=hash",
     "audit {}/run",
     "report {}/run --out {}/report",
 )
-RECORDED = "exam {}/store@0 --world {}/world --agent cassette:{}/cassette.jsonl --embedder hash"
+RECORDED = "exam {}/store@0 --world {}/world --agent cassette:{}/cassette.jsonl --set embedder=hash"
 FORMATS = {
     "trace": Format(
         a_store, "store/trace.jsonl", (*STORE, "learn {}/store --agenda", "store diff {}/store@0 {}/store"), True
@@ -143,16 +143,16 @@ FORMATS = {
     "documents": Format(only_world, "world/documents.jsonl", WORLD),
     "questions": Format(only_world, "world/questions.jsonl", WORLD),
     "facts": Format(only_world, "world/world.json", WORLD),
-    "rows": Format(a_run, "rows.jsonl", ("exam {}/run --set test_in --embedder hash --out {}/rows.jsonl",)),
-    "header": Format(a_run, "rows.exam.json", ("exam {}/run --set test_in --embedder hash --out {}/rows.jsonl",)),
+    "rows": Format(a_run, "rows.jsonl", ("exam {}/run --set test_in --set embedder=hash --out {}/rows.jsonl",)),
+    "header": Format(a_run, "rows.exam.json", ("exam {}/run --set test_in --set embedder=hash --out {}/rows.jsonl",)),
     "cassette": Format(
         a_cassette, "cassette.jsonl", ("export transcripts {}/cassette.jsonl --out {}/chats.jsonl", RECORDED)
     ),
-    "traffic": Format(traffic, "traffic.jsonl", ("learn {}/store --traffic {}/traffic.jsonl --embedder hash",)),
+    "traffic": Format(traffic, "traffic.jsonl", ("learn {}/store --traffic {}/traffic.jsonl --set embedder=hash",)),
     "tokens": Format(some_tokens, "store/tokens.jsonl", ("serve {}/store --revoke nobody",)),
     "tokens.toml": Format(toml, "tokens.toml", ("serve {}/store --tokens {}/tokens.toml --new-token ada",)),
-    "config.toml": Format(toml, "config.toml", ("train --world {}/world --out {}/out --config {}/config.toml",)),
-    "arm": Format(an_arm, "store/arm.json", ("exam {}/store@0 --world {}/world --embedder hash", "audit {}/store")),
+    "kbgym.toml": Format(toml, "kbgym.toml", ("train --world {}/world --out {}/out",)),
+    "arm": Format(an_arm, "store/arm.json", ("exam {}/store@0 --world {}/world --set embedder=hash", "audit {}/store")),
     "snapshot": Format(a_run, "run/snapshots/1.jsonl", ("store replay {}/run",)),
     "experiment": Format(an_experiment, "exp/experiment.json", ("report {}/exp",)),
 }

@@ -31,7 +31,17 @@ def kbgym(capfdbinary, *arguments: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("arm", ["flat", "graphrag", "hipporag", "raptor", "lightrag", "oracle", "nostore"])
 def test_it_writes_a_store_and_counts_it(capfdbinary, tmp_path, world, arm):
-    arguments = ("baseline", arm, "--world", str(world), "--out", str(tmp_path / arm), "--embedder", "hash", "--json")
+    arguments = (
+        "baseline",
+        arm,
+        "--world",
+        str(world),
+        "--out",
+        str(tmp_path / arm),
+        "--set",
+        "embedder=hash",
+        "--json",
+    )
     code, printed, _ = kbgym(capfdbinary, *arguments)
     result = json.loads(printed)
     assert code == 0 and result.keys() == KEYS and result["arm"] == arm
@@ -82,7 +92,7 @@ def test_help_lists_the_arms(capfdbinary):
 def test_a_model_writes_graphrags_summaries_once_it_was_forecast_and_confirmed(capfdbinary, tmp_path, world):
     build = ("baseline", "graphrag", "--world", str(world), "--json")
     with FaultServer(summarising) as server:
-        asked = (*build, "--out", str(tmp_path / "b2"), "--agent", "llm:local/tiny", "--base-url", server.url)
+        asked = (*build, "--out", str(tmp_path / "b2"), "--agent", "llm:local/tiny", "--set", f"base_url={server.url}")
         code, _, error = kbgym(capfdbinary, *asked)
         assert code == 2 and "say --yes" in error and "requests, about" in error and not server.bodies
         code, printed, error = kbgym(capfdbinary, *asked, "--yes")

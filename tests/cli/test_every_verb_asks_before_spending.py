@@ -50,7 +50,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("role", ["--agent", "--judge"])
+@pytest.mark.parametrize("role", ["agent", "judge"])
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -65,28 +65,29 @@ def world(tmp_path_factory):
 )
 def test_without_a_yes_nothing_is_asked_of_a_model(world, tmp_path, kbgym, arguments, role):
     verb = arguments[0]
-    if role == "--judge" and verb in ("exam", "experiment"):
+    if role == "judge" and verb in ("exam", "experiment"):
         pytest.skip("nobody judges there")
     places = {"world": str(world), "out": str(tmp_path / "out"), "store": str(tmp_path / "store")}
     if "{store}" in arguments:
         assert kbgym("baseline", "flat", "--world", world, "--out", tmp_path / "store", "--quiet")[0] == 0
-        role = {"--agent": "--reader"}.get(role, role)
+        role = {"agent": "reader"}.get(role, role)
     with FaultServer() as server:
         given = [argument.format(**places) for argument in arguments]
-        embedder = ["--embedder", "hash"]
-        code, _, error = kbgym(*given, role, MODEL, "--base-url", server.url, *embedder)
+        embedder = ["--set", "embedder=hash"]
+        who = ("--agent", MODEL) if role == "agent" else ("--set", f"{role}={MODEL}")
+        code, _, error = kbgym(*given, *who, "--set", f"base_url={server.url}", *embedder)
         assert code == 2 and "say --yes" in error and MODEL in error and "about" in error, error
         assert server.answered == 0
 
 
 @pytest.mark.slow
 def test_an_experiment_by_a_model_is_capped_and_pays_for_nothing_twice(world, tmp_path, kbgym):
-    base = ["experiment", "run", "paper", "--world", world, "--out", tmp_path / "exp", "--embedder", "hash"]
+    base = ["experiment", "run", "paper", "--world", world, "--out", tmp_path / "exp", "--set", "embedder=hash"]
     base += ["--questions", "4", "--epochs", "1", "--n", "1", "--arms", "flat", "--strategy", "paper", "--yes"]
     with FaultServer() as server:
-        base += ["--agent", MODEL, "--base-url", server.url]
-        code, _, error = kbgym(*base, "--max-tokens", 60_000)
-        assert code == 1 and "--max-tokens 60000 is reached" in error
+        base += ["--agent", MODEL, "--set", f"base_url={server.url}"]
+        code, _, error = kbgym(*base, "--set", f"max_tokens={60_000}")
+        assert code == 1 and "max_tokens 60000 is reached" in error
         code, _, error = kbgym(*base, "--jobs", 2)
         assert code == 2 and "one process" in error
         assert kbgym(*base, "--quiet")[0] == 0

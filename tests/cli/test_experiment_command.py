@@ -12,7 +12,7 @@ from kbgym.cli.main import run
 from kbgym.errors import BadInput
 from kbgym.worlds.people import generate
 
-SMALL = ("--people", "80", "--questions", "20", "--n", "6", "--embedder", "hash")
+SMALL = ("--people", "80", "--questions", "20", "--n", "6", "--set", "embedder=hash")
 
 
 def kbgym(capfdbinary, *arguments: str) -> tuple[int, str, str]:
@@ -59,7 +59,7 @@ def test_a_given_world_and_an_ablation(capfdbinary, tmp_path):
 
 def test_a_demos_run_has_a_report_too(capfdbinary, tmp_path):
     out = tmp_path / "run"
-    arguments = ("demo", "--out", str(out), "--people", "80", "--questions", "20", "--n", "6", "--embedder", "hash")
+    arguments = ("demo", "--out", str(out), "--people", "80", "--questions", "20", "--n", "6", "--set", "embedder=hash")
     code, printed, error = kbgym(capfdbinary, *arguments, "--json")
     assert code == 0, error
     result = json.loads(printed)
@@ -100,7 +100,7 @@ def test_seeds_are_numbers_and_ranges():
 
 def test_headroom_examines_flat_stores_of_two_sizes_and_goes_on(tmp_path, kbgym, monkeypatch):
     monkeypatch.setattr("kbgym.cli.experiment.SIZES", (60, 90))
-    arguments = ("experiment", "run", "headroom", "--out", tmp_path / "h", "--embedder", "hash", "--json")
+    arguments = ("experiment", "run", "headroom", "--out", tmp_path / "h", "--set", "embedder=hash", "--json")
     code, text, _ = kbgym(*arguments)
     found = json.loads(text)
     assert code == 0 and json.loads((tmp_path / "h" / "headroom.json").read_text()) == found

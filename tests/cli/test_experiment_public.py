@@ -30,7 +30,7 @@ def corpus(folder: Path) -> Path:
 
 def test_arms_and_trainings_on_real_text(kbgym, tmp_path):
     world, out = corpus(tmp_path / "w"), tmp_path / "exp"
-    given = ("--world", world, "--out", out, "--n", "all", "--epochs", "1", "--embedder", "hash", "--json")
+    given = ("--world", world, "--out", out, "--n", "all", "--epochs", "1", "--set", "embedder=hash", "--json")
     code, printed, error = kbgym("experiment", "run", "pretrain", *given, "--arms", "flat,bm25", "--strategy", "paper")
     assert code == 0, error
     result = json.loads(printed)

@@ -12,7 +12,7 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
 
-SMALL = ["--embedder", "hash", "--questions", "12", "--epochs", "1", "--n", "10"]
+SMALL = ["--set", "embedder=hash", "--questions", "12", "--epochs", "1", "--n", "10"]
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +100,8 @@ def test_what_was_never_opened_makes_no_difference_when_it_is_gone(proved, tmp_p
 
 def test_the_log_goes_by_commit_with_lessons_side_by_side(world, tmp_path, kbgym):
     run = tmp_path / "run"
-    train = ["train", "--world", world, "--out", run, "--embedder", "hash", "--questions", "12", "--epochs", "1"]
-    assert kbgym(*train, "--batch-size", 4, "--quiet")[0] == 0
+    train = ["train", "--world", world, "--out", run, "--set", "embedder=hash", "--questions", "12", "--epochs", "1"]
+    assert kbgym(*train, "--set", "batch_size=4", "--quiet")[0] == 0
     code, out, _ = kbgym("store", "log", run)
     lines = out.splitlines()
     assert code == 0 and [int(line.split()[0].strip("x")) for line in lines] == list(range(1, 13))

@@ -11,7 +11,20 @@ from kbgym.cli.main import run
 from kbgym.worlds.people import NO_QUESTIONS, generate, pool
 from kbgym.worlds.world import World
 
-SMALL = ["--people", "60", "--train", "20", "--test-in", "10", "--test-out", "10", "--eval-in", "4", "--eval-out", "4"]
+SMALL = [
+    "--people",
+    "60",
+    "--set",
+    "train=20",
+    "--set",
+    "test_in=10",
+    "--set",
+    "test_out=10",
+    "--set",
+    "eval_in=4",
+    "--set",
+    "eval_out=4",
+]
 
 
 def kbgym(capfdbinary, *arguments: str) -> tuple[int, str, str]:
@@ -80,8 +93,8 @@ BAD = {
     "no people": (["--people", "0"], "at least 20 people"),
     "too many people": (["--people", "1000000"], "at most 150000 people"),
     "words for numbers": (["--people", "many"], "not a valid integer"),
-    "a negative split": (["--train", "-1"], "train cannot have -1 questions"),
-    "a split larger than its pool": (["--people", "60", "--train", "9000"], "the pool has only"),
+    "a negative split": (["--set", "train=-1"], "train cannot have -1 questions"),
+    "a split larger than its pool": (["--people", "60", "--set", "train=9000"], "the pool has only"),
     "an unknown flag": (["--poeple", "500"], "No such option"),
 }
 

@@ -98,14 +98,14 @@ def test_what_is_said_of_the_documents_is_kept(capfdbinary, harbour):
 
     stored, drafted = described()
     assert stored is None and "7 pages" in drafted.about and any("Boat" in key for key in drafted.keys)
-    stored, said = described("--update", "--about", " Notes of a harbour office. ")
+    stored, said = described("--update", "--set", "about= Notes of a harbour office. ")
     assert stored == {"about": "Notes of a harbour office."}
     assert said == Description("Notes of a harbour office.", drafted.forms, drafted.keys)
     assert described("--update") == (stored, said)
     file = harbour.parent / "world" / "world.json"
     facts = json.loads(file.read_text())
     file.write_text(json.dumps({**facts, "description": {**stored, "keys": ["a boat"]}}))
-    stored, said = described("--update", "--about", "Other words.")
+    stored, said = described("--update", "--set", "about=Other words.")
     assert stored == {"about": "Other words.", "keys": ["a boat"]} and said.keys == ("a boat",)
 
 
@@ -139,7 +139,18 @@ def test_from_a_folder_to_a_trained_and_examined_store_that_follows_its_files(ca
     imported(capfdbinary, harbour, "--questions", harbour / "questions.csv")
     world, trained = harbour.parent / "world", harbour.parent / "run"
     code, _, err = kbgym(
-        capfdbinary, "train", "--world", world, "--out", trained, "--questions", 12, "--epochs", 1, "--embedder", "hash"
+        capfdbinary,
+        "train",
+        "--world",
+        world,
+        "--out",
+        trained,
+        "--questions",
+        12,
+        "--epochs",
+        1,
+        "--set",
+        "embedder=hash",
     )
     assert code == 0, err
     code, printed, err = kbgym(capfdbinary, "exam", trained, "--set", "test_in", "--json")
@@ -183,8 +194,8 @@ def test_a_broken_file_is_refused_or_named(capfdbinary, harbour):
         harbour / "questions.csv",
         "--out",
         out,
-        "--on-error",
-        "skip",
+        "--set",
+        "on_error=skip",
     )
     assert code == 0 and "left out: notes/broken.md" in printed and World.load(out).documents
 
@@ -216,8 +227,10 @@ def test_links_out_of_the_folder_need_follow(capfdbinary, tmp_path):
     (tmp_path / "secret.md").write_text("Ruth is here.")
     (tmp_path / "notes" / "a.md").symlink_to(tmp_path / "secret.md")
     code, _, err = kbgym(capfdbinary, "import", "corpus", tmp_path / "notes", "--out", tmp_path / "w")
-    assert code == 2 and "say --follow" in err
-    code, _, _ = kbgym(capfdbinary, "import", "corpus", tmp_path / "notes", "--out", tmp_path / "w", "--follow")
+    assert code == 2 and "say --set follow=true" in err
+    code, _, _ = kbgym(
+        capfdbinary, "import", "corpus", tmp_path / "notes", "--out", tmp_path / "w", "--set", "follow=true"
+    )
     assert code == 0
 
 

@@ -16,7 +16,7 @@ from kbgym.worlds.phantomwiki.files import generator
 from kbgym.worlds.world import World
 
 SAMPLE = Path(__file__).parents[1] / "worlds" / "phantomwiki" / "sample"
-SMALL = ["--train", "12", "--test-in", "6", "--test-out", "4", "--eval-in", "2", "--eval-out", "2"]
+SMALL = ["--set", "train=12", "--set", "test_in=6", "--set", "test_out=4", "--set", "eval_in=2", "--set", "eval_out=2"]
 
 
 def kbgym(capfdbinary, *arguments: str | Path) -> tuple[int, str, str]:
@@ -60,7 +60,7 @@ def test_importing_twice_changes_nothing(capfdbinary, tmp_path):
     [
         (["--from", "nowhere"], "cannot read nowhere/articles.json"),
         (["--from", SAMPLE, "--seed", "2"], "leave them out with --from"),
-        (["--from", SAMPLE, "--train", "-1"], "fewer than no questions"),
+        (["--from", SAMPLE, "--set", "train=-1"], "fewer than no questions"),
         (["--from", SAMPLE], "the split train wants 150 questions"),
     ],
 )

@@ -29,7 +29,7 @@ def server():
 def base(tmp_path, server):
     shutil.copytree(HARBOUR, tmp_path / "harbour")
     notes, out = str(tmp_path / "harbour" / "notes"), str(tmp_path / "world")
-    return ["import", "corpus", notes, "--out", out, "--rewrite", MODEL, "--base-url", server.url]
+    return ["import", "corpus", notes, "--out", out, "--rewrite", MODEL, "--set", f"base_url={server.url}"]
 
 
 def test_nothing_is_sent_without_yes(base, server, tmp_path):
@@ -79,11 +79,11 @@ def test_an_update_asks_about_what_changed_and_its_neighbours(base, server, tmp_
 
 
 def test_an_import_stopped_by_a_cap_writes_no_world_and_goes_on(base, server, tmp_path):
-    code, _, error = kbgym(*base, "--yes", "--max-tokens", "10000")
-    assert code == 1 and "--max-tokens 10000 is reached" in error and not (tmp_path / "world").exists()
+    code, _, error = kbgym(*base, "--yes", "--set", "max_tokens=10000")
+    assert code == 1 and "max_tokens 10000 is reached" in error and not (tmp_path / "world").exists()
     paid = len(server.bodies)
     assert 0 < paid < 129
-    assert kbgym(*base, "--yes", "--concurrency", "2")[0] == 0 and (tmp_path / "world").exists()
+    assert kbgym(*base, "--yes", "--set", "concurrency=2")[0] == 0 and (tmp_path / "world").exists()
     assert len(server.bodies) == len(Cassette(tmp_path / "world.rewrite.cassette.jsonl", record=False))
 
 

@@ -61,7 +61,7 @@ def remembering(body):
 def test_an_exam_says_what_the_reader_knew_before(place, tmp_path):
     rows = tmp_path / "rows.jsonl"
     with FaultServer(remembering) as server:
-        base = ["exam", place, "--embedder", "hash", "--agent", "llm:local/m", "--base-url", server.url]
+        base = ["exam", place, "--set", "embedder=hash", "--agent", "llm:local/m", "--set", f"base_url={server.url}"]
         code, _, error = kbgym(*base)
         assert code == 2 and "12 passes, about" in error, "both exams are forecast"
         code, printed, error = kbgym(*base, "--yes", "--out", str(rows), "--json")
@@ -78,12 +78,12 @@ def test_an_exam_says_what_the_reader_knew_before(place, tmp_path):
 
 def test_an_exam_of_no_store_and_one_on_private_text_have_nothing_beside_them(place, tmp_path):
     assert kbgym("baseline", "nostore", "--world", place, "--out", str(tmp_path / "none"))[0] == 0
-    code, printed, _ = kbgym("exam", str(tmp_path / "none"), "--world", place, "--embedder", "hash", "--json")
+    code, printed, _ = kbgym("exam", str(tmp_path / "none"), "--world", place, "--set", "embedder=hash", "--json")
     assert code == 0 and "nostore_f1" not in json.loads(printed)
     world = World.load(tmp_path / "world")
     facts = {**world.facts, "public_text": False}
     World(world.documents, world.questions, facts).save(tmp_path / "private")
-    code, printed, _ = kbgym("exam", str(tmp_path / "private"), "--embedder", "hash", "--json")
+    code, printed, _ = kbgym("exam", str(tmp_path / "private"), "--set", "embedder=hash", "--json")
     assert code == 0 and "nostore_f1" not in json.loads(printed)
 
 
@@ -91,7 +91,7 @@ def test_an_experiment_adds_the_arm_and_its_report_the_sentence(place, tmp_path)
     out = tmp_path / "exp"
     small = ["--questions", "8", "--epochs", "1", "--strategy", "paper", "--arms", "flat", "--n", "5"]
     code, printed, error = kbgym(
-        "experiment", "run", "paper", "--world", place, "--out", str(out), *small, "--embedder", "hash", "--json"
+        "experiment", "run", "paper", "--world", place, "--out", str(out), *small, "--set", "embedder=hash", "--json"
     )
     assert code == 0, error
     assert json.loads(printed)["arms"] == ["flat", "nostore", "trained-paper"]
@@ -112,14 +112,14 @@ def test_an_experiment_adds_the_arm_and_its_report_the_sentence(place, tmp_path)
 
 def test_a_report_of_one_run_finds_the_rows_beside_its_exams(place, tmp_path):
     run = tmp_path / "run"
-    train = ["--questions", "8", "--epochs", "1", "--embedder", "hash"]
+    train = ["--questions", "8", "--epochs", "1", "--set", "embedder=hash"]
     assert kbgym("train", "--world", place, "--out", str(run), *train)[0] == 0
     assert kbgym("probe", str(run), "--n", "5")[0] == 0
     (run / "exams").mkdir(exist_ok=True)
     for store, name in ((f"{run}@0", "flat"), (str(run), "trained")):
         for group in ("trained", "unseen"):
             out = run / "exams" / f"{name}-{group}.jsonl"
-            assert kbgym("exam", store, "--set", group, "--out", str(out), "--embedder", "hash")[0] == 0
+            assert kbgym("exam", store, "--set", group, "--out", str(out), "--set", "embedder=hash")[0] == 0
     assert kbgym("report", str(run), "--no-map")[0] == 0
     assert "without a store the same reader scores F1" in (run / "report" / "report.md").read_text()
     for file in (run / "exams").glob("*.nostore.jsonl"):

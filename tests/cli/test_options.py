@@ -14,9 +14,9 @@ from kbgym.trace.events import Acted, Genesis, Noted
 from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 
-SMALL = ("--questions", "20", "--epochs", "1", "--embedder", "hash", "--strategy", "class")
+SMALL = ("--questions", "20", "--epochs", "1", "--set", "embedder=hash", "--set", "strategy=class")
 OPTIONS = {
-    "ranking": ("--ranking", "apart"),
+    "ranking": ("--set", "ranking=apart"),
     "gate": ("--gate", "3"),
 }
 
@@ -73,9 +73,9 @@ def test_an_exam_pages_as_the_run_did_unless_told(trained, tmp_path):
     assert code == 0 and json.loads(text)["ranking"] == expected, error
     assert {json.loads(line).get("ranking", "paper") for line in rows.read_text().splitlines()} == {expected}
     other = "paper" if expected == "apart" else "apart"
-    code, text, _ = kbgym("exam", str(out), "--set", "eval", "--ranking", other, "--json")
+    code, text, _ = kbgym("exam", str(out), "--set", "eval", "--set", f"ranking={other}", "--json")
     assert code == 0 and json.loads(text)["ranking"] == other
-    code, _, error = kbgym("exam", str(out), "--set", "eval", "--ranking", other, "--out", str(rows))
+    code, _, error = kbgym("exam", str(out), "--set", "eval", "--set", f"ranking={other}", "--out", str(rows))
     assert code == 2 and f"ranking {expected}, not {other}" in error
 
 
@@ -112,8 +112,8 @@ def test_a_run_that_had_levels_off_goes_on_and_one_that_split_its_indexes_is_rep
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--ranking", "best"), "'best' is not one of"),
-        (("--gate", "3", "--batch-size", "2"), "one lesson at a time"),
+        (("--set", "ranking=best"), "'best' is not one of"),
+        (("--gate", "3", "--set", "batch_size=2"), "one lesson at a time"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(world, tmp_path, arguments, words):

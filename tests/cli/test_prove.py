@@ -16,7 +16,7 @@ from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
 
-SMALL = ["--embedder", "hash", "--questions", "12", "--epochs", "1", "--n", "10"]
+SMALL = ["--set", "embedder=hash", "--questions", "12", "--epochs", "1", "--n", "10"]
 MODEL = "llm:local/tiny"
 
 
@@ -91,7 +91,7 @@ real_add = ResultWriter.add
 
 def test_a_run_that_was_trained_before_is_proved_without_training_again(world, tmp_path, kbgym, monkeypatch):
     out = tmp_path / "run"
-    train = ["train", "--world", world, "--out", out, "--embedder", "hash", "--questions", "12", "--epochs", "1"]
+    train = ["train", "--world", world, "--out", out, "--set", "embedder=hash", "--questions", "12", "--epochs", "1"]
     assert kbgym(*train, "--quiet")[0] == 0
     monkeypatch.setattr(Trainer, "begin", lambda *_: pytest.fail("trained again"))
     assert kbgym("prove", world, "--out", out, "--quiet")[0] == 0
@@ -113,7 +113,7 @@ def test_an_own_corpus_from_its_files_to_a_verdict(tmp_path, kbgym):
     notes, out = "examples/harbour/notes", tmp_path / "run"
     asked = ("--questions", "examples/harbour/questions.csv")
     assert kbgym("import", "corpus", notes, *asked, "--out", tmp_path / "world", "--quiet")[0] == 0
-    code, said, _ = kbgym("prove", tmp_path / "world", "--out", out, "--embedder", "hash")
+    code, said, _ = kbgym("prove", tmp_path / "world", "--out", out, "--set", "embedder=hash")
     assert code == 0 and said.startswith("Verdict: ")
     assert kbgym("report", out, "--no-map", "--quiet")[0] == 0
 
@@ -135,7 +135,9 @@ def test_public_text_is_also_asked_without_a_store_and_only_once(tmp_path, kbgym
     ]
     (tmp_path / "hotpot.json").write_text(json.dumps(entries))
     assert kbgym("import", "hotpotqa", tmp_path / "hotpot.json", "--out", tmp_path / "world", "--quiet")[0] == 0
-    code, text, error = kbgym("prove", tmp_path / "world", "--out", tmp_path / "run", "--embedder", "hash", "--json")
+    code, text, error = kbgym(
+        "prove", tmp_path / "world", "--out", tmp_path / "run", "--set", "embedder=hash", "--json"
+    )
     assert code == 0, error
     assert json.loads(text)["nostore_f1"] is not None
     assert len(list((tmp_path / "run" / "exams").glob("*.nostore.jsonl"))) == 1
@@ -147,17 +149,17 @@ def test_public_text_is_also_asked_without_a_store_and_only_once(tmp_path, kbgym
 def test_one_forecast_one_confirmation_one_cap_for_everything(world, tmp_path, kbgym):
     out = tmp_path / "run"
     with FaultServer() as server:
-        base = ["prove", world, "--out", out, "--embedder", "hash", "--questions", "4", "--epochs", "1", "--n", "3"]
-        base += ["--agent", MODEL, "--base-url", server.url]
+        base = ["prove", world, "--out", out, "--set", "embedder=hash", "--questions", "4", "--epochs", "1", "--n", "3"]
+        base += ["--agent", MODEL, "--set", f"base_url={server.url}"]
         code, _, error = kbgym(*base)
         assert code == 2 and "say --yes" in error and server.answered == 0
         assert error.count("passes, about") == 1 and "20 passes" in error, "4 forward, 4 backward, 12 exam passes"
         caps, code = [], 1
         for cap in range(60_000, 2_000_000, 150_000):
-            code, _, error = kbgym(*base, "--yes", "--max-tokens", cap)
+            code, _, error = kbgym(*base, "--yes", "--set", f"max_tokens={cap}")
             if code == 0:
                 break
-            assert code == 1 and f"--max-tokens {cap} is reached" in error
+            assert code == 1 and f"max_tokens {cap} is reached" in error
             caps.append(cap)
         assert code == 0 and caps
         found = json.loads((out / "verdict.json").read_text())
@@ -178,7 +180,7 @@ def test_killed_ten_times_it_ends_in_the_same_bytes(world, tmp_path):
 def test_who_remembers_earlier_questions_proves_nothing(kbgym, tmp_path):
     generate(40, 0).save(tmp_path / "world")
     for words in (
-        ["prove", tmp_path / "world", "--out", tmp_path / "run", "--reader", "hand"],
+        ["prove", tmp_path / "world", "--out", tmp_path / "run", "--set", "reader=hand"],
         ["experiment", "run", "paper", "--out", tmp_path / "exp", "--readers", "reference,hand"],
     ):
         code, _, error = kbgym(*words)

@@ -25,7 +25,7 @@ def server():
 
 @pytest.fixture
 def base(server):
-    return ["questions", "suggest", NOTES, "--agent", MODEL, "--base-url", server.url, "--n", "5"]
+    return ["questions", "suggest", NOTES, "--agent", MODEL, "--set", f"base_url={server.url}", "--n", "5"]
 
 
 def approve(path: Path, *says: str) -> None:

@@ -71,7 +71,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(kbgym: Kbgym, place: Path) -> 
         (["--http", "0.0.0.0:0", "--no-auth"], "loopback only"),
         (["--http", "nonsense"], "HOST:PORT"),
         (["--http", "127.0.0.1:99999"], "HOST:PORT"),
-        (["--http", "127.0.0.1:0", "--no-auth", "--strategy", "wild"], "no strategy"),
+        (["--http", "127.0.0.1:0", "--no-auth", "--set", "strategy=wild"], "no strategy"),
     ],
 )
 def test_it_refuses_to_serve(kbgym: Kbgym, place: Path, flags: list[str], message: str) -> None:
@@ -82,7 +82,7 @@ def test_it_refuses_to_serve(kbgym: Kbgym, place: Path, flags: list[str], messag
 @pytest.mark.parametrize("content", ["{}", "not json", '{"name": "a", "role": "king", "sha256": "00"}', '{"name": "a"'])
 def test_a_bad_tokens_file_is_named_and_not_repeated(kbgym: Kbgym, place: Path, content: str) -> None:
     (place / "tokens.jsonl").write_text(content + "\n")
-    code, _, err = kbgym("serve", place, "--http", "127.0.0.1:0", "--embedder", "hash")
+    code, _, err = kbgym("serve", place, "--http", "127.0.0.1:0", "--set", "embedder=hash")
     assert code == 2 and "tokens.jsonl, line 1" in err and "king" not in err
 
 
@@ -98,7 +98,7 @@ def test_tokens_may_be_toml(place: Path) -> None:
 
 
 def test_learning_from_traffic(kbgym: Kbgym, place: Path, traffic: Path) -> None:
-    learning = ("learn", place, "--traffic", traffic, "--embedder", "hash", "--window", 2)
+    learning = ("learn", place, "--traffic", traffic, "--set", "embedder=hash", "--window", 2)
     found = ok(kbgym(*learning, "--json"))
     assert (found["n"], found["f1"], found["f1_flat"]) == (3, 1.0, 1.0)
     assert found["actions"] <= found["actions_flat"] and found["links"] > 0
@@ -115,7 +115,7 @@ def test_learning_from_traffic(kbgym: Kbgym, place: Path, traffic: Path) -> None
 
 
 def test_the_gate_is_visible_in_the_log(kbgym: Kbgym, place: Path, traffic: Path) -> None:
-    flags = ("--embedder", "hash", "--gate", "5", "--held-out", traffic, "--json")
+    flags = ("--set", "embedder=hash", "--gate", "5", "--set", f"held_out={traffic}", "--json")
     found = ok(kbgym("learn", place, "--traffic", traffic, *flags))
     assert found["admitted"] == 2 and found["rolled_back"] == 0
     _, out, _ = kbgym("store", "log", place)
@@ -125,7 +125,7 @@ def test_the_gate_is_visible_in_the_log(kbgym: Kbgym, place: Path, traffic: Path
 @pytest.mark.parametrize("line", ['{"question": "x"}', "{", '{"answers": ["x"]}'])
 def test_bad_traffic_is_named_by_line(kbgym: Kbgym, place: Path, tmp_path: Path, line: str) -> None:
     (tmp_path / "bad.jsonl").write_text('{"question": "Who?", "answers": ["Ada"]}\n' + line + "\n")
-    code, _, err = kbgym("learn", place, "--traffic", tmp_path / "bad.jsonl", "--embedder", "hash")
+    code, _, err = kbgym("learn", place, "--traffic", tmp_path / "bad.jsonl", "--set", "embedder=hash")
     assert code == 2 and "line 2" in err
 
 
@@ -141,7 +141,7 @@ def test_the_agenda_and_working_it_off(kbgym: Kbgym, tmp_path: Path) -> None:
         "counts": {"changed": 0, "unfinished": 0, "not indexed": 0, "sibling": 0},
     }
     write_lines(tmp_path / "t.jsonl", [{"question": q.text, "answers": q.golds} for q in world.split("train")[:4]])
-    ok(kbgym("learn", place, "--traffic", tmp_path / "t.jsonl", "--embedder", "hash", "--json"))
+    ok(kbgym("learn", place, "--traffic", tmp_path / "t.jsonl", "--set", "embedder=hash", "--json"))
     before = ok(kbgym("learn", place, "--agenda", "--json"))
     assert before["counts"]["sibling"] > 0
     done = ok(kbgym("learn", place, "--idle", "--budget", 60, "--json"))
@@ -157,7 +157,7 @@ def test_the_agenda_and_working_it_off(kbgym: Kbgym, tmp_path: Path) -> None:
 
 
 def test_an_index_whose_facts_changed_is_mended(kbgym: Kbgym, place: Path, traffic: Path) -> None:
-    ok(kbgym("learn", place, "--traffic", traffic, "--embedder", "hash", "--json"))
+    ok(kbgym("learn", place, "--traffic", traffic, "--set", "embedder=hash", "--json"))
     folder = StoreFolder(place)
     store, number = folder.store(), folder.reading.iteration + 1  # type: ignore[union-attr]
     baker = documents(family())["Ada Alm's job is baker"]

@@ -19,7 +19,7 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.worlds.people import generate
 
 MODEL = "llm:local/tiny"
-SMALL = ["--questions", "10", "--epochs", "1", "--embedder", "hash"]
+SMALL = ["--questions", "10", "--epochs", "1", "--set", "embedder=hash"]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def server():
 
 
 def test_nothing_is_spent_without_yes(world, server, tmp_path):
-    arguments = ["exam", world, "--embedder", "hash", "--agent", MODEL, "--base-url", server.url]
+    arguments = ["exam", world, "--set", "embedder=hash", "--agent", MODEL, "--set", f"base_url={server.url}"]
     code, _, error = kbgym(*arguments)
     assert code == 2 and "say --yes" in error and "passes, about" in error
     assert server.answered == 0
@@ -44,8 +44,8 @@ def test_nothing_is_spent_without_yes(world, server, tmp_path):
 
 def test_an_exam_by_a_model_and_again_from_its_cassette_for_nothing(world, server, tmp_path):
     rows = tmp_path / "rows.jsonl"
-    base = ["exam", world, "--embedder", "hash", "--set", "eval", "--json"]
-    code, first, _ = kbgym(*base, "--agent", MODEL, "--base-url", server.url, "--yes", "--out", str(rows))
+    base = ["exam", world, "--set", "embedder=hash", "--set", "eval", "--json"]
+    code, first, _ = kbgym(*base, "--agent", MODEL, "--set", f"base_url={server.url}", "--yes", "--out", str(rows))
     assert code == 0
     asked = server.answered
     cassette = tmp_path / "rows.cassette.jsonl"
@@ -63,12 +63,11 @@ def test_an_exam_by_a_model_and_again_from_its_cassette_for_nothing(world, serve
 
 
 def test_training_by_a_model_stops_at_a_cap_and_goes_on_where_it_stopped(world, server, tmp_path):
-    out, config = tmp_path / "run", tmp_path / "run.toml"
-    config.write_text(f'eval = false\nagent = "{MODEL}"\n')
-    base = ["train", "--world", world, "--out", str(out), *SMALL, "--config", str(config), "--base-url", server.url]
-    base.append("--yes")
-    code, _, error = kbgym(*base, "--max-tokens", "30000")
-    assert code == 1 and "--max-tokens 30000 is reached" in error
+    out = tmp_path / "run"
+    base = ["train", "--world", world, *SMALL, "--set", "eval=false"]
+    base += ["--out", str(out), "--agent", MODEL, "--set", f"base_url={server.url}", "--yes"]
+    code, _, error = kbgym(*base, "--set", "max_tokens=30000")
+    assert code == 1 and "max_tokens 30000 is reached" in error
     done = StoreFolder(out).reading
     assert done is not None and 0 < done.iteration < 10
     code, text, _ = kbgym(*base, "--json")
@@ -78,8 +77,8 @@ def test_training_by_a_model_stops_at_a_cap_and_goes_on_where_it_stopped(world, 
     assert all(event.usage for event in events if isinstance(event, Ended))
     answered = server.answered
     assert answered == len(Cassette(out / "cassette.jsonl", record=False)), "nothing was paid for twice"
-    config.write_text(f'eval = false\nagent = "cassette:{out / "cassette.jsonl"}"\n')
-    code, _, _ = kbgym("train", "--world", world, "--out", str(tmp_path / "again"), *SMALL, "--config", str(config))
+    played = ["--out", str(tmp_path / "again"), "--agent", f"cassette:{out / 'cassette.jsonl'}"]
+    code, _, _ = kbgym("train", "--world", world, *SMALL, "--set", "eval=false", *played)
     again = StoreFolder(tmp_path / "again").events
     assert code == 0 and server.answered == answered
     assert again[1:] == events[1:], "a cassette plays what was recorded, under the recorded model's name"
@@ -88,7 +87,7 @@ def test_training_by_a_model_stops_at_a_cap_and_goes_on_where_it_stopped(world, 
 def test_a_judge_that_cannot_judge_stops_the_run_before_it_begins(world, server, tmp_path):
     out = str(tmp_path / "run")
     server.script = lambda body: {"role": "assistant", "content": ""}
-    flags = ["--judge", MODEL, "--base-url", server.url, "--yes"]
+    flags = ["--set", f"judge={MODEL}", "--set", f"base_url={server.url}", "--yes"]
     code, _, error = kbgym("train", "--world", world, "--out", out, *SMALL, *flags)
     assert code == 1 and "judge" in error
     assert not [e for e in StoreFolder(Path(out)).events if isinstance(e, Ended)]
@@ -98,8 +97,8 @@ def test_an_outage_is_never_scored(world, tmp_path, monkeypatch):
     monkeypatch.setattr("kbgym.agents.llm.connect.Retry", lambda: Retry(attempts=2, first=0.01, longest=0.02))
     with FaultServer(rate=1.0, faults=("error",)) as broken:
         code, _, error = kbgym(
-            "exam", world, "--embedder", "hash", "--set", "eval", "--agent", MODEL, "--base-url", broken.url,
-            "--yes", "--out", str(tmp_path / "rows.jsonl"), "--concurrency", "2",
+            "exam", world, "--set", "embedder=hash", "--set", "eval", "--agent", MODEL,
+            "--set", f"base_url={broken.url}", "--yes", "--out", str(tmp_path / "rows.jsonl"), "--set", "concurrency=2",
         )  # fmt: skip
     assert code == 1 and error.strip()
     assert not (tmp_path / "rows.jsonl").read_text()
@@ -120,7 +119,7 @@ def test_the_forecast_is_learnt_as_it_goes(world, server, tmp_path, monkeypatch)
 
     monkeypatch.setattr("kbgym.cli.prove.progress", listening)
     base = ["prove", world, "--out", str(tmp_path / "run"), *SMALL, "--n", "8", "--agent", MODEL]
-    code, _, error = kbgym(*base, "--base-url", server.url, "--yes", "--concurrency", "2")
+    code, _, error = kbgym(*base, "--set", f"base_url={server.url}", "--yes", "--set", "concurrency=2")
     assert code == 0, error
     said = [re.search(r"([\d,]+) tokens  price unknown(?: of about ([\d,]+) tokens)?", note) for note in notes]
     found = [[int((part or "0").replace(",", "")) for part in one.groups()] for one in said if one]

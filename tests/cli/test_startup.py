@@ -52,7 +52,7 @@ def test_a_search_loads_nobody_who_plays_and_nothing_that_makes(tmp_path: Path, 
         generate(people=80).save(tmp_path / "it")
     else:
         save_store(Store([source("d0", "Ada bakes."), source("d1", "Bo sings.")]), tmp_path / "it")
-    found = loaded("store", "search", str(tmp_path / "it"), "who sings", "--embedder", "hash")
+    found = loaded("store", "search", str(tmp_path / "it"), "who sings", "--set", "embedder=hash")
     assert "kbgym.search.engine" in found
     assert found.intersection((*HEAVY, *PLAYING, *MAKING)) == set()
 

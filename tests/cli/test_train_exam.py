@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kbgym.cli.main import app, run
 from kbgym.worlds.people import generate
 
-SMALL = ["--questions", "20", "--epochs", "1", "--embedder", "hash"]
+SMALL = ["--questions", "20", "--epochs", "1", "--set", "embedder=hash"]
 
 
 def kbgym(*arguments: str) -> tuple[int, str, str]:
@@ -52,33 +52,8 @@ def test_train_again_resumes_and_says_the_same(world, trained):
 
 
 def test_train_with_other_settings_is_refused(world, trained):
-    code, _, error = kbgym("train", "--world", world, "--out", trained, "--questions", "25", "--embedder", "hash")
+    code, _, error = kbgym("train", "--world", world, "--out", trained, "--questions", "25", "--set", "embedder=hash")
     assert code == 2 and "questions 20, not 25" in error
-
-
-def test_settings_come_from_toml_and_flags_win(world, tmp_path):
-    config = tmp_path / "train.toml"
-    config.write_text('questions = 10\nepochs = 1\nembedder = "hash"\neval = false\nagent = "reference"\n')
-    code, text, _ = kbgym(
-        "train", "--world", world, "--out", str(tmp_path / "r"), "--config", str(config), "--questions", "12", "--json"
-    )
-    settings = json.loads(text)["settings"]
-    assert code == 0 and settings["questions"] == 12 and settings["epochs"] == 1 and settings["eval"] is False
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ("questions = [", "not TOML"),
-        ("question = 5", "bad settings"),
-        ('questions = "many"', "bad settings"),
-    ],
-)
-def test_a_bad_settings_file_is_one_sentence(world, tmp_path, lines, said):
-    config = tmp_path / "bad.toml"
-    config.write_text(lines)
-    code, _, error = kbgym("train", "--world", world, "--out", str(tmp_path / "r"), "--config", str(config))
-    assert code == 2 and said in error and not (tmp_path / "r").exists()
 
 
 @pytest.mark.parametrize(
@@ -86,16 +61,13 @@ def test_a_bad_settings_file_is_one_sentence(world, tmp_path, lines, said):
     [
         (["--agent", "nobody"], "there is no agent 'nobody'"),
         (["--agent", "no_such_module:make"], "cannot be loaded"),
-        (["--strategy", "luck"], "there is no strategy 'luck'"),
-        (["--embedder", "magic"], "there is no embedder 'magic'"),
+        (["--set", "strategy=luck"], "there is no strategy 'luck'"),
+        (["--set", "embedder=magic"], "there is no embedder 'magic'"),
         (["--questions", "1000"], "cannot take 1000 of 150"),
     ],
 )
 def test_bad_flags_leave_nothing_behind(world, tmp_path, arguments, said):
-    base = {"--questions": "20", "--epochs": "1", "--embedder": "hash"}
-    base.update(dict(zip(arguments[::2], arguments[1::2], strict=True)))
-    flags = [word for pair in base.items() for word in pair]
-    code, _, error = kbgym("train", "--world", world, "--out", str(tmp_path / "r"), *flags)
+    code, _, error = kbgym("train", "--world", world, "--out", str(tmp_path / "r"), *SMALL, *arguments)
     assert code == 2 and said in error
     assert not (tmp_path / "r").exists()
 
@@ -137,12 +109,12 @@ def test_bad_input_is_one_sentence_and_exit_2(trained, arguments, said):
 def test_demo_tells_the_story_on_one_screen(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = ["demo", "--out", "d", "--people", "120", "--questions", "40", "--epochs", "1"]
-    code, text, _ = kbgym(*arguments, "--n", "6", "--embedder", "hash")
+    code, text, _ = kbgym(*arguments, "--n", "6", "--set", "embedder=hash")
     assert code == 0
     assert "trained on" in text and "neither" in text and "reference agents' numbers" in text
     assert "\nVerdict: " in text and json.loads((tmp_path / "d" / "verdict.json").read_text())["n"] == 12
     assert len(text.splitlines()) <= 30 and max(map(len, text.splitlines())) <= 130
-    code, text, _ = kbgym(*arguments, "--n", "6", "--embedder", "hash", "--json")
+    code, text, _ = kbgym(*arguments, "--n", "6", "--set", "embedder=hash", "--json")
     result = json.loads(text)
     assert code == 0 and {"run", "groups", "coverage", "links"} <= set(result)
     assert {"n", "rho", "rho_low", "rho_high", "f1_flat", "f1_trained"} <= set(result["groups"]["trained"])
@@ -184,7 +156,7 @@ def test_a_baseline_is_examined_with_its_own_engine(world, tmp_path):
     results = {}
     for arm in ("flat", "bm25"):
         assert kbgym("baseline", arm, "--world", world, "--out", str(tmp_path / arm), "--quiet")[0] == 0
-        arguments = ["exam", str(tmp_path / arm), "--world", world, "--embedder", "hash", "--json"]
+        arguments = ["exam", str(tmp_path / arm), "--world", world, "--set", "embedder=hash", "--json"]
         code, text, _ = kbgym(*arguments)
         assert code == 0
         results[arm] = json.loads(text)
@@ -193,10 +165,9 @@ def test_a_baseline_is_examined_with_its_own_engine(world, tmp_path):
 
 def test_an_exam_keeps_to_the_budget_of_the_run(world, tmp_path):
     """It once asked with 15 actions whatever the run had trained with."""
-    config = tmp_path / "short.toml"
-    config.write_text('questions = 4\nepochs = 1\nembedder = "hash"\neval = false\nforward_budget = 2\n')
-    out = str(tmp_path / "r")
-    assert kbgym("train", "--world", world, "--out", out, "--config", str(config), "--quiet")[0] == 0
+    out, short = str(tmp_path / "r"), ("--questions", "4", "--epochs", "1", "--set", "forward_budget=2")
+    flags = ("--set", "embedder=hash", "--set", "eval=false", "--quiet")
+    assert kbgym("train", "--world", world, "--out", out, *short, *flags)[0] == 0
     assert kbgym("exam", out, "--set", "test_in", "--quiet", "--out", str(tmp_path / "rows"))[0] == 0
     assert max(json.loads(line)["actions"] for line in (tmp_path / "rows").read_text().splitlines()) == 2
 
@@ -207,5 +178,5 @@ def test_an_exam_closes_what_it_opened(trained, monkeypatch, fails):
 
     closed = []
     monkeypatch.setattr(StoreFolder, "close", lambda self: closed.append(self.name))
-    code, _, _ = kbgym("exam", trained, "--embedder", "hash", *(["--agent", "nobody"] * fails), "--quiet")
+    code, _, _ = kbgym("exam", trained, "--set", "embedder=hash", *(["--agent", "nobody"] * fails), "--quiet")
     assert code == (2 if fails else 0) and closed == [trained]

@@ -11,7 +11,7 @@ from kbgym.api import open
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import Document, Question, World
 
-SMALL = ("--questions", "3", "--epochs", "1", "--embedder", "hash", "--no-eval", "--json")
+SMALL = ("--questions", "3", "--epochs", "1", "--set", "embedder=hash", "--set", "eval=false", "--json")
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_who_plays_follows_from_the_world_and_is_said(kbgym, people, notes, tmp_
         code, _, error = kbgym("exam", out, "--set", "train")
         assert code == 0 and why in error and len(error.strip().splitlines()) == 1
     code, printed, error = kbgym(
-        "exam", notes, "--set", "train", "--agent", "reference", "--embedder", "hash", "--json"
+        "exam", notes, "--set", "train", "--agent", "reference", "--set", "embedder=hash", "--json"
     )
     assert (code, error) == (0, "") and json.loads(printed)["agents"] == "reference reads."
 
@@ -78,7 +78,7 @@ def test_a_world_without_questions_is_refused(kbgym, notes, tmp_path):
 
 def test_a_run_goes_on_with_what_it_began_with_whatever_is_usual_now(kbgym, notes, tmp_path):
     out = tmp_path / "run"
-    begun = ("--agent", "reference", "--observations", "paper", "--search", "vectors")
+    begun = ("--agent", "reference", "--set", "observations=paper", "--search", "vectors")
     assert kbgym("train", "--world", notes, "--out", out, *begun, *SMALL)[0] == 0
     code, printed, error = kbgym("train", "--world", notes, "--out", out, *SMALL)
     settings = json.loads(printed)["settings"]

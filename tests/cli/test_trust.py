@@ -89,19 +89,19 @@ def test_trust_is_said_once_and_holds_for_these_names_in_this_place(kbgym: Kbgym
     header["settings"]["reader"] = "evil_agent:read"
     (place / "run.json").write_text(pretty(header), encoding="utf-8")
     assert kbgym("learn", place, "--idle")[0] == 2
-    assert kbgym("learn", place, "--idle", "--reader", "reference")[0] == 0, "the curator is still trusted"
+    assert kbgym("learn", place, "--idle", "--set", "reader=reference")[0] == 0, "the curator is still trusted"
 
 
 def test_who_is_named_on_the_command_line_plays(kbgym: Kbgym, tmp_path: Path, evil: Path) -> None:
     place = stranger(tmp_path / "run", curator="os:abort")
-    assert kbgym("learn", place, "--idle", "--curator", "reference")[0] == 0
-    assert kbgym("learn", place, "--idle", "--curator", "evil_agent:make")[0] == 0
+    assert kbgym("learn", place, "--idle", "--set", "curator=reference")[0] == 0
+    assert kbgym("learn", place, "--idle", "--set", "curator=evil_agent:make")[0] == 0
     assert evil.exists()
 
 
 def test_ones_own_run_is_trusted_as_it_was_made(kbgym: Kbgym, tmp_path: Path, evil: Path) -> None:
-    flags = ("--out", tmp_path / "run", "--questions", 1, "--epochs", 1, "--embedder", "hash")
-    code, _, err = kbgym("train", "--world", world(tmp_path / "world"), *flags, "--curator", "evil_agent:make")
+    flags = ("--out", tmp_path / "run", "--questions", 1, "--epochs", 1, "--set", "embedder=hash")
+    code, _, err = kbgym("train", "--world", world(tmp_path / "world"), *flags, "--set", "curator=evil_agent:make")
     assert code == 0, err
     assert kbgym("learn", tmp_path / "run", "--idle")[0] == 0
 
@@ -136,7 +136,7 @@ def test_the_library_trusts_nobody_by_default(tmp_path: Path, evil: Path) -> Non
     "name", [":", "..:x", ":x", "os:", "a b:c", ".os:abort", "os.:abort", "os:a.b", "\0:\0", "x:\n"]
 )
 def test_a_name_that_is_none(kbgym: Kbgym, tmp_path: Path, name: str) -> None:
-    flags = ("--set", "train", "--embedder", "hash", "--agent", name)
+    flags = ("--set", "train", "--set", "embedder=hash", "--agent", name)
     code, _, err = kbgym("exam", world(tmp_path / "world"), *flags)
     assert code == 2 and err.count("\n") == 1 and "is no agent" in err
 

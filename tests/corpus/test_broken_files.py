@@ -103,7 +103,7 @@ def test_a_broken_file(tmp_path, broken):
     broken(folder / "broken")
     with pytest.raises(BadInput, match="broken") as refused:
         read_corpus([folder], ReadingOptions())
-    assert BROKEN[broken] in str(refused.value) and "--on-error skip" in str(refused.value)
+    assert BROKEN[broken] in str(refused.value) and "--set on_error=skip" in str(refused.value)
     skipped = read_corpus([folder], ReadingOptions(on_error="skip"))
     assert skipped.documents == whole and skipped.files == 1
     assert skipped.skipped and all(problem.file.startswith("broken") for problem in skipped.skipped)
@@ -165,7 +165,7 @@ def test_a_link_out_of_the_folder_is_refused_unless_it_is_to_be_followed(tmp_pat
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "back").symlink_to(outside, target_is_directory=True)
     (inside / "a.md").write_text(GOOD)
-    with pytest.raises(BadInput, match="a symbolic link out of the folder; say --follow"):
+    with pytest.raises(BadInput, match="a symbolic link out of the folder; say --set follow=true"):
         read_corpus([inside], ReadingOptions())
     assert read_corpus([inside], ReadingOptions(on_error="skip")).files == 1
     found = files.walk([inside], follow=True)

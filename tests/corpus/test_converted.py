@@ -13,7 +13,7 @@ from kbgym.corpus import files, reading
 from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.errors import BadInput, Missing
 
-installed = pytest.mark.skipif(find_spec("markitdown") is None, reason="markitdown (kbgym[formats]) is not installed")
+installed = pytest.mark.skipif(find_spec("markitdown") is None, reason="markitdown (kbgym[documents]) is not installed")
 
 
 def notebook(path: Path) -> None:
@@ -106,4 +106,4 @@ def test_without_markitdown_the_part_that_is_missing_is_named(tmp_path, monkeypa
         read_corpus([tmp_path], ReadingOptions())
     (tmp_path / "b.md").write_text("Ruth is here.")
     corpus = read_corpus([tmp_path], ReadingOptions())
-    assert len(corpus.documents) == 1 and "kbgym[formats]" in corpus.ignored[0].reason
+    assert len(corpus.documents) == 1 and "kbgym[documents]" in corpus.ignored[0].reason

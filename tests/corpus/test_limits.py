@@ -66,5 +66,7 @@ def test_the_command_refuses_a_hostile_file_with_exit_code_2(tmp_path: Path):
     command = [sys.executable, "-m", "kbgym", "import", "corpus", str(tmp_path / "notes"), "--json"]
     refused = subprocess.run([*command, "--out", tmp_path / "x"], capture_output=True, text=True, env=dict(os.environ))
     assert refused.returncode == 2 and "a.toml" in refused.stderr and "Traceback" not in refused.stderr
-    skipped = subprocess.run([*command, "--out", tmp_path / "y", "--on-error", "skip"], capture_output=True, text=True)
+    skipped = subprocess.run(
+        [*command, "--out", tmp_path / "y", "--set", "on_error=skip"], capture_output=True, text=True
+    )
     assert skipped.returncode == 0 and json.loads(skipped.stdout)

@@ -103,7 +103,7 @@ def test_a_cap_is_passed_by_one_request_at_most(at_once: bool) -> None:
     assert len(provider.requests) == 5  # 1,200 tokens each
     assert client.budget.spent.tokens == 6_000
     assert sum(isinstance(result, CapReached) for result in results) == 36
-    assert "--max-tokens 6000" in str(next(result for result in results if isinstance(result, CapReached)))
+    assert "max_tokens 6000" in str(next(result for result in results if isinstance(result, CapReached)))
 
 
 def test_a_money_cap_stops_too() -> None:

@@ -17,7 +17,7 @@ def doctor(*arguments: str) -> Result:
 
 
 def test_the_reference_agents_can_play() -> None:
-    result = doctor("--json")
+    result = doctor("--agent", "reference", "--json")
     found = json.loads(result.stdout)
     assert result.exit_code == 0
     assert found["ok"] is True
@@ -27,8 +27,8 @@ def test_the_reference_agents_can_play() -> None:
 
 def test_a_model_that_plays_well_can_play() -> None:
     with FaultServer() as server:
-        found = json.loads(doctor("--agent", "llm:local/m", "--base-url", server.url, "--json").stdout)
-        screen = doctor("--agent", "llm:local/m", "--base-url", server.url)
+        found = json.loads(doctor("--agent", "llm:local/m", "--set", f"base_url={server.url}", "--json").stdout)
+        screen = doctor("--agent", "llm:local/m", "--set", f"base_url={server.url}")
     assert found["ok"] is True
     assert set(found) >= {"ok", "malformed_rate", "latency", "price"}
     assert found["latency"]["median"] > 0
@@ -45,7 +45,7 @@ def test_a_model_that_plays_well_can_play() -> None:
 
 def test_a_model_that_only_talks_cannot_play() -> None:
     with FaultServer(lambda body: {"role": "assistant", "content": "Gladly! Which question?"}) as server:
-        result = doctor("--agent", "llm:local/m", "--base-url", server.url, "--json")
+        result = doctor("--agent", "llm:local/m", "--set", f"base_url={server.url}", "--json")
     found = json.loads(result.stdout)
     assert found["ok"] is False
     assert found["malformed_rate"] == 1.0
@@ -57,7 +57,7 @@ def test_a_model_that_only_talks_cannot_play() -> None:
     ("arguments", "says"),
     [
         (["--agent", "llm:openai/m"], "OPENAI_API_KEY"),
-        (["--agent", "llm:local/m", "--base-url", "http://127.0.0.1:9/v1"], "did not answer"),
+        (["--agent", "llm:local/m", "--set", "base_url=http://127.0.0.1:9/v1"], "did not answer"),
         (["--agent", "nobody"], "no agent 'nobody'"),
     ],
 )

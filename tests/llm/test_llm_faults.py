@@ -123,7 +123,7 @@ def test_a_cap_stops_the_exam_and_a_higher_one_finishes_it(tmp_path: Path) -> No
     out, cassette = tmp_path / "rows.jsonl", tmp_path / "c.jsonl"
     asked = questions(12)
     with FaultServer() as server:
-        with pytest.raises(CapReached, match="--max-tokens 30000"):
+        with pytest.raises(CapReached, match="max_tokens 30000"):
             exam(server.url, asked, out, cassette=cassette, max_tokens=30_000)
         spent = Cassette(cassette, record=False).spent
         assert 30_000 <= spent.tokens < 33_000

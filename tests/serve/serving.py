@@ -58,7 +58,7 @@ class Server:
 
     def __init__(self, place: Path | str, *flags: str) -> None:
         command = [sys.executable, "-c", "from kbgym.cli.main import run; run()", "serve", str(place)]
-        command += ["--http", "127.0.0.1:0", "--json", "--embedder", "hash", *flags]
+        command += ["--http", "127.0.0.1:0", "--json", "--set", "embedder=hash", *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         assert self.process.stdout is not None and self.process.stderr is not None
         line = self.process.stdout.readline()

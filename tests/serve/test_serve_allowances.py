@@ -44,7 +44,7 @@ def test_a_bucket_empties_and_fills_for_each_client_apart() -> None:
 def test_too_many_requests_are_429_with_a_time_to_wait(tmp_path: Path) -> None:
     place = family_store(tmp_path / "store")
     tokens = make_tokens(place)
-    with serving(place, "--requests", "2") as server, client(server, tokens.reader) as rex:
+    with serving(place, "--rate-limit", "2") as server, client(server, tokens.reader) as rex:
         answers = [rex.post("/search", json={"query": "baker"}) for _ in range(30)]
         refused = [answer for answer in answers if answer.status_code == 429]
         assert len(refused) > 15 and {answer.status_code for answer in answers} == {200, 429}
@@ -74,7 +74,7 @@ def test_one_client_uses_up_its_own_sessions_and_nobody_elses(tmp_path: Path) ->
     place = family_store(tmp_path / "store")
     tokens = make_tokens(place)
     with (
-        serving(place, "--sessions", "5", "--requests", "0") as server,
+        serving(place, "--max-sessions", "5", "--rate-limit", "0") as server,
         client(server, tokens.reader) as rex,
         client(server, tokens.curator) as ada,
     ):
@@ -173,7 +173,7 @@ def test_a_failure_names_no_file_and_no_machine(tmp_path: Path, caplog: pytest.L
 
 def test_a_server_is_told_apart_from_its_test(tmp_path: Path) -> None:
     """The share of requests is for tokens: without any, everybody is the one person at this machine."""
-    with serving(family_store(tmp_path / "store"), "--no-auth", "--requests", "1") as server:
+    with serving(family_store(tmp_path / "store"), "--no-auth", "--rate-limit", "1") as server:
         assert isinstance(server, Server)
         statuses = {httpx.post(f"{server.url}/search", json={"query": "x"}).status_code for _ in range(20)}
     assert statuses == {200}

@@ -27,7 +27,7 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.trace.history import log
 from kbgym.worlds.people import generate
 
-WHO = ("--reader", "reference", "--curator", "reference")
+WHO = ("--set", "reader=reference", "--set", "curator=reference")
 WORLD = generate(people=40, seed=2)
 QUESTION, RIGHT = next((q.text, q.golds[0]) for q in WORLD.split("train") if q.text.startswith("Which friend of"))
 
@@ -113,8 +113,8 @@ async def curated(client: Client, said: str) -> str:
 
 
 def test_the_caller_curates_under_the_gate(place: Path) -> None:
-    who = ("--role", "curator", "--client", "claude", "--reader", "reference")
-    flags = (*who, "--curator", "caller", "--gate", "2")
+    who = ("--role", "curator", "--client", "claude", "--set", "reader=reference")
+    flags = (*who, "--set", "curator=caller", "--gate", "2")
 
     async def work() -> None:
         async with over_stdio(place, *flags) as client:
@@ -145,7 +145,7 @@ def test_the_caller_curates_under_the_gate(place: Path) -> None:
 
 
 def test_a_lesson_left_open_comes_first_the_next_time(place: Path) -> None:
-    flags = ("--role", "curator", "--reader", "reference", "--curator", "caller")
+    flags = ("--role", "curator", "--set", "reader=reference", "--set", "curator=caller")
 
     async def work() -> None:
         async with over_stdio(place, *flags) as client:

@@ -27,7 +27,7 @@ CURATOR = ["search", "read", "add", "edit", "delete", "link", "link_many", "unli
 
 @asynccontextmanager
 async def over_stdio(place: Path, *flags: str) -> AsyncIterator[Client]:
-    arguments = ["-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--mcp", "--embedder", "hash"]
+    arguments = ["-c", "from kbgym.cli.main import run; run()", "serve", str(place), "--mcp", "--set", "embedder=hash"]
     parameters = StdioServerParameters(command=sys.executable, args=[*arguments, *flags], env=dict(os.environ))
     async with Client(stdio_client(parameters)) as client:
         yield client

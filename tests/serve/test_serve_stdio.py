@@ -41,7 +41,7 @@ def ask(id: int, method: str, **params: Any) -> bytes:
 
 def talk(place: Path, sent: bytes, *flags: str) -> tuple[int, list[dict[str, Any]], str]:
     """Everything one client sends before it hangs up; the exit code, the replies by id, what was said besides."""
-    command = [sys.executable, "-c", PLAIN, "serve", str(place), "--mcp", "--embedder", "hash", *flags]
+    command = [sys.executable, "-c", PLAIN, "serve", str(place), "--mcp", "--set", "embedder=hash", *flags]
     done = subprocess.run(command, input=sent, capture_output=True, timeout=120, check=False)
     replies = [json.loads(line) for line in done.stdout.splitlines()]
     return done.returncode, sorted(replies, key=lambda reply: reply["id"] or 0), done.stderr.decode()
@@ -49,7 +49,7 @@ def talk(place: Path, sent: bytes, *flags: str) -> tuple[int, list[dict[str, Any
 
 def test_the_tools_are_listed_before_the_store_is_open(tmp_path: Path) -> None:
     place, gate = family_store(tmp_path / "store"), tmp_path / "open"
-    arguments = ["-c", SLOW, str(gate), "serve", str(place), "--mcp", "--embedder", "hash"]
+    arguments = ["-c", SLOW, str(gate), "serve", str(place), "--mcp", "--set", "embedder=hash"]
 
     async def work() -> None:
         parameters = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
@@ -85,14 +85,14 @@ def test_the_tools_are_there_in_the_time_python_needs_to_start(tmp_path: Path) -
         return took
 
     bare = "import asyncio, click, msgspec; print('1\\n2')"
-    serving = ("serve", str(place), "--mcp", "--embedder", "hash")
+    serving = ("serve", str(place), "--mcp", "--set", "embedder=hash")
     pairs = [(seconds(PLAIN, *serving), seconds(bare)) for _ in range(3)]
     assert min(server for server, _ in pairs) < 4 * min(packages for _, packages in pairs), pairs
 
 
 def test_a_client_that_is_late_is_answered_while_the_store_is_opened(tmp_path: Path) -> None:
     place, gate = family_store(tmp_path / "store"), tmp_path / "open"
-    command = [sys.executable, "-c", SLOW, str(gate), "serve", str(place), "--mcp", "--embedder", "hash"]
+    command = [sys.executable, "-c", SLOW, str(gate), "serve", str(place), "--mcp", "--set", "embedder=hash"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None and server.stdout is not None
         while not gate.with_suffix(".loaded").exists():
@@ -144,5 +144,5 @@ def test_a_store_that_cannot_be_opened_is_said_to_whoever_started_it(tmp_path: P
     (place / "documents.jsonl").write_text("{\n")
     code, _, said = talk(place, ask(1, "initialize", protocolVersion="2025-06-18"))
     assert code == 2 and said.startswith("kbgym: ") and "documents.jsonl" in said and "Traceback" not in said
-    code, _, said = talk(family_store(tmp_path / "other"), b"", "--strategy", "wild")
+    code, _, said = talk(family_store(tmp_path / "other"), b"", "--set", "strategy=wild")
     assert code == 2 and "no strategy" in said, "also where the client says nothing"

@@ -33,7 +33,7 @@ def place(cluster: postgres.Cluster) -> str:
 
 @pytest.fixture
 def served(place: str) -> Iterator[list[str]]:
-    flags = ["--http", "127.0.0.1:0", "--no-auth", "--role", "curator", "--embedder", "hash", "--json"]
+    flags = ["--http", "127.0.0.1:0", "--no-auth", "--role", "curator", "--set", "embedder=hash", "--json"]
     running = [
         subprocess.Popen([sys.executable, "-c", SERVE, "serve", place, *flags], stdout=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -78,7 +78,7 @@ def test_a_store_in_a_database_learns_from_traffic(place: str, tmp_path: Path) -
     file = tmp_path / "traffic.jsonl"
     file.write_text('{"question": "What is the job of Ada Alm?", "answers": ["baker"]}\n', encoding="utf-8")
     before = open_backend(place).iteration
-    found = CliRunner().invoke(app, ["learn", place, "--traffic", str(file), "--embedder", "hash", "--json"])
+    found = CliRunner().invoke(app, ["learn", place, "--traffic", str(file), "--set", "embedder=hash", "--json"])
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["n"] == 1
     opened = open_backend(place)

@@ -236,9 +236,17 @@ def test_a_trainer_teaches_the_same_held_or_read(cluster: postgres.Cluster, tmp_
         place = cluster.url(f"taught_{documents}")
         copy_store(str(tmp_path / "world"), place)
         words = ["train", "--world", tmp_path / "world", "--out", tmp_path / documents, "--questions", 2, "--epochs", 1]
-        words += ["--store", f"{place}&documents={documents}", "--embedder", "hash", "--search", "hybrid", "--quiet"]
+        words += [
+            "--set",
+            f"store={place}&documents={documents}",
+            "--set",
+            "embedder=hash",
+            "--search",
+            "hybrid",
+            "--quiet",
+        ]
         with pytest.raises(SystemExit) as stopped:
-            run([*map(str, words), "--strategy", "class"])
+            run([*map(str, words), "--set", "strategy=class"])
         assert stopped.value.code == 0
         taught.add((open_backend(place).store().fingerprint, len(open_backend(place).events)))
     assert len(taught) == 1

@@ -369,7 +369,7 @@ def test_a_trained_run_and_its_copy_give_the_same_exam(
 
     world, trained, place = tmp_path / "world", tmp_path / "run", cluster.url("trained")
     kbgym("generate", "--people", 60, "--seed", 0, "--out", world)
-    kbgym("train", "--world", world, "--out", trained, "--embedder", "hash", "--questions", 4, "--epochs", 1)
+    kbgym("train", "--world", world, "--out", trained, "--set", "embedder=hash", "--questions", 4, "--epochs", 1)
     copied = kbgym("store", "copy", trained, place)
     assert copied["hash"] == kbgym("store", "replay", trained)["hash"] == kbgym("store", "replay", place)["hash"]
     here = kbgym("exam", trained, "--set", "eval", "--out", tmp_path / "a.jsonl")

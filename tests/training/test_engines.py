@@ -140,7 +140,7 @@ def test_a_cap_stops_between_chunks_and_a_higher_one_goes_on(questions, tmp_path
         whole, _ = asked(server, questions, tmp_path / "whole")
         tokens = sum(row.usage["prompt"] + row.usage["completion"] for row in whole)
         before = len(server.bodies)
-        with pytest.raises(CapReached, match=f"--max-tokens {tokens // 2} is reached .*run the same command again"):
+        with pytest.raises(CapReached, match=f"max_tokens {tokens // 2} is reached .*run the same command again"):
             asked(server, questions, out, max_tokens=tokens // 2)
         kept = list(read_lines(out, Row))
         assert 0 < len(kept) < len(questions)
@@ -190,7 +190,7 @@ def test_parts_leave_the_folder_one_process_leaves(tmp_path):
 
 
 def test_flags_of_ray_are_refused_elsewhere():
-    with pytest.raises(BadInput, match="need --engine ray"), opened("local", workers=2):
+    with pytest.raises(BadInput, match="need --set engine=ray"), opened("local", workers=2):
         pass
     with opened("local") as engine:
         assert list(engine.run(lambda shared, item: shared + item, 1, [1, 2])) == [2, 3]

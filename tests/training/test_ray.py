@@ -40,7 +40,7 @@ def exam(tmp_path_factory):
     world.save(folder / "world")
     questions = world.split("test_in")[:60]
     write_lines(folder / "asked.jsonl", questions)
-    words = ["exam", str(folder / "world"), "--set", str(folder / "asked.jsonl"), "--embedder", "hash"]
+    words = ["exam", str(folder / "world"), "--set", str(folder / "asked.jsonl"), "--set", "embedder=hash"]
     done = kbgym(*words, "--out", str(folder / "one.jsonl"))
     assert done.returncode == 0, done.stderr
     return words, questions, (folder / "one.jsonl").read_bytes()
@@ -57,7 +57,7 @@ def test_a_killed_worker_costs_its_chunk_and_the_bytes_are_the_same(exam, tmp_pa
     words, questions, expected = exam
     (tmp_path / "fatal").write_text(questions[len(questions) // 2].text)
     out = tmp_path / "rows.jsonl"
-    ray = ["--agent", "pickling_engine:Mortal", "--engine", "ray", "--workers", "2", "--out", str(out)]
+    ray = ["--agent", "pickling_engine:Mortal", "--set", "engine=ray", "--set", "workers=2", "--out", str(out)]
     done = kbgym(*words, *ray, **{FOLDER: str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1 and json.loads(done.stdout)["n"] == len(questions)
@@ -78,7 +78,7 @@ def test_an_address_leads_to_the_workers_of_a_cluster(cluster, exam, tmp_path, k
     words, questions, expected = exam
     addresses, token = cluster
     out = tmp_path / "rows.jsonl"
-    ray = ["--engine", "ray", "--address", addresses[kind], "--workers", "2"]
+    ray = ["--set", "engine=ray", "--set", f"address={addresses[kind]}", "--set", "workers=2"]
     done = kbgym(*words, *ray, "--out", str(out), **token)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     assert done.stdout.count("\n") == 1 and json.loads(done.stdout)["n"] == len(questions)
@@ -88,7 +88,7 @@ def test_an_address_leads_to_the_workers_of_a_cluster(cluster, exam, tmp_path, k
 def test_what_goes_wrong_there_is_one_sentence_here(cluster, exam):
     words, _, _ = exam
     addresses, token = cluster
-    ray = ["--engine", "ray", "--address", addresses["direct"]]
+    ray = ["--set", "engine=ray", "--set", f"address={addresses['direct']}"]
     done = kbgym(*words, *ray, "--agent", "nobody", **token)
     assert done.returncode == 2 and done.stderr.startswith("kbgym: there is no agent 'nobody'")
     done = kbgym(*words, *ray, "--agent", "pickling_engine:Broken", **token)
@@ -99,8 +99,8 @@ def test_what_goes_wrong_there_is_one_sentence_here(cluster, exam):
 def test_an_experiment_on_a_cluster_leaves_the_folder_one_process_leaves(cluster, tmp_path):
     addresses, token = cluster
     small = ["--people", "80", "--questions", "10", "--epochs", "1", "--n", "4", "--arms", "nostore"]
-    small += ["--strategy", "paper", "--embedder", "hash"]
-    for place, ray in (("one", []), ("many", ["--engine", "ray", "--address", addresses["direct"]])):
+    small += ["--set", "strategy=paper", "--set", "embedder=hash"]
+    for place, ray in (("one", []), ("many", ["--set", "engine=ray", "--set", f"address={addresses['direct']}"])):
         done = kbgym("experiment", "run", "paper", "--out", str(tmp_path / place), *small, *ray, **token)
         assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "many") == contents(tmp_path / "one")
@@ -109,5 +109,5 @@ def test_an_experiment_on_a_cluster_leaves_the_folder_one_process_leaves(cluster
 def test_an_address_where_nobody_is_is_one_sentence(exam):
     words, _, _ = exam
     address = f"127.0.0.1:{free_port()}"
-    done = kbgym(*words, "--engine", "ray", "--address", address)
-    assert done.returncode == 2 and done.stderr.startswith(f"kbgym: there is no Ray cluster at --address {address}")
+    done = kbgym(*words, "--set", "engine=ray", "--set", f"address={address}")
+    assert done.returncode == 2 and done.stderr.startswith(f"kbgym: there is no Ray cluster at address {address}")

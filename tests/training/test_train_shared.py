@@ -123,8 +123,8 @@ def test_documents_that_are_only_there_need_not_be_held(
     url, world = cluster.url("only"), generate(people=80, seed=3)
     world.save(tmp_path / "world")
     copy_store(str(tmp_path / "world"), url)
-    words = ["train", "--world", str(tmp_path / "world"), "--questions", "8", "--epochs", "1", "--no-eval"]
-    words += ["--search", "words", "--strategy", "class", "--quiet", "--out"]
+    words = ["train", "--world", str(tmp_path / "world"), "--questions", "8", "--epochs", "1", "--set", "eval=false"]
+    words += ["--search", "words", "--set", "strategy=class", "--quiet", "--out"]
 
     def code(*more: str) -> object:
         with pytest.raises(SystemExit) as stopped:
@@ -135,7 +135,7 @@ def test_documents_that_are_only_there_need_not_be_held(
     (tmp_path / "world" / "documents.jsonl").unlink()
     assert code(str(tmp_path / "nowhere")) == 2
     assert "it has no documents.jsonl" in capfd.readouterr().err
-    assert code(str(tmp_path / "there"), "--store", f"{url}&documents=read") == 0
+    assert code(str(tmp_path / "there"), "--set", f"store={url}&documents=read") == 0
     here, there = StoreFolder(tmp_path / "here"), open_backend(f"{url}&documents=read")
     assert there.store().fingerprint == here.store().fingerprint and there.position == 8
     assert (tmp_path / "there" / "world" / "documents.jsonl").read_bytes() == b""
@@ -165,9 +165,39 @@ def test_a_fleet_on_ray_of_which_one_dies(cluster: Cluster, tmp_path: Path) -> N
     world.save(tmp_path / "world")
     copy_store(str(tmp_path / "world"), url)
     (tmp_path / "fatal").write_text(schedule(world, SETTINGS)[5].question.text)
-    words = ["train", "--world", str(tmp_path / "world"), "--out", str(tmp_path / "run"), "--store", url, "--json"]
-    words += ["--questions", "20", "--epochs", "2", "--embedder", "hash", "--no-eval", "--strategy", "class"]
-    words += ["--batch-size", "2", "--reader", "pickling_engine:Mortal", "--engine", "ray", "--workers", "2", "--quiet"]
+    words = [
+        "train",
+        "--world",
+        str(tmp_path / "world"),
+        "--out",
+        str(tmp_path / "run"),
+        "--set",
+        f"store={url}",
+        "--json",
+    ]
+    words += [
+        "--questions",
+        "20",
+        "--epochs",
+        "2",
+        "--set",
+        "embedder=hash",
+        "--set",
+        "eval=false",
+        "--set",
+        "strategy=class",
+    ]
+    words += [
+        "--set",
+        "batch_size=2",
+        "--set",
+        "reader=pickling_engine:Mortal",
+        "--set",
+        "engine=ray",
+        "--set",
+        "workers=2",
+        "--quiet",
+    ]
     program = [sys.executable, "-c", "from kbgym.cli.main import run; run()", *words]
     done = subprocess.run(program, capture_output=True, text=True, env=environment() | {FOLDER: str(tmp_path)})
     assert done.returncode == 0, done.stderr
@@ -178,7 +208,7 @@ def test_a_fleet_on_ray_of_which_one_dies(cluster: Cluster, tmp_path: Path) -> N
 
 def test_what_a_fleet_needs_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        verb(["train", "--world", "w", "--out", "r", "--engine", "ray"])
+        verb(["train", "--world", "w", "--out", "r", "--set", "engine=ray"])
     assert stopped.value.code == 2 and "name it with --store" in capfd.readouterr().err
     with pytest.raises(BadInput, match="no common budget"):
         train_fleet(Here(), Fleet(generate(people=40, seed=1), Settings(reader="llm:local/m"), "postgresql://x/y"))

@@ -37,11 +37,13 @@ from kbgym.trace.folder import StoreFolder, save_store
 from kbgym.training.exam import Row
 from kbgym.viewer.app import HEADERS, PAGES, guarded, make_viewer
 from kbgym.viewer.assets import assets
-from kbgym.viewer.places import Places
+from kbgym.viewer.places import ViewedPlaces
 
 
 def client_of(*places: Path) -> TestClient:
-    return TestClient(guarded(make_viewer(Places(places))), base_url="http://127.0.0.1", raise_server_exceptions=True)
+    return TestClient(
+        guarded(make_viewer(ViewedPlaces(places))), base_url="http://127.0.0.1", raise_server_exceptions=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +250,9 @@ def test_stubs_and_wrong_links_are_marked(tmp_path):
     )
     world.save(tmp_path / "world")
     save_store(store, tmp_path / "family")
-    client = TestClient(make_viewer(Places([tmp_path / "family"], tmp_path / "world")), base_url="http://127.0.0.1")
+    client = TestClient(
+        make_viewer(ViewedPlaces([tmp_path / "family"], tmp_path / "world")), base_url="http://127.0.0.1"
+    )
     found = get(client, "document?id=lund")
     assert [link.get("suspect") for link in found["out"]] == [None, "wrong"]
     assert get(client, "document?id=empty")["kind"] == "stub"
@@ -259,7 +263,9 @@ def test_stubs_and_wrong_links_are_marked(tmp_path):
 
 
 def test_it_can_be_mounted_below_a_path(run):
-    client = TestClient(Starlette(routes=[Mount("/view", make_viewer(Places([run])))]), base_url="http://127.0.0.1")
+    client = TestClient(
+        Starlette(routes=[Mount("/view", make_viewer(ViewedPlaces([run])))]), base_url="http://127.0.0.1"
+    )
     assert client.get("/view/").text.count('"assets/') == client.get("/view/").text.count("assets/")
     assert client.get("/view/api/places").json()[0]["name"] == "small"
     assert client.get("/view/assets/app.js").status_code == 200
@@ -380,7 +386,7 @@ def test_what_is_not_here_cannot_be_reached(client, path):
 def test_what_is_no_run_is_refused_before_serving(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match="no store"):
-        Places([tmp_path / "empty"])
+        ViewedPlaces([tmp_path / "empty"])
 
 
 def test_an_unchanged_file_is_not_sent_again(client):

@@ -15,7 +15,7 @@ from kbgym.trace.events import Committed
 from kbgym.trace.folder import StoreFolder
 from kbgym.viewer.live import Follower
 from kbgym.viewer.maps import ALWAYS, Growth, Map
-from kbgym.viewer.places import Places
+from kbgym.viewer.places import ViewedPlaces
 from kbgym.worlds.people import generate
 
 
@@ -31,7 +31,7 @@ def unpack(block: bytes) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def viewed_of(place: Path):
-    one = next(iter(Places([place])))
+    one = next(iter(ViewedPlaces([place])))
     return one.viewed(one.seeds[0])
 
 

@@ -52,7 +52,7 @@ def test_the_command_writes_all_or_nothing(tmp_path: Path) -> None:
         named("x", 0)
 
 
-@pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed (pip install 'kbgym[datasets]')")
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed (pip install 'kbgym[research]')")
 def test_parquet_holds_the_same_rows(tmp_path: Path) -> None:
     from pyarrow import parquet
 

@@ -28,7 +28,7 @@ def allowed(
     With `trust` they are from now on. Otherwise the error says what the place would have run.
     """
     known = frozenset(names)
-    strangers = sorted(name for name in known - BUILT_IN - set(given) if not _file(place, name).is_file())
+    strangers = sorted(name for name in known - set(given) if not is_trusted(place, name))
     if trust:
         remember(place, strangers)
     elif strangers:
@@ -37,6 +37,11 @@ def allowed(
             f"{place} would {does}, and is not trusted; look at it, then say --trust, or name other agents yourself."
         )
     return known
+
+
+def is_trusted(place: str, name: str) -> bool:
+    """Return True if a name is built in or remembered for this place."""
+    return name in BUILT_IN or _file(place, name).is_file()
 
 
 def refuse_stranger(name: str, trusted: Collection[str]) -> None:

@@ -223,7 +223,7 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
             first = f"Next: keep only edits that do no harm: kbgym prove {world} --out {run}-gated --gate 10"
         case _:
             first = "Next: " if not proof.verdict.more_questions else "Next: ask more questions, or "
-            first += f"train further: kbgym prove {world} --out {run}-class --strategy class"
+            first += f"train further: kbgym prove {world} --out {run}-class --set strategy=class"
     return [first, f"Everything is in {run}: kbgym report {run}, kbgym view {run}"]
 
 

@@ -90,12 +90,12 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
     settings = run.settings
     if url is not None:
         if not is_url(url):
-            raise BadInput(f"--store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
+            raise BadInput(f"store {url} is no postgresql:// URL; without it the run's own folder keeps the store.")
         if settings.gate:
             raise BadInput("the gate judges one lesson at a time, which a store shared with others does not allow.")
         there = not run.world.documents  # and nowhere else
         if there and settings.per_source:
-            raise BadInput("--per-source needs the world's documents, which say where they are from.")
+            raise BadInput("per_source needs the world's documents, which say where they are from.")
         began = None if there else fingerprint_of(read_records(run.folder))
         check_database(url, began, settings.embedder, recorded_settings(settings, agents))
     place = open_backend(url or run.folder)

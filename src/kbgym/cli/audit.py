@@ -14,6 +14,7 @@ from kbgym.analysis.index_use import Accounting, account, accounts, advised, ope
 from kbgym.api import open
 from kbgym.cli.common import Printed, verb
 from kbgym.cli.main import VERBS
+from kbgym.cli.settings import place
 from kbgym.errors import BadInput
 from kbgym.trace.backend import StoreBackend
 from kbgym.trace.folder import imported
@@ -25,7 +26,7 @@ INCOMPLETE, MISSING = 12, 5
 
 
 @verb("audit")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 @click.option("--world", type=click.Path(path_type=Path), help="The world of the store.  [a run's own]")
 def command(place: str, world: Path | None) -> Printed:
     """Say how healthy a STORE is: coverage, what its indexes are worth, what is broken, what to do next.

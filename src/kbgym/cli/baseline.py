@@ -17,6 +17,7 @@ from kbgym.baselines import ARMS, arm_named, build_arm
 from kbgym.baselines.written import COMPLETION, Summariser
 from kbgym.canonical import pretty
 from kbgym.cli.common import Printed, progress, verb
+from kbgym.cli.settings import option, options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.errors import BadInput
 from kbgym.search.base import search_named
@@ -28,10 +29,10 @@ from kbgym.worlds.world import World
 
 @verb("baseline", epilog="\b\nArms:\n" + "\n".join(f"  {a.name:13} {a.description}" for a in ARMS.values()))
 @click.argument("arm")
-@click.option("--world", "folder", required=True, type=click.Path(path_type=Path), help="Whose documents.")
+@option("world", "--world", "folder", required=True, help="The documents.")
 @click.option("--out", required=True, metavar="STORE", help="The folder or postgresql:// URL to write.")
 @click.option("--seed", default=0, show_default=True, help="Decides ties where an arm has any (graphrag).")
-@click.option("--embedder", default="", help="What raptor clusters with.  [default: all-MiniLM-L6-v2]")
+@options("embedder", default="")
 @click.option("--agent", help="graphrag: who writes the summaries, llm:PROVIDER/MODEL.  [default: a rule]")
 @spending_options
 def command(arm: str, folder: Path, out: str, seed: int, embedder: str, agent: str | None, **flags: Any) -> Printed:

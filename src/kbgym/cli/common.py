@@ -10,17 +10,17 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
 from kbgym.canonical import encode
+from kbgym.cli.settings import Command, options
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.sanitize import number_in, safe_json, safe_text
-from kbgym.search.base import SEARCHES, SearchKind
+from kbgym.search.base import SearchKind
 from kbgym.trace.url import is_url, shown
 
 if TYPE_CHECKING:  # an agent that starts a server waits for what is imported here
@@ -61,20 +61,16 @@ output_options = flags(
     click.option("--quiet", is_flag=True, help="No progress bar and no messages."),
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
 )
-agent_options = flags(
-    click.option("--agent", help="reference, general, llm:PROVIDER/MODEL or MODULE:NAME.  [by the world]"),
-    click.option("--reader", help="Overrides --agent for the reader."),
-    click.option("--curator", help="Overrides --agent for the curator."),
-    click.option("--judge", help="Who decides what is a duplicate.  [default: rule]"),
-)
-# How many questions each split of a made world has.
-size_options = flags(
-    click.option("--train", default=150, show_default=True, help="Training questions."),
-    click.option("--test-in", default=100, show_default=True, help="Test questions of the trained templates."),
-    click.option("--test-out", default=50, show_default=True, help="Test questions of the reserved templates."),
-    click.option("--eval-in", default=20, show_default=True, help="Evaluation questions of the trained templates."),
-    click.option("--eval-out", default=10, show_default=True, help="Evaluation questions of the reserved templates."),
-)
+agent_options = options("agent", "reader", "curator", "judge")
+search_options = options("search", "per_source")
+forward_budget = options("forward_budget")
+
+
+def size_options(command: F) -> F:
+    """Add the number of questions in each split of a made world."""
+    for name, size in {"train": 150, "test_in": 100, "test_out": 50, "eval_in": 20, "eval_out": 10}.items():
+        command = options(name, default=size)(command)
+    return command
 
 
 def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[Verb], click.Command]:
@@ -90,7 +86,7 @@ def verb(name: str, under: click.Group | None = None, **more: Any) -> Callable[[
 
         flagged = output_options(command)
         flagged.__click_params__ += given_flags  # type: ignore[attr-defined]
-        return (under or click).command(name, **more)(flagged)
+        return (under or click).command(name, **{"cls": Command, **more})(flagged)
 
     return made
 
@@ -166,26 +162,9 @@ def with_search(world: World, search: SearchKind | None) -> World:
     return msgspec.structs.replace(world, facts={**world.facts, "search": search}) if search else world
 
 
-forward_budget = click.option(
-    "--forward-budget", type=click.IntRange(min=1), help="Actions a reader has.  [default: the world's, or 15]"
-)
-
-
-def search_options(command: F) -> F:
-    """Add `--search` and `--per-source`."""
-    command = click.option(
-        "--per-source", type=click.IntRange(min=0), help="Results a page from one page of the source.  [default: any]"
-    )(command)
-    return click.option(
-        "--search", type=click.Choice(SEARCHES), help="[default: as before; new: hybrid for real text, else vectors]"
-    )(command)
-
-
 serving_options = flags(
-    click.option("--reader", help="Who answers.  [default: the run's]"),
-    click.option("--curator", help="Who edits; serve --mcp: caller too.  [default: the run's]"),
-    click.option("--judge", help="Who decides what is a duplicate.  [default: the run's]"),
-    click.option("--trust", is_flag=True, help="Let the folder's own agents play, now and later."),
+    options("reader", "curator", "judge"),
+    click.option("--trust", is_flag=True, help="Accept the agents that the folder names, now and later."),
 )
 
 
@@ -206,16 +185,8 @@ def serving_settings(place: str, given: Mapping[str, Any]) -> tuple[Settings, fr
     return settings, allowed(shown(place), names, [given[role] for role in roles], given["trust"])
 
 
-def settings_given(config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The TOML file's settings, then the flags that were given; `agent` stands for the reader and the curator."""
-    chosen: dict[str, Any] = {}
-    if config is not None:
-        import tomllib
-
-        try:
-            chosen = tomllib.loads(config.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"{config} is not TOML: {error}.") from error
+def settings_given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that were given; `agent` stands for the reader and the curator."""
     given = {name: value for name, value in flags.items() if value is not None}
-    agent = given.pop("agent", chosen.pop("agent", None))
-    return {**({"reader": agent, "curator": agent} if agent is not None else {}), **chosen, **given}
+    agent = given.pop("agent", None)
+    return {**({"reader": agent, "curator": agent} if agent is not None else {}), **given}

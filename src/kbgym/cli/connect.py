@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from kbgym.cli.common import STORE, Printed, verb
+from kbgym.cli.settings import place
 from kbgym.errors import BadInput
 from kbgym.gym.tools import Role
 from kbgym.serving.connect import AGENTS, rules_with
@@ -22,7 +23,7 @@ _MOST = 10_000_000  # bytes of a configuration file
 
 @verb("connect")
 @click.argument("program", metavar="AGENT", type=click.Choice(list(AGENTS)))
-@click.argument("place", metavar="STORE", type=STORE)
+@place("STORE", type=STORE)
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
 @click.option("--name", default="kbgym", show_default=True, help="What the agent calls it; one for every store.")
 @click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="[default: where the agent looks]")

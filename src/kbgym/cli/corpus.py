@@ -16,6 +16,7 @@ from kbgym.agents.llm.connect import is_model
 from kbgym.api import open
 from kbgym.baselines.pages import with_page_links
 from kbgym.cli.common import emit, output_options, progress, say, with_search
+from kbgym.cli.settings import Command, option, options, place
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.corpus.documents import ReadingOptions
 from kbgym.corpus.files import Problem
@@ -23,37 +24,25 @@ from kbgym.corpus.importing import Made, load_old, make, repeated, replace_world
 from kbgym.corpus.rewriting import COMPLETION, Rewriter
 from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
 from kbgym.errors import BadInput, KbgymError
-from kbgym.search.base import SEARCHES, SearchKind
+from kbgym.search.base import SearchKind
 from kbgym.trace.url import is_url
 
 
-@click.command("corpus")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--questions", type=click.Path(path_type=Path), help="Questions and answers: CSV, JSON or JSONL.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["refuse", "skip"]),
-    default="refuse",
-    show_default=True,
-    help="What to do when a file cannot be read: import nothing, or leave it out and name it.",
-)
-@click.option("--links", is_flag=True, help="Wiki links and links between the files become links of the store.")
-@click.option(
-    "--site", default="", metavar="URL", help="As --links; links to this address are links between the files."
-)
-@click.option("--structure", is_flag=True, help="As --links; pages link to their sentences and to pages they name.")
-@click.option("--follow", is_flag=True, help="Also read what symbolic links out of the folder lead to.")
-@click.option(
-    "--code", type=click.Choice(["skip", "keep"]), default="keep", show_default=True, help="Code blocks, one each."
-)
-@click.option("--language", default="en", show_default=True, help="What the texts are written in, for splitting.")
-@click.option("--about", default="", help="What the documents are, in a sentence or two, for a model's prompt.")
+@click.command("corpus", cls=Command)
+@place("PATHS...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@option("questions", "--questions", "questions")
+@option("world", "--out", "out", required=True, help="The folder to write the world to.")
+@options("links", "structure")
+@options("on_error", default="refuse")
+@options("code", default="keep")
+@options("language", default="en")
+@options("site", "about", default="")
+@options("follow", default=False)
 @click.option("--seed", default=0, show_default=True, help="Decides the splits where the questions give none.")
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
 @click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
 @click.option("--rewrite", help="A model that makes every sentence stand alone: llm:PROVIDER/MODEL or cassette:FILE.")
-@click.option("--search", type=click.Choice(SEARCHES), help="What the world is searched by.  [default: hybrid]")
+@options("search")
 @spending_options
 @output_options
 def corpus_command(
@@ -79,7 +68,7 @@ def corpus_command(
 ) -> None:
     """Make a world from your own documents: PATHS are files, or folders of them.
 
-    Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL and CSV are read; with kbgym[formats] also PDF,
+    Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL and CSV are read; with kbgym[documents] also PDF,
     DOCX, PPTX, XLSX, EPUB and notebooks. Every document is one sentence with the title and section it stands under,
     one row of a table, one field or one block of code; file and place are kept as its source. What is not read, or
     read and left out, is named. Writes the whole world or nothing.
@@ -295,9 +284,9 @@ _PLURAL = {
 }
 
 
-@click.command("watch")
-@click.argument("paths", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path, exists=True))
-@click.option("--store", required=True, help="The run or store that follows.")
+@click.command("watch", cls=Command)
+@place("FOLDER...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@option("run", "--store", "store", type=str, required=True, help="The run or store that follows.")
 @click.option("--every", default=2.0, show_default=True, type=click.FloatRange(min=0.05), help="Seconds between looks.")
 @output_options
 def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool, quiet: bool) -> None:

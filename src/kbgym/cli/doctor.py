@@ -24,6 +24,8 @@ from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.agents.registry import make_agent
 from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.installation import check_installation
+from kbgym.cli.settings import Command, options
 from kbgym.cli.spending import used_by_commands
 from kbgym.errors import Failed, KbgymError
 from kbgym.gym.environment import Environment
@@ -102,26 +104,29 @@ class Timed:
             self._seconds.append(time.perf_counter() - began)
 
 
-@click.command("doctor")
-@click.option(
-    "--agent", default="reference", show_default=True, help="reference, llm:openai/MODEL, llm:local/MODEL, ..."
-)
-@click.option("--judge", help="The model that judges duplicates, if another one.")
-@click.option("--base-url", help="Where an OpenAI-compatible server listens.")
-@click.option("--concurrency", default=2, show_default=True, type=click.IntRange(min=1), help="Requests at once.")
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds a request may take.")
-@click.option("--max-cost", type=float, help="Stop at this many dollars.")
-@click.option("--max-tokens", default=400_000, show_default=True, help="Stop at this many tokens.")
+@click.command("doctor", cls=Command)
+@options("agent", help="The agent to check.  [default: check this installation]")
+@options("judge", "base_url", "max_cost")
+@options("concurrency", default=2)
+@options("timeout", default=120.0)
+@options("max_tokens", default=400_000)
 @output_options
-def command(agent: str, judge: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Check an agent: key, endpoint, ten short passes, malformed calls, latency, price, judge.
+def command(agent: str | None, judge: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Check this installation, or an agent: endpoint, key, ten short passes, malformed calls, latency, price, judge.
 
     \b
     Examples:
+      kbgym doctor
       kbgym doctor --agent llm:openai/gpt-5-mini-2025-08-07
-      kbgym doctor --agent llm:local/qwen3 --base-url http://127.0.0.1:8080/v1
+      kbgym doctor --agent llm:local/qwen3 --set base_url=http://127.0.0.1:8080/v1
     """
-    result = asyncio.run(examine_agent(agent, judge, Options(**options), quiet or as_json))
+    if agent is None:
+        found, lines = check_installation()
+        emit(found, as_json, quiet, lines)
+        if not found["ok"]:
+            raise Failed("the embedding model is missing.")
+        return
+    result = asyncio.run(examine_agent(agent, judge, Options(**given), quiet or as_json))
     emit(result, as_json, quiet, _screen(result))
     if not result["ok"]:
         failed = ", ".join(check.name for check in result["checks"] if check.needed and not check.ok)

@@ -17,12 +17,11 @@ from kbgym.api import Workspace, open
 from kbgym.api.factory import CASSETTE
 from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, flags, forward_budget, progress, say, search_options, verb
+from kbgym.cli.settings import options, place
 from kbgym.cli.spending import Spending, spending_options, used_by_commands
 from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
-from kbgym.gym.environment import RANKINGS
-from kbgym.gym.observations import OBSERVATIONS
 from kbgym.training.exam import read_rows, summarise
 from kbgym.training.exam_header import ExamHeader, check_header, place_for
 from kbgym.training.no_store import no_store_file
@@ -31,11 +30,7 @@ from kbgym.training.run import Run
 from kbgym.worlds.kinds import why_agent
 from kbgym.worlds.world import World
 
-engine_options = flags(
-    click.option("--engine", type=click.Choice(NAMES), default="local", show_default=True, help="Where to work."),
-    click.option("--workers", type=click.IntRange(min=1), help="Ray's workers.  [default: as many as cores]"),
-    click.option("--address", help="Ray's cluster: auto or ray://HOST:PORT.  [default: one started here]"),
-)
+engine_options = flags(options("engine", default="local", type=click.Choice(NAMES)), options("workers", "address"))
 
 
 class Where:
@@ -60,22 +55,16 @@ class Where:
 
 
 @verb("exam")
-@click.argument("store")
+@place("STORE", name="store")
 @click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
-@click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
-@click.option("--agent", help="Who reads.  [default: reference where it knows the world's grammar, else general]")
+@options("set", default="test_in")
+@options("agent")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Rows as JSONL; run again to resume.  [a run keeps its own]",
 )
-@click.option("--embedder", help="Overrides the one the store was trained with.")
-@click.option(
-    "--ranking", type=click.Choice(RANKINGS), help="How a page is filled.  [default: as in training, or paper]"
-)
-@click.option(
-    "--observations", type=click.Choice(OBSERVATIONS), help="What the reader reads.  [default: as in training]"
-)
+@options("embedder", "ranking", "observations")
 @forward_budget
 @engine_options
 @search_options
@@ -89,7 +78,7 @@ def command(
     Example:
       kbgym exam runs/r0 --set test_in
       kbgym exam runs/r0@0 --set test_in --out flat.jsonl
-      kbgym exam runs/r0 --set test_in --out rows.jsonl --engine ray --workers 8
+      kbgym exam runs/r0 --set test_in --out rows.jsonl --set engine=ray --set workers=8
     """
     where, spending = Where(flags), Spending(flags)
     with contextlib.ExitStack() as held:
@@ -148,7 +137,7 @@ def place_in_run(opened: Workspace, header: ExamHeader) -> Path | None:
 
 
 @verb("probe")
-@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@place("RUN", name="run_folder", type=click.Path(path_type=Path))
 @click.option("--world", type=click.Path(path_type=Path), help="Must be the run's own; optional.")
 @click.option("--n", "size", default="34", show_default=True, help="Questions a group, or `all`.")
 @click.option("--seed", default=0, show_default=True, help="Decides which unseen questions are drawn.")

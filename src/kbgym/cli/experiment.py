@@ -27,6 +27,7 @@ from kbgym.baselines import arm_named, build_arm, engine_for_arm
 from kbgym.canonical import pretty, write_whole
 from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.cli.exam import Where, engine_options, how_many
+from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
 from kbgym.experiments.experiment import (
@@ -125,7 +126,7 @@ def command() -> None:
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
 @click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
-@click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
+@options("embedder", default="all-MiniLM-L6-v2")
 @engine_options
 @spending_options
 def run_command(

@@ -45,7 +45,7 @@ def submit() -> None:
 @verb("benchmark", command)
 @click.option("--name", type=click.Choice(list(NAMES)), default="kbgym-people-v2", show_default=True)
 @click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
-@click.option("--parquet", is_flag=True, help="Parquet beside JSONL; needs kbgym[datasets].")
+@click.option("--parquet", is_flag=True, help="Parquet beside JSONL; needs kbgym[research].")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
 def benchmark_command(name: str, seeds: str, parquet: bool, out: Path) -> Printed:
     """Write worlds of a benchmark as a data set: documents, questions, golds apart, and a card.

@@ -13,6 +13,7 @@ import msgspec
 from kbgym.api import open
 from kbgym.canonical import encode
 from kbgym.cli.common import Printed, verb
+from kbgym.cli.settings import place
 from kbgym.errors import BadInput, Damaged
 from kbgym.store import Record
 from kbgym.trace.events import Event
@@ -25,7 +26,7 @@ from kbgym.trace.url import is_url
 
 
 @verb("log")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 @click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the last N iterations.")
 def log_command(place: str, limit: int | None) -> Printed:
     """What happened to a store, a lesson a line, in the order in which they were over.
@@ -113,7 +114,7 @@ def _document(record: Record) -> str:
 
 
 @verb("blame")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 @click.argument("document", metavar="DOC")
 def blame_command(place: str, document: str) -> Printed:
     """Which question and step wrote a document, changed it, and added each of its links.
@@ -173,7 +174,7 @@ def _author(author: Author) -> str:
 
 
 @verb("rollback")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 @click.option("--to", type=int, required=True, metavar="N", help="The iteration to return to; 0 is the beginning.")
 @click.option("--reason", default="", help="Why; it is kept in the trace.")
 def rollback_command(place: str, to: int, reason: str) -> Printed:
@@ -198,7 +199,7 @@ def rollback_command(place: str, to: int, reason: str) -> Printed:
 
 
 @verb("replay")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 @click.option("--at", type=int, metavar="N", help="Stop after iteration N (STORE@N says the same); 0 is the start.")
 @click.option("--recover", "mend", is_flag=True, help="First cut a damaged trace to what is whole, keeping it beside.")
 def replay_command(place: str, at: int | None, mend: bool) -> Printed:

@@ -10,8 +10,9 @@ import click
 
 from kbgym.cli.common import Printed, size_options, splits_of, verb, with_search, world_values
 from kbgym.cli.main import Verbs
+from kbgym.cli.settings import options
 from kbgym.errors import BadInput
-from kbgym.search.base import SEARCHES, SearchKind
+from kbgym.search.base import SearchKind
 
 # source: the module under kbgym.cli that defines its click command, and the line `kbgym import --help` shows
 SOURCES: dict[str, tuple[str, str]] = {
@@ -50,7 +51,7 @@ def _command(dataset: str, title: str, example: str) -> click.Command:
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
     @click.option("--limit", type=click.IntRange(min=1), help="Take this many questions and their paragraphs.")
     @click.option("--seed", default=0, show_default=True, help="Decides which questions, and the splits.")
-    @click.option("--search", type=click.Choice(SEARCHES), help="What the world is searched by.  [default: hybrid]")
+    @options("search")
     def command(file: Path, out: Path, limit: int | None, seed: int, search: SearchKind | None) -> Printed:
         from kbgym.corpus.public import read_public
 

@@ -13,6 +13,7 @@ from kbgym.analysis.index_use import IndexUse, account, needs, opened_in, pairs_
 from kbgym.analysis.verdict import Pair
 from kbgym.api import Workspace, open
 from kbgym.cli.common import Printed, verb
+from kbgym.cli.settings import place
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Answer, Delete, Found, Opened, Read, Search
 from kbgym.gym.environment import apply
@@ -27,7 +28,7 @@ LISTED = 5
 
 
 @verb("explain")
-@click.argument("place", metavar="RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@place("RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("question", required=False)
 def explain_command(place: Path, question: str | None) -> Printed:
     """How a QUESTION (its id, or its words) of a RUN's exams went on the flat and on the trained store.
@@ -169,7 +170,7 @@ LISTED_PRUNED = 20
 
 
 @verb("prune")
-@click.argument("place", metavar="RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@place("RUN", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--unused", is_flag=True, help="What no question of its exams opened.")
 @click.option("--harmful", is_flag=True, help="What harmed the questions that opened it, by evidence.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")

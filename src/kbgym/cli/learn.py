@@ -19,6 +19,7 @@ from kbgym.analysis.verdict import shared_keys
 from kbgym.api import open
 from kbgym.api.factory import agenda_for
 from kbgym.cli.common import STORE, Printed, flags, progress, serving_options, serving_settings, verb
+from kbgym.cli.settings import options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
@@ -31,14 +32,7 @@ from kbgym.trace.url import shown
 from kbgym.training.gate import MARGIN
 from kbgym.training.run import Settings
 
-gate_options = flags(
-    click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions."),
-    click.option(
-        "--margin", type=float, default=MARGIN, show_default=True, help="By how much F1 may fall at the gate."
-    ),
-    click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do."),
-    click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate."),
-)
+gate_options = flags(options("gate", "evidence", default=0), options("margin", default=MARGIN), options("held_out"))
 
 
 @contextmanager
@@ -70,17 +64,16 @@ def opened_online(
 
 
 @verb("learn")
-@click.argument("place", metavar="STORE", type=STORE)
+@place("STORE", type=STORE)
 @click.option("--traffic", type=click.Path(path_type=Path, dir_okay=False), help="Learn from questions with answers.")
 @click.option("--agenda", is_flag=True, help="List what is worth indexing next; changes nothing.")
 @click.option("--idle", is_flag=True, help="Work off the agenda; no question is asked.")
 @click.option("--budget", type=click.IntRange(min=1), default=300, show_default=True, help="With --idle: most actions.")
 @gate_options
 @click.option("--window", type=click.IntRange(min=1), default=50, show_default=True, help="Questions per window.")
-@click.option("--strategy", help="paper or class.  [default: the run's]")
+@options("strategy", "embedder")
 @serving_options
 @spending_options
-@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 def command(
     place: str, traffic: Path | None, agenda: bool, idle: bool, budget: int, window: int, **flags: Any
 ) -> Printed:

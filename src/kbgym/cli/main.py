@@ -21,9 +21,11 @@ from kbgym.sanitize import safe_text
 
 # verb: the module that defines its click command (`command`, or the name behind a colon), and its line of help
 VERBS: dict[str, tuple[str, str]] = {
+    "init": ("init", "Set up a project: write kbgym.toml and import your documents."),
+    "examples": ("examples", "List the examples in this package, or copy one."),
     "demo": ("prove:demo_command", "Generate a world, train a store and report what it gained, offline."),
     "prove": ("prove", "Measure whether training helps: exams, training and a verdict; run again to resume."),
-    "doctor": ("doctor", "Check that an agent can play, its latency and its price."),
+    "doctor": ("doctor", "Check the installation, or that an agent can play."),
     "generate": ("generate", "Generate a world of fictional people with questions and exact answers."),
     "import": ("imports", "Import documents or a public question set as a world."),
     "questions": ("questions", "Draft questions over your documents with a model, for your approval."),
@@ -56,7 +58,7 @@ Environment:
 
 # The sections of `kbgym --help`.
 SECTIONS = {
-    "Start": "demo prove doctor",
+    "Start": "examples init prove demo doctor",
     "Worlds": "generate import questions",
     "Training and measurement": "train exam probe baseline experiment report play",
     "Stores": "store audit view",

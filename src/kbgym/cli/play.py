@@ -19,6 +19,7 @@ from kbgym import __version__
 from kbgym.agents.conversation import Conversation
 from kbgym.agents.trust import PLAYED_LIVE
 from kbgym.cli.common import flags, forward_budget, say, search_options
+from kbgym.cli.settings import Command, option, options, place
 from kbgym.errors import BadInput, Failed
 from kbgym.gym.tools import Role
 
@@ -40,12 +41,12 @@ def command() -> None:
     """
 
 
-@command.command("exam")
-@click.argument("store")
+@command.command("exam", cls=Command)
+@place("STORE", name="store")
 @click.option("--world", type=click.Path(path_type=Path), help="Where the questions are.  [a run's own]")
-@click.option("--set", "set_name", default="test_in", show_default=True, help="A split, a probe group, or a file.")
+@options("set", default="test_in")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Rows as JSONL.  [a run keeps its own]")
-@click.option("--embedder", help="Overrides the one the store was trained with.")
+@options("embedder")
 @forward_budget
 @search_options
 @over_mcp
@@ -85,14 +86,11 @@ def exam_command(
     _played(mcp, ("reader",), work)
 
 
-@command.command("train")
-@click.argument("world", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
-@click.option("--questions", type=click.IntRange(min=1), help="How many training questions.  [default: 100, or all]")
-@click.option("--epochs", type=click.IntRange(min=1), default=1, show_default=True, help="How often each is asked.")
-@click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]")
-@click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]")
-@click.option("--embedder", help="all-MiniLM-L6-v2[-int8] or hash for tests.  [default: all-MiniLM-L6-v2]")
+@command.command("train", cls=Command)
+@place("WORLD", "world", "world", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
+@options("training_questions", "seed", "strategy", "embedder")
+@options("epochs", default=1)
 @forward_budget
 @search_options
 @over_mcp

@@ -19,6 +19,7 @@ from kbgym.api import Exam, Workspace, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
 from kbgym.cli.common import Printed, progress, settings_given, verb
+from kbgym.cli.settings import option, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.cli.train import begin, players, training_options
 from kbgym.errors import BadInput
@@ -40,16 +41,14 @@ Sets = dict[str, tuple[Question, ...]]
 
 
 @verb("prove")
-@click.argument("world_folder", metavar="WORLD", type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
-@click.option("--set", "set_name", default="test_in", show_default=True, help="The split training never sees.")
+@place("WORLD", "world", "world_folder", type=click.Path(path_type=Path))
+@option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
+@options("set", default="test_in")
 @click.option("--n", "most", type=click.IntRange(min=1), help="Exam questions of a kind.  [default: the whole split]")
 @click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
 @training_options
 @spending_options
-def command(
-    world_folder: Path, out: Path, set_name: str, most: int | None, config: Path | None, trust: bool, **flags: Any
-) -> Printed:
+def command(world_folder: Path, out: Path, set_name: str, most: int | None, trust: bool, **flags: Any) -> Printed:
     """Does a trained store help? One command from a WORLD to a verdict in plain words.
 
     Examines the documents as they are, trains on the training questions, examines the trained store on the same
@@ -63,7 +62,7 @@ def command(
     """
     spending = Spending(flags)
     world = World.load(world_folder)
-    chosen = settings_given(config, flags)
+    chosen = settings_given(flags)
     settings = _settings(out, world, chosen)
     refuse_hand(players(settings))
     sets = _sets(world, settings, set_name, most)
@@ -200,7 +199,7 @@ class ProofSteps:
 @click.option("--questions", default=100, show_default=True, help="How many training questions.")
 @click.option("--epochs", default=2, show_default=True, help="How often each is asked.")
 @click.option("--n", default=34, show_default=True, help="Exam questions a group.")
-@click.option("--embedder", default="all-MiniLM-L6-v2", hidden=True)
+@options("embedder", default="all-MiniLM-L6-v2")
 def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Printed:
     """Train a store and prove what it gained, offline, with the reference agents.
 

@@ -10,6 +10,7 @@ import click
 from kbgym.agents.llm.connect import is_model
 from kbgym.canonical import digest
 from kbgym.cli.common import emit, output_options, progress
+from kbgym.cli.settings import Command, options
 from kbgym.cli.spending import Spending, spending_options, with_spend
 from kbgym.corpus.documents import ReadingOptions
 from kbgym.corpus.drafting import COMPLETION, suggest, written
@@ -23,7 +24,7 @@ def command() -> None:
     """Questions over your documents."""
 
 
-@command.command("suggest")
+@command.command("suggest", cls=Command)
 @click.argument("places", metavar="WORLD_OR_PATHS...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--agent", required=True, help="Who drafts: llm:PROVIDER/MODEL or cassette:FILE.")
 @click.option("--n", "count", default=20, show_default=True, type=click.IntRange(min=1), help="How many drafts.")
@@ -31,7 +32,7 @@ def command() -> None:
     "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The CSV file to write, to be edited."
 )
 @click.option("--seed", default=0, show_default=True, help="Decides which documents are asked about.")
-@click.option("--language", default="en", show_default=True, help="With paths: what the texts are written in.")
+@options("language", default="en")
 @spending_options
 @output_options
 def suggest_command(

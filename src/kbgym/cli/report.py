@@ -11,10 +11,11 @@ from kbgym.analysis.report import write_report
 from kbgym.api.factory import embedder_named
 from kbgym.canonical import read_value, refuse_links
 from kbgym.cli.common import Printed, verb
+from kbgym.cli.settings import place
 
 
 @verb("report")
-@click.argument("place", metavar="EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
+@place("EXPERIMENT_OR_RUN", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where to write.  [default: its report/]")
 @click.option(
     "--explain", "cell", help="Print where a number came from, by its id, such as gradient/hipporag/both/rho."

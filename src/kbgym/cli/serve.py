@@ -14,6 +14,7 @@ import click
 
 from kbgym import __version__
 from kbgym.cli.common import STORE, emit, output_options, progress, search_options, serving_options, serving_settings
+from kbgym.cli.settings import Command, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput, Missing
 from kbgym.gym.tools import Role
@@ -27,11 +28,10 @@ if TYPE_CHECKING:
     from kbgym.trace.live import LiveStore
 
 TOKENS, CALLER = "tokens.jsonl", "caller"
-_REQUESTS = "So many a second, a token; 0 for any number."
 
 
-@click.command("serve")
-@click.argument("place", metavar="STORE", type=STORE)
+@click.command("serve", cls=Command)
+@place("STORE", type=STORE)
 @click.option("--mcp", "over_mcp", is_flag=True, help="MCP on standard input and output, for one client.")
 @click.option("--http", "address", metavar="HOST:PORT", help="HTTP and, at /mcp, streamable HTTP MCP.")
 @click.option("--role", type=click.Choice(["reader", "curator"]), default="reader", show_default=True)
@@ -47,17 +47,13 @@ _REQUESTS = "So many a second, a token; 0 for any number."
 @click.option("--revoke", "revoked", metavar="NAME", help="Take a client's token away, also of a running server.")
 @click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
 @click.option("--view", "with_view", is_flag=True, help="Also the viewer, at /view/; for a folder, with --no-auth.")
-@click.option("--gate", type=click.IntRange(min=0), default=0, help="Admit edits only after re-asking N questions.")
-@click.option("--margin", type=float, help="By how much mean F1 may fall at the gate.  [default: 0.01]")
-@click.option("--evidence", type=int, default=0, help="How many questions must be able to tell what edits do.")
-@click.option("--held-out", type=click.Path(path_type=Path, dir_okay=False), help="Questions for the gate.")
-@click.option("--strategy", help="paper or class.  [default: the run's]")
-@click.option("--requests", type=click.FloatRange(min=0), default=100, show_default=True, help=_REQUESTS)
-@click.option("--sessions", type=click.IntRange(min=1), default=64, show_default=True, help="Of each kind, a token.")
+@options("gate", "evidence", default=0)
+@options("margin", "held_out", "strategy", "embedder")
+@options("rate_limit", default=100.0)
+@options("max_sessions", default=64)
 @serving_options
 @spending_options
 @search_options
-@click.option("--embedder", help="all-MiniLM-L6-v2, or hash for tests.  [default: the store's]")
 @output_options
 def command(
     place: str,
@@ -77,8 +73,8 @@ def command(
     evidence: int,
     held_out: Path | None,
     strategy: str | None,
-    requests: float,
-    sessions: int,
+    rate_limit: float,
+    max_sessions: int,
     embedder: str | None,
     search: SearchKind | None,
     per_source: int | None,
@@ -125,7 +121,9 @@ def command(
     caller_curates = who["curator"] == CALLER
     if caller_curates:
         if not over_mcp or role != "curator":
-            raise BadInput("--curator caller is for --mcp with --role curator: one client, which works on its lessons.")
+            raise BadInput(
+                "--set curator=caller is for --mcp with --role curator: one client, which works on its lessons."
+            )
         who["curator"] = None
     given = {**who, "strategy": strategy, "embedder": embedder, "search": search, "per_source": per_source}
     with contextlib.ExitStack() as until_the_end:
@@ -151,7 +149,7 @@ def command(
             asyncio.run(_stdio(place, opened, given, role, client, question, caller_curates))
         else:
             _check_installed()
-            shares = {"requests": requests, "sessions": sessions}
+            shares = {"requests": rate_limit, "sessions": max_sessions}
             _http(opened(), host, port, None if no_auth else file, role, with_view, shares, as_json, quiet)
 
 
@@ -243,11 +241,11 @@ def _http(
     from kbgym.serving.server import listen, serve
     from kbgym.serving.tokens import Client, Tokens
     from kbgym.viewer.app import make_viewer
-    from kbgym.viewer.places import Places
+    from kbgym.viewer.places import ViewedPlaces
 
     known = Tokens(tokens) if tokens is not None else None
     hosts = LOOPBACK if host in ("localhost", "127.0.0.1", "::1") else None
-    view = make_viewer(Places([Path(online.live.where)])) if with_view else None
+    view = make_viewer(ViewedPlaces([Path(online.live.where)])) if with_view else None
     local_client = Client("local", role)
     app = make_app(online.live, online, known, __version__, local_client, hosts, view, quota=Quota(**shares))
     listening, url = listen(host, port, 2048)

@@ -17,6 +17,7 @@ from kbgym.agents.external.command_line import USAGE_FROM, is_command
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.canonical import encode
 from kbgym.cli.common import flags
+from kbgym.cli.settings import options
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.sanitize import safe_text
@@ -83,16 +84,12 @@ CHARACTERS = 4  # a token, roughly
 Plan = tuple[str, dict[str, int]]  # who plays, and how many passes of which kind
 
 
-# The flags of verbs that may call a model.
+# The options and settings of verbs that may call a model.
 spending_options = flags(
-    click.option("--concurrency", default=16, show_default=True, type=click.IntRange(min=1), help="Requests at once."),
-    click.option("--effort", help="Reasoning effort, where the model has one.  [default: low]"),
-    click.option("--temperature", type=float, help="What models are asked with.  [default: 0.3]"),
-    click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly at so many tokens."),
-    click.option("--max-cost", type=click.FloatRange(min=0), help="Stop cleanly at so many dollars."),
+    options("max_cost"),
     click.option("--yes", is_flag=True, help="Spend without asking first."),
-    click.option("--usage-from", metavar="PATH", help="Where a command's JSON output says what it used."),
-    click.option("--base-url", help="Where llm:local/MODEL is served, or another endpoint."),
+    options("max_tokens", "base_url", "temperature", "effort", "usage_from"),
+    options("concurrency", default=16),
 )
 
 

@@ -11,6 +11,7 @@ import msgspec
 from kbgym.api import Workspace, open
 from kbgym.cli.common import Printed, progress, search_options, verb
 from kbgym.cli.main import Verbs
+from kbgym.cli.settings import options, place
 from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.store.export import FORMATS, export
@@ -59,10 +60,10 @@ def command() -> None:
 
 
 @verb("search")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 @click.argument("query")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(min=1), help="Five documents a page.")
-@click.option("--embedder", help="all-MiniLM-L6-v2[-int8] or hash.  [default: the store's]")
+@options("embedder")
 @search_options
 def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
     """The documents most similar to a query, as an agent would find them.
@@ -79,7 +80,7 @@ def search_command(place: str, query: str, page: int, **how: Any) -> Printed:
 
 
 @verb("read")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 @click.argument("id", metavar="ID")
 @click.option("--source", "with_source", is_flag=True, help="Also say where in the original files it stands.")
 def read_command(place: str, id: str, with_source: bool) -> Printed:
@@ -122,7 +123,7 @@ _MEANING: dict[str, str] = {
 
 
 @verb("stats")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 def stats_command(place: str) -> Printed:
     """The ledger: exact counts of documents, links and provenance; and the index a search runs on.
 
@@ -159,7 +160,7 @@ def _measured(index: dict[str, Any]) -> str:
 
 
 @verb("export")
-@click.argument("place", metavar="STORE")
+@place("STORE")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="jsonl", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A file; for csv a folder.")
 @click.option("--formulas", is_flag=True, help="CSV as it is, also what a spreadsheet would carry out.")

@@ -18,7 +18,6 @@ from kbgym.cli.common import (
     Printed,
     agent_options,
     flags,
-    forward_budget,
     progress,
     say,
     search_options,
@@ -26,10 +25,9 @@ from kbgym.cli.common import (
     verb,
 )
 from kbgym.cli.exam import Where, engine_options
+from kbgym.cli.settings import option, options
 from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands
 from kbgym.errors import BadInput
-from kbgym.gym.environment import RANKINGS
-from kbgym.gym.observations import OBSERVATIONS
 from kbgym.store import Store, ledger
 from kbgym.trace.events import Ended
 from kbgym.trace.url import shown
@@ -38,17 +36,8 @@ from kbgym.worlds.kinds import kind_of, why_agent
 from kbgym.worlds.world import World
 
 training_options = flags(
-    click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Settings as TOML."),
-    click.option("--questions", type=click.IntRange(min=1), help="Training questions.  [default: 100, or all]"),
-    click.option("--epochs", type=click.IntRange(min=1), help="How often each is asked.  [default: 2]"),
-    click.option("--seed", type=int, help="Decides the order of the questions.  [default: 0]"),
-    click.option("--strategy", help="What the curator works on: paper or class.  [default: paper]"),
-    click.option("--ranking", type=click.Choice(RANKINGS), help="May indexes push documents out?  [default: paper]"),
-    click.option("--gate", type=click.IntRange(min=0), help="Re-ask N questions before edits stay.  [0]"),
-    click.option("--observations", type=click.Choice(OBSERVATIONS), help="What agents read.  [rich for real text]"),
-    click.option("--batch-size", type=click.IntRange(min=1), help="Questions side by side.  [default: 1]"),
-    click.option("--embedder", help="all-MiniLM-L6-v2[-int8], or hash for tests."),
-    forward_budget,
+    options("training_questions", "epochs", "seed", "strategy", "ranking", "gate", "observations", "batch_size"),
+    options("embedder", "forward_budget"),
     agent_options,
     search_options,
 )
@@ -73,17 +62,15 @@ def begin(
 
 
 @verb("train")
-@click.option("--world", "world_folder", required=True, type=click.Path(path_type=Path), help="The world to train on.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder; run again to resume.")
-@click.option("--store", "url", help="Train the store at this postgresql:// URL, perhaps with others.  [the run's own]")
+@option("world", "--world", "world_folder", required=True, help="The world to train on.")
+@option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
+@options("store")
 @click.option("--from", "begins", metavar="STORE", help="Train on top of this store, such as an arm's.")
-@click.option("--eval/--no-eval", default=None, help="Examine the eval split after every epoch.  [default: yes]")
+@options("eval")
 @training_options
 @engine_options
 @spending_options
-def command(
-    world_folder: Path, out: Path, url: str | None, config: Path | None, begins: str | None, **flags: Any
-) -> Printed:
+def command(world_folder: Path, out: Path, store: str | None, begins: str | None, **flags: Any) -> Printed:
     """Train a store: answer each question, see the gold, edit the store, commit.
 
     Interrupted training goes on when the same command is run again.
@@ -95,16 +82,16 @@ def command(
       kbgym baseline hipporag --world worlds-out/w0 --out stores/b3
       kbgym train --world worlds-out/w0 --out runs/b3 --from stores/b3
     """
-    spending, where = Spending(flags), Where(flags)
+    spending, where, url = Spending(flags), Where(flags), store
     if not where.is_here and url is None:
-        raise BadInput("--engine ray has many trainers at one store in a database: name it with --store.")
+        raise BadInput("--set engine=ray has many trainers at one store in a database: name it with --set store=URL.")
     world = World.load(world_folder, elsewhere=url is not None)
-    given = settings_given(config, flags)
-    store, said = beginning(begins, world) if begins is not None else (None, None)
+    given = settings_given(flags)
+    begun, said = beginning(begins, world) if begins is not None else (None, None)
     settings = training_settings(world, out, **given, **({"begins": said} if said else {}))
-    run, why = begin(out, world, settings, given, store)
+    run, why = begin(out, world, settings, given, begun)
     if url is not None and not where.is_here:
-        _as_a_fleet(where, run, url, store)
+        _as_a_fleet(where, run, url, begun)
     with spending.models(players(settings), run.folder / CASSETTE) as models:
         with progress("embedding") as tick:
             agents = agents_named(settings, models, world=world, kept=run.folder / KEPT)

@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from kbgym.cli.common import emit, output_options
+from kbgym.cli.settings import Command, place
 from kbgym.errors import BadInput, Missing
 
 HOST = "127.0.0.1"
 
 
-@click.command("view")
-@click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.command("view", cls=Command)
+@place("RUN...", name="folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen.  [default: a free port]")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 @click.option("--world", type=click.Path(path_type=Path), help="The world of a store that does not hold its own.")
@@ -39,11 +40,11 @@ def command(
     try:
         from kbgym.serving.server import listen, serve
         from kbgym.viewer.app import guarded, make_viewer, warm
-        from kbgym.viewer.places import Places
+        from kbgym.viewer.places import ViewedPlaces
     except ImportError as error:
         name = error.name or "a package"
         raise Missing(f"the viewer needs {name}, which is not installed; run `pip install 'kbgym[serve]'`.") from None
-    places = Places(folders, world)
+    places = ViewedPlaces(folders, world)
     app = guarded(make_viewer(places))
     listening, address = listen(HOST, port, 128)
     url = f"{address}/"

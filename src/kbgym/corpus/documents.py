@@ -94,7 +94,7 @@ def read_corpus(
 def _refusal(problems: Sequence[Problem]) -> str:
     shown = "; ".join(f"{problem.file} ({problem.reason})" for problem in problems[:5])
     more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
-    return f"cannot import {shown}{more}; repair or remove what is wrong, or leave it out with --on-error skip."
+    return f"cannot import {shown}{more}; repair or remove what is wrong, or leave it out with --set on_error=skip."
 
 
 def _nothing(corpus: Corpus) -> str:
@@ -190,12 +190,12 @@ def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: Re
 
 REASONS = {
     "comment": "comments are for those who write the file",
-    "link target": "a link is its words; with --links or --site also a link between documents",
+    "link target": "a link is its words; with --links or `site` also a link between documents",
     "image": "of an image there is only its description",
     "tag": "markup without words",
     "script or style": "code of a web page",
     "navigation or form": "the same on every page of a site",
-    "code block": "left out by --code skip",
+    "code block": "left out by --set code=skip",
     "language of a code block": "markup without words",
     "heading": "there is no text under it",
     "column": "the column is empty in every row",

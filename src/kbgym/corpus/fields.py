@@ -54,7 +54,7 @@ def read_yaml(text: str, base: int = 0) -> tuple[list[Node], list[str]]:
     try:
         import yaml
     except ImportError:
-        raise Missing("reading YAML needs PyYAML; run: pip install 'kbgym[corpus]'") from None
+        raise Missing("reading YAML needs PyYAML; run: pip install 'kbgym[documents]'") from None
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     builder = _Builder(base)
     gaps, at = [], 0

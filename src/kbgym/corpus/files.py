@@ -23,6 +23,7 @@ import msgspec
 from kbgym.corpus.blocks import Broken
 from kbgym.errors import BadInput, Missing
 
+PROJECT = "kbgym.toml"
 RECORDINGS = "cassette.jsonl"  # what models said, kept beside what was made of it; never somebody's documents
 FORMATS = {
     ".md": "markdown",
@@ -49,7 +50,7 @@ FORMATS = {
     ".epub": "converted",
     ".ipynb": "converted",
 }
-CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[formats]'"
+CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[documents]'"
 MOST_FILE = 32 << 20  # a file that is read whole
 MOST_ROWS = 2 << 30  # a file that is read row by row
 MOST_LINE = 1 << 20  # a row of it
@@ -138,7 +139,9 @@ class _Walker:
             return False
         if entry.is_dir():
             return True
-        if path.name.endswith(RECORDINGS):
+        if path.name == PROJECT:
+            self.found.ignored.append(Problem(name, "the project's settings"))
+        elif path.name.endswith(RECORDINGS):
             self.found.ignored.append(Problem(name, "a recording of a model"))
         elif path.suffix.lower() not in FORMATS:
             self.found.ignored.append(Problem(name, f"{path.suffix.lower() or 'no ending'}: not a format that is read"))
@@ -161,7 +164,9 @@ class _Walker:
         elif any(target.is_relative_to(place) for place in self.roots):
             self.found.ignored.append(Problem(name, "a symbolic link to something in the same folder"))
         elif not self.follow:
-            self.found.problems.append(Problem(name, "a symbolic link out of the folder; say --follow to read it"))
+            self.found.problems.append(
+                Problem(name, "a symbolic link out of the folder; say --set follow=true to read it")
+            )
         elif target in self._followed:
             self.found.ignored.append(Problem(name, "a symbolic link to something another one led to already"))
         else:

@@ -95,7 +95,7 @@ def make(
 def _described(old: World | None, about: str) -> Description | None:
     """What is said of the documents: what was said before, in other words if there are any."""
     if not is_text(about):
-        raise BadInput("--about holds characters that are not Unicode text.")
+        raise BadInput("about holds characters that are not Unicode text.")
     before = old.description if old is not None else None
     return msgspec.structs.replace(before or Description(), about=about) if about else before
 

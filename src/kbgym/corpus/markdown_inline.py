@@ -33,7 +33,7 @@ def parser() -> MarkdownIt:
         from markdown_it import MarkdownIt
         from mdit_py_plugins.footnote import footnote_plugin
     except ImportError:
-        raise Missing("reading Markdown needs markdown-it-py; run: pip install 'kbgym[corpus]'") from None
+        raise Missing("reading Markdown needs markdown-it-py; run: pip install 'kbgym[documents]'") from None
     found = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
     found.core.ruler.disable(["inline", "footnote_tail"])
     found.inline.ruler.disable(["footnote_inline", "footnote_ref"])

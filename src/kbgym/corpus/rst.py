@@ -48,7 +48,7 @@ def rst_to_markdown(text: str) -> tuple[str, list[tuple[str, str]]]:
     except ImportError:
         if find_spec("docutils") is not None:  # it is there, but something it needs could not be loaded
             raise
-        raise Missing("reading reStructuredText needs docutils; run: pip install 'kbgym[corpus]'") from None
+        raise Missing("reading reStructuredText needs docutils; run: pip install 'kbgym[documents]'") from None
     _register(text)
     tree = publish_doctree(text, settings_overrides=_SETTINGS)
     writer = _Writer()

@@ -33,7 +33,7 @@ def _library() -> Callable[[str, str], list[dict[str, Any]]]:
     try:
         module = importlib.import_module("sentencex")
     except ImportError:
-        raise Missing("splitting text into sentences needs sentencex; run: pip install 'kbgym[corpus]'") from None
+        raise Missing("splitting text into sentences needs sentencex; run: pip install 'kbgym[documents]'") from None
     boundaries: Callable[[str, str], list[dict[str, Any]]] = module.get_sentence_boundaries
     return boundaries
 

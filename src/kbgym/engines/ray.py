@@ -77,7 +77,7 @@ class RayEngine:
                     raise Failed(f"Ray did not start on this machine: {_first_line(error)}") from error
 
     def _connect(self, address: str) -> None:
-        nobody = f"there is no Ray cluster at --address {address}"
+        nobody = f"there is no Ray cluster at address {address}"
         host, _, port = address.removeprefix("ray://").rpartition(":")
         if address != "auto":
             # Asked first, because Ray itself tries for minutes before it gives up.
@@ -90,7 +90,7 @@ class RayEngine:
                 self._ray.init(address=address, log_to_driver=False, logging_level="error")
                 return
             except ImportError as error:
-                raise Missing(f"--address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
+                raise Missing(f"address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
             except (ConnectionError, ValueError, RuntimeError) as error:
                 if not left or not isinstance(error, ConnectionAbortedError):
                     raise BadInput(f"{nobody} that takes us: {_first_line(error)}") from error

@@ -63,9 +63,9 @@ def opened(name: Name, workers: int | None = None, address: str | None = None) -
 def check(name: Name, workers: int | None, address: str | None) -> None:
     """Refuse what cannot be, before any work."""
     if name != "ray" and (workers or address):
-        raise BadInput("--workers and --address say where Ray works; they need --engine ray.")
+        raise BadInput("workers and address are settings of Ray; they need --set engine=ray.")
     if name == "ray" and find_spec("ray") is None:
-        raise Missing("--engine ray needs Ray; run `pip install 'kbgym[ray]'`.")
+        raise Missing("--set engine=ray needs Ray; run `pip install 'kbgym[ray]'`.")
 
 
 def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

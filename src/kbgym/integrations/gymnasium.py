@@ -46,7 +46,7 @@ try:
     from gymnasium import spaces
     from gymnasium.vector import SyncVectorEnv
 except ImportError as error:  # pragma: no cover - depends on what is installed
-    raise Missing("the Gymnasium environment needs the extra: pip install 'kbgym[gymnasium]'.") from error
+    raise Missing("the Gymnasium environment needs the extra: pip install 'kbgym[research]'.") from error
 
 ID, CURATOR_ID = "kbgym/Reader-v0", "kbgym/Curator-v0"
 _CHARSET = "".join(sorted(string.printable))

@@ -28,7 +28,7 @@ from kbgym.viewer.assets import assets
 from kbgym.viewer.live import Live
 from kbgym.viewer.maps import Map
 from kbgym.viewer.opened_store import ViewedStore
-from kbgym.viewer.places import Places, ViewedPlace
+from kbgym.viewer.places import ViewedPlace, ViewedPlaces
 
 PAGES = ("", "store", "map", "questions", "compare", "live")
 POLICY = (
@@ -50,7 +50,7 @@ Handler = Callable[[Request], Any]
 class Viewer:
     """The routes over the places of one process."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: ViewedPlaces) -> None:
         self.places = places
         self.live_runs = Live()
 
@@ -142,14 +142,14 @@ class Viewer:
         return JSONResponse({"state": "laying out", "documents": len(drawn.growth.texts)}, 202)
 
 
-def make_viewer(places: Places) -> ASGIApp:
+def make_viewer(places: ViewedPlaces) -> ASGIApp:
     """The application, ready to be served or mounted."""
     app = Starlette(routes=Viewer(places).routes())
     app.router.redirect_slashes = False
     return _ReadOnly(app)
 
 
-def warm(places: Places) -> None:
+def warm(places: ViewedPlaces) -> None:
     """Work out in the background what the first page shows, so that it is there when somebody looks."""
 
     def work() -> None:

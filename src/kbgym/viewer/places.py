@@ -239,7 +239,7 @@ def split(arm: str) -> tuple[str, int | None]:
     return name, number_in(at)
 
 
-class Places:
+class ViewedPlaces:
     """Every place by its name."""
 
     def __init__(self, folders: Sequence[Path], world: Path | None = None) -> None:

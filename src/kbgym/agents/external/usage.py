@@ -30,7 +30,7 @@ def path_steps(path: str) -> tuple[str | int, ...]:
     rest, steps = path.strip().removeprefix("$"), list[str | int]()
     while rest:
         if not (found := _STEP.match(rest)):
-            raise BadInput(f"--usage-from takes a path such as $.usage or stats.models.*.tokens, not {path!r}.")
+            raise BadInput(f"usage_from takes a path such as $.usage or stats.models.*.tokens, not {path!r}.")
         name, inside = found.groups()
         steps.append(name or (int(inside) if inside.isdigit() else inside.strip("'\"")))
         rest = rest[found.end() :]

@@ -30,7 +30,7 @@ class Anthropic(Endpoint):
         try:
             import anthropic
         except ImportError:
-            raise Missing("this agent needs the anthropic package: pip install 'kbgym[llm]'.") from None
+            raise Missing("this agent needs the anthropic package: pip install 'kbgym[models]'.") from None
         connect = connecting(anthropic.AsyncAnthropic, address, key, timeout)
         sender = ThroughSDK(connect, "/v1/messages", anthropic.APIStatusError)
         super().__init__(sender, timeout, redact, address.url or "https://api.anthropic.com")

@@ -71,7 +71,7 @@ class Budget:
         if self.max_cost is not None and spent.cost is not None and spent.cost >= self.max_cost:
             raise CapReached(f"--max-cost {self.max_cost:g} is reached (${spent.cost:.4f} spent): {go_on}")
         if self.max_tokens is not None and spent.tokens >= self.max_tokens:
-            raise CapReached(f"--max-tokens {self.max_tokens} is reached ({spent.tokens:,} tokens used): {go_on}")
+            raise CapReached(f"max_tokens {self.max_tokens} is reached ({spent.tokens:,} tokens used): {go_on}")
 
 
 class ModelClient:
@@ -97,7 +97,9 @@ class ModelClient:
         self._retry = retry or Retry()
         self._answered = False
         if self.budget.max_cost is not None and provider is not None and not prices.known:
-            raise BadInput(f"no price is known for {name}, so --max-cost cannot be kept; use --max-tokens instead.")
+            raise BadInput(
+                f"no price is known for {name}, so --max-cost cannot be kept; use --set max_tokens=N instead."
+            )
 
     async def ask(self, request: Request) -> Reply:
         """A reply from the cassette if it is there, else from the model; recorded before it is returned."""

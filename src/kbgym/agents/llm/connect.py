@@ -67,7 +67,7 @@ class Models:
     def __init__(self, options: Options | None = None, retry: Retry | None = None) -> None:
         self.options = options or Options()
         if self.options.concurrency < 1:
-            raise BadInput(f"--concurrency {self.options.concurrency} is not at least 1.")
+            raise BadInput(f"concurrency {self.options.concurrency} is not at least 1.")
         keys = [os.environ.get(variable) for variable in KEYS.values()]
         self._address = address(self.options.base_url)
         self._redact = Redactor([*keys, *self._address.secrets])
@@ -120,7 +120,7 @@ class Models:
     def _connect(self, name: str, provider: str, model: str) -> ModelClient:
         options, base_url, where = self.options, self.options.base_url, self._address
         if base_url is not None and not base_url.startswith(("http://", "https://")):
-            raise BadInput(f"--base-url {base_url!r} does not start with http:// or https://.")
+            raise BadInput(f"base_url {base_url!r} does not start with http:// or https://.")
         endpoint: Provider
         key = os.environ.get(KEYS[provider])
         if provider == "local":

@@ -39,7 +39,7 @@ class OpenAI(Endpoint):
         try:
             import openai
         except ImportError:
-            raise Missing("this agent needs the openai package: pip install 'kbgym[llm]'.") from None
+            raise Missing("this agent needs the openai package: pip install 'kbgym[models]'.") from None
         connect = connecting(openai.AsyncOpenAI, address, key, timeout)
         sender = openai_sender(connect, "/chat/completions", openai.APIStatusError)
         super().__init__(sender, timeout, redact, address.url or "https://api.openai.com/v1")

@@ -96,7 +96,7 @@ class Retry:
         try:
             from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_attempt
         except ImportError:
-            raise Missing("language models need tenacity: pip install 'kbgym[llm]'.") from None
+            raise Missing("language models need tenacity: pip install 'kbgym[models]'.") from None
 
         waited = 0.0
 

@@ -88,5 +88,5 @@ def _write_parquet(file: Path, rows: list[dict[str, Any]]) -> None:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise Missing("Parquet needs pyarrow: run `pip install 'kbgym[datasets]'`, or leave --parquet out.") from error
+        raise Missing("Parquet needs pyarrow: run `pip install 'kbgym[research]'`, or leave --parquet out.") from error
     parquet.write_table(pyarrow.Table.from_pylist(rows), file)

@@ -1,0 +1,131 @@
+"""Settings from kbgym.toml, the environment and `--set`, and `kbgym init`, which writes the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from kbgym.agents.trust import is_trusted
+from kbgym.cli.init import TEMPLATE
+from kbgym.cli.settings import FILE, Command, Project, option, options, place
+from kbgym.errors import BadInput
+
+Kbgym = Callable[..., tuple[int, str, str]]
+NOTES = {"boats.md": "# Kestrel\n\nThe Kestrel belongs to Ann Lind. The Kestrel lies at berth four.\n"}
+ASKED = "question,answer,split\nWho owns the Kestrel?,Ann Lind,train\nWhere does the Kestrel lie?,berth four,test_in\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: documents, questions and no project file."""
+    (tmp_path / "notes").mkdir()
+    for name, text in NOTES.items():
+        (tmp_path / "notes" / name).write_text(text)
+    (tmp_path / "questions.csv").write_text(ASKED)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KBGYM_EMBEDDER", "hash")
+    return tmp_path
+
+
+@click.command(cls=Command)
+@place("STORE")
+@click.argument("query")
+@options("epochs", "temperature", "eval", "set")
+@option("run", "--out", "out")
+def probe(**given: object) -> None:
+    click.echo(json.dumps(given, default=str))
+
+
+def called(*arguments: str) -> dict[str, object]:
+    """Return what the verb above was given."""
+    context = probe.make_context("probe", list(arguments))
+    return {name: str(value) if isinstance(value, Path) else value for name, value in context.params.items()}
+
+
+def test_a_flag_wins_over_set_and_that_over_the_environment_and_that_over_the_file(folder, monkeypatch):
+    (folder / FILE).write_text("[training]\nepochs = 5\n")
+    assert called("s", "q")["epochs"] == 5
+    monkeypatch.setenv("KBGYM_EPOCHS", "4")
+    assert called("s", "q")["epochs"] == 4
+    assert called("s", "q", "--set", "epochs=3")["epochs"] == 3
+    assert called("s", "q", "--set", "epochs=3", "--epochs", "2")["epochs"] == 2
+
+
+def test_a_setting_without_a_flag_has_its_type(folder):
+    found = called("s", "q", "--set", "temperature=0.5", "--set", "eval=false", "--set", "neither")
+    assert (found["temperature"], found["eval"], found["set_name"]) == (0.5, False, "neither")
+    with pytest.raises(click.UsageError):
+        called("s", "q", "--temperature", "0.5")
+
+
+@pytest.mark.parametrize("text", ["temperatur=1", "temperature=hot", "workers=2"])
+def test_set_rejects_other_keys_and_values(folder, text):
+    with pytest.raises(click.BadParameter):
+        called("s", "q", "--set", text)
+
+
+def test_a_place_that_is_left_out_comes_from_the_file(folder):
+    with pytest.raises(click.MissingParameter):
+        called("q")
+    (folder / FILE).write_text('run = "there"\n')
+    assert called("q") == {**called("there", "q"), "query": "q"}
+    assert (called("q")["place"], called("here", "q")["place"], called("q")["out"]) == ("there", "here", "there")
+
+
+@pytest.mark.parametrize(
+    "text", ["epochs = 5", "[training]\nepoch = 1", "[training]\nepochs = 'x'", "run = [1]", "[", "world = {a = 1}"]
+)
+def test_a_bad_file_is_an_error_of_bad_input(folder, text):
+    (folder / FILE).write_text(text)
+    with pytest.raises(BadInput):
+        Project.load(folder)
+
+
+def test_help_all_lists_the_settings_that_help_counts(kbgym: Kbgym):
+    short, full = kbgym("exam", "--help")[1], kbgym("exam", "--help-all")[1]
+    assert "temperature" not in short and "--help-all" in short
+    assert all(key in full for key in ("temperature", "ranking", "embedder"))
+
+
+def test_the_template_holds_known_keys_only(folder):
+    text = TEMPLATE.read_text().replace("{documents}", '"notes"').replace("{questions}", 'questions = "q.csv"')
+    (folder / FILE).write_text(re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE))
+    assert {"documents", "agent", "search", "gate", "max_cost", "base_url", "world"} <= Project.load(
+        folder
+    ).values.keys()
+
+
+def test_init_then_every_verb_needs_no_path(folder, kbgym: Kbgym):
+    code, text, error = kbgym("init", "notes", "--questions", "questions.csv", "--json")
+    assert code == 0, error
+    found = json.loads(text)
+    assert (found["config"], found["questions"]) == (str(folder / FILE), 2)
+    assert kbgym("train", "--epochs", "1", "--set", "eval=false", "--quiet")[0] == 0
+    assert json.loads(kbgym("exam", "--json")[1])["n"] == 1
+    assert json.loads(kbgym("store", "search", "Kestrel", "--json")[1])["results"]
+    assert kbgym("audit", "--quiet")[0] == 0 and kbgym("store", "replay", "--quiet")[0] == 0
+    assert kbgym("init", "notes")[0] == 2, "an existing file is never overwritten"
+
+
+def test_an_init_that_fails_leaves_no_file(folder, kbgym: Kbgym):
+    (folder / "questions.csv").write_text("nothing of the kind\n")
+    assert kbgym("init", "notes", "--questions", "questions.csv")[0] == 2
+    assert not (folder / FILE).exists()
+    assert kbgym("init")[0] == 2
+
+
+@pytest.mark.parametrize("line", ['agent = "evil:make"', 'curator = "command:rm"', '[models]\nbase_url = "http://x"'])
+def test_what_a_file_would_run_is_accepted_first(folder, kbgym: Kbgym, line):
+    assert kbgym("init", "notes", "--questions", "questions.csv", "--quiet")[0] == 0
+    text = (folder / FILE).read_text()
+    table, line = ("[models]", line.partition("\n")[2]) if "\n" in line else ("[agents]", line)
+    (folder / FILE).write_text(text.replace(table, f"{table}\n{line}"))
+    assert kbgym("train")[0] == 2 and not is_trusted(str(folder), "evil:make")
+    assert kbgym("init", "--quiet")[0] == 0
+    key = line.partition(" ")[0]
+    assert Project.load(folder).accepted(key)
