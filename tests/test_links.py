@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.gym.actions import Error, Opened, Read
+from kbgym.gym.actions import Action, Error, Opened, Read
 from kbgym.gym.environment import Environment, Step, advice_of, apply
 from kbgym.gym.links import PAGE_CHARACTERS, page_of_links
 from kbgym.gym.observations import Observations
