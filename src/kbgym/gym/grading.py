@@ -168,7 +168,7 @@ def grade_members(answer: str, members: Sequence[str]) -> Grade:
     for member in wanted:
         if _SEPARATORS.search(member):
             left = re.sub(re.escape(member), normalise(member), left, flags=re.IGNORECASE)
-    wanted = {normalise(member) for member in wanted}
+    wanted = {normal for member in wanted if (normal := normalise(member))}
     left = " | ".join(map(normalise, _SEPARATORS.split(left)))
     found = 0
     for member in sorted(wanted, key=len, reverse=True):
