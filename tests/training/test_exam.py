@@ -16,8 +16,19 @@ from kbgym.gym.episode import Transcript
 from kbgym.gym.policy import AgentFailed
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.training.exam import ResultWriter, Row, Shot, Summary, examine, read_rows, row_of, summarise
-from kbgym.training.no_store import examine_without, is_public, no_store_file
+from kbgym.training.exam import (
+    ResultWriter,
+    Row,
+    Shot,
+    Summary,
+    examine,
+    examine_without,
+    is_public,
+    no_store_file,
+    read_rows,
+    row_of,
+    summarise,
+)
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Question, World
 

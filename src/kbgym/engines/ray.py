@@ -59,42 +59,33 @@ class RayEngine:
     def _start(self, workers: int | None) -> None:
         # Sockets lie in there, and their paths must be short.
         self._scratch = Path(tempfile.mkdtemp(prefix="kbgym-ray-", dir="/tmp" if os.path.isdir("/tmp") else None))
-        for once_more in (True, False):  # a busy machine may take longer than the 30 s Ray gives it
-            try:
-                self._ray.init(
-                    address="local",
-                    num_cpus=workers,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level="error",
-                    _temp_dir=str(self._scratch),
-                )
-                return
-            except Exception as error:  # Ray raises nothing more particular
-                self._ray.shutdown()
-                if not once_more:
-                    self.close()
-                    raise Failed(f"Ray did not start on this machine: {_first_line(error)}") from error
+        try:
+            self._init(address="local", num_cpus=workers, include_dashboard=False, _temp_dir=str(self._scratch))
+        except Exception as error:  # Ray raises nothing more particular
+            self.close()
+            raise Failed(f"Ray did not start on this machine: {_first_line(error)}") from error
 
     def _connect(self, address: str) -> None:
-        nobody = f"there is no Ray cluster at address {address}"
         host, _, port = address.removeprefix("ray://").rpartition(":")
-        if address != "auto":
-            # Asked first, because Ray itself tries for minutes before it gives up.
-            try:
+        try:
+            if address != "auto":  # Ray itself tries for minutes before it gives up
                 socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT).close()
-            except (OSError, ValueError) as error:
-                raise BadInput(f"{nobody}: {_first_line(error)}.") from error
-        for left in (2, 1, 0):  # a busy cluster may take longer to make room for us than the 30 s Ray gives it
+            self._init(address=address)
+        except ImportError as error:
+            raise Missing(f"address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
+        except (OSError, ValueError, RuntimeError) as error:
+            raise BadInput(f"there is no Ray cluster at address {address}: {_first_line(error)}.") from error
+
+    def _init(self, **options: Any) -> None:
+        """Connect to Ray; again if a busy machine took longer than the 30 s Ray gives it."""
+        for left in (2, 1, 0):
             try:
-                self._ray.init(address=address, log_to_driver=False, logging_level="error")
+                self._ray.init(log_to_driver=False, logging_level="error", **options)
                 return
-            except ImportError as error:
-                raise Missing(f"address {address} needs Ray's client; run `pip install 'kbgym[ray]'`.") from error
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                if not left or not isinstance(error, ConnectionAbortedError):
-                    raise BadInput(f"{nobody} that takes us: {_first_line(error)}") from error
+            except (ConnectionError, RuntimeError):
                 self._ray.shutdown()
+                if not left:
+                    raise
 
     def run(self, work: Callable[[S, T], R], shared: S, items: Iterable[T]) -> Iterator[R]:
         ray, end = self._ray, object()
