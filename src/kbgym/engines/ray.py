@@ -1,9 +1,8 @@
 """Ray as an engine: chunks of work on the processes of one machine or of a cluster.
 
-What all chunks share is put into the object store once, travels once to each node, and is unpacked once in each worker
-process; numpy arrays in it are not even copied there. A chunk whose worker dies is run again, nothing else is. Without
-an address a private cluster is started on this machine, behind a token of its own, without dashboard or usage
-statistics, and taken down at the end. Of a lost worker Ray itself prints a line. It knows nothing of what the work is.
+Shared data is put into the object store once, sent once to each node, and unpacked once in each worker process; numpy
+arrays are not copied. Only a chunk whose worker dies is run again. Without an address a private cluster is started on
+this machine, behind a token, without dashboard or usage statistics, and shut down at the end.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ class RayEngine:
         return found
 
     def close(self) -> None:
-        """Let go of the cluster, and take it down if it is ours."""
+        """Disconnect, and shut down a cluster of our own."""
         if self._ours:
             self._ray.shutdown()
         if self._scratch is not None:
@@ -135,7 +134,7 @@ _held: dict[str, Any] = {}  # what the chunks of this process share: one thing a
 
 
 def _task(work: Callable[[Any, Any], Any], ours: str, box: list[Any], item: Any) -> Any:
-    """One chunk. An error meant for the user is returned as a value: raised, Ray would wrap it in a traceback."""
+    """Run one chunk. Return errors meant for the user as values, since Ray would wrap them in a traceback."""
     try:
         return work(_shared(box[0], ours), item)
     except KbgymError as error:

@@ -222,7 +222,7 @@ class LiveStore:
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def prepare(self, actions: Sequence[Action]) -> None:
-        """Before a turn: embed the texts and ask the judge, which may take long."""
+        """Embed the texts and ask the judge before a turn, since that may take long."""
         await self.environment.engine.prepare([text for action in actions for text in texts_in(action)])
         if self._judge_cache is not None:
             await self._judge_cache.prepare(actions, self.environment)

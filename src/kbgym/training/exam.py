@@ -208,7 +208,7 @@ _BEGINNING = b'{"actions":'
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of an exam, perhaps one in progress: a torn last line is left out, and left where it is."""
+    """Read the rows of an exam, perhaps one in progress, without a torn last line."""
     rows: dict[str, Row] = {}
     for number, line in enumerate(_whole_lines(path).splitlines(), 1):
         try:
