@@ -185,6 +185,9 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
     return made
 
 
+GATE = 20  # held-out questions, and as many answered last, that edits are judged by on real text
+
+
 def training_settings(world: World, out: Path, **given: Any) -> Settings:
     """Settings to train on a world with: never more questions than it has, unless they were asked for.
 
@@ -201,8 +204,11 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     most = min(Settings().questions, len(world.split("train")))
     if (out / "run.json").is_file():
         begun = Run(out).settings
-        began = {name: getattr(begun, name) for name in ("reader", "curator", "search", "observations", "ranking")}
-        given = {**given, **{name: given.get(name) or value for name, value in began.items()}}
+        began = {
+            name: getattr(begun, name)
+            for name in ("reader", "curator", "search", "observations", "ranking", "strategy", "gate")
+        }
+        given = {**given, **{name: value if given.get(name) is None else given[name] for name, value in began.items()}}
     who = agent_for(world)
     given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
     search = given.get("search") or search_named(search_of(world))
@@ -213,6 +219,10 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     budget = given.get("forward_budget") or budget_of(world)
     chosen = {"search": search, "embedder": embedder, "observations": observations, "forward_budget": budget}
     chosen["ranking"] = given.get("ranking") or ranking_of(world)
+    if who == "general":  # on real text edits answer to questions, and the curator completes fields
+        chosen["strategy"] = given.get("strategy") or "class"
+        alone = given.get("batch_size") in (None, 1)
+        chosen["gate"] = GATE if given.get("gate") is None and alone else given.get("gate")
     made = settings_with(**{"questions": most, **given, **chosen})
     embedder_named(made.embedder)
     schedule(world, made)
