@@ -1,10 +1,10 @@
-"""The gate: the edits of a pass stay only if they harm no question on average and help at least one.
+"""The gate: the edits of a pass stay only if they do no harm on average and help a question.
 
 A panel of questions with known answers is asked on the store without and with the edits: held-out questions, drawn anew
 for every pass, and those answered last, the pass's own among them. For each the gate measures the evidence on the first
 page of results and, where a reader is given, what the reader scores. Edits are rejected if the mean of either falls, or
-if no question of the panel is better off. The gate keeps nothing that a replay needs, so that training which is
-interrupted comes to the same decisions; the test splits are never asked. Training and serving use the same gate.
+if neither a mean nor the pass's own question gains. The gate keeps nothing that a replay needs, so that interrupted
+training comes to the same decisions; the test splits are never asked. Training and serving use the same gate.
 """
 
 from __future__ import annotations
@@ -96,10 +96,15 @@ class Gate:
         recent = list(reversed(self._recent.values()))[: self.n]
         return [*held_out, *(one for one in recent if one not in held_out)]
 
-    async def judge(self, before: Environment, after: Environment, touched: Set[str], number: int) -> GateDecision:
+    async def judge(
+        self, before: Environment, after: Environment, touched: Set[str], number: int, own: str = ""
+    ) -> GateDecision:
         """Ask the panel on the store without and with the edits, which changed or made the documents `touched`.
 
         Fewer actions are a gain only if nothing was taken away: a store that lost facts is read faster.
+
+        Args:
+            own: id of the question that the pass was played for.
         """
         added = not any(_lost(id, before.store, after.store) for id in touched)
         panel, was, now = self.panel(number), [], []
@@ -110,7 +115,7 @@ class Gate:
             now.append(await self._measure(question, after, same))
         if not panel:
             return GateDecision(True, 0, reason="there is no question to ask yet")
-        pairs = list(zip(was, now, strict=True))
+        pairs = list(zip(panel, was, now, strict=True))
         shares = [round(fmean(one.evidence for one in some), 6) for some in (was, now)]
         scores = [round(fmean(one.f1 for one in some), 6) for some in (was, now)]
         reason = ""
@@ -119,8 +124,13 @@ class Gate:
         elif scores[1] < scores[0] - _EXACT:
             lost = min(range(len(panel)), key=lambda at: now[at].f1 - was[at].f1)
             reason = f"F1 would fall from {scores[0]:.3f} to {scores[1]:.3f}, most for {panel[lost].id}"
-        elif not any(later.is_better_than(earlier, added) for earlier, later in pairs):
-            reason = "the edits help no question that was asked"
+        elif not (
+            shares[1] > shares[0]
+            or scores[1] > scores[0]
+            or (added and sum(one.actions for one in now) < sum(one.actions for one in was))
+            or any(q.id == own and later.is_better_than(first, added) for q, first, later in pairs)
+        ):
+            reason = "the edits help neither the panel nor their own question"
         return GateDecision(not reason, len(panel), shares[0], shares[1], scores[0], scores[1], reason)
 
     async def ask(self, question: QAPair, environment: Environment) -> Grade:
@@ -166,12 +176,12 @@ def _share(question: QAPair, ids: Sequence[str], texts: dict[str, str]) -> float
 Verdict = dict[str, Any] | None  # as the trace keeps it; None if there was nothing to judge
 
 
-async def judged(gate: Gate | None, staged: StagedEdits, number: int) -> Verdict:
-    """Return the gate's decision on staged edits as the trace keeps it; None if nothing changed."""
+async def judged(gate: Gate | None, staged: StagedEdits, number: int, own: str = "") -> Verdict:
+    """Return the gate's decision on the edits of a pass as the trace keeps it; None if nothing changed."""
     if gate is None or not staged.changed:
         return None
     touched = {id for step in staged.edits for id in changed_in(step.result)}
-    found = await gate.judge(staged.base.environment(), staged.environment, touched, number)
+    found = await gate.judge(staged.base.environment(), staged.environment, touched, number, own)
     data: dict[str, Any] = msgspec.to_builtins(found)
     del data["admitted"]
     return {"verdict": "admitted" if found.admitted else "quarantined", **data}
@@ -202,7 +212,7 @@ def gated_curate(gate: Gate) -> Curate:
         staged = await stage(live, curator, task, settings.backward_budget, settings.memory)
         for question in qa_pairs(session.answered(lesson)):
             gate.answered(question)
-        verdict = await judged(gate, staged, number)
+        verdict = await judged(gate, staged, number, lesson.question.id)
         async with live.turn():
             await settle(live, number, "backward", lesson.question.id, staged, verdict)
         return staged.transcript
