@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from family import numbered
 
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import index_text
@@ -27,7 +28,7 @@ from kbgym.training.gate import Gate, judged, settle
 from kbgym.training.staged import stage
 from kbgym.worlds.people import generate
 
-WORLD = generate(people=60, seed=2, version=1)  # ids that may be named unseen
+WORLD = numbered(generate(people=60, seed=2))
 
 
 class Played:
