@@ -35,7 +35,7 @@ _EXACT = 1e-9
 
 
 class GateDecision(msgspec.Struct, frozen=True):
-    """Means over the panel without and with the edits. F1 is 0 where no reader is asked."""
+    """Means over the panel without and with the edits. F1 counts 0 for questions that no reader was asked."""
 
     admitted: bool
     asked: int
@@ -109,10 +109,12 @@ class Gate:
         added = not any(_lost(id, before.store, after.store) for id in touched)
         panel, was, now = self.panel(number), [], []
         for question in panel:
-            was.append(first := await self._measure(question, before))
+            first, later = [await self._look(question, environment) for environment in (before, after)]
             # Where the first page is all that edits can change, a reader that sees the same page reads the same.
-            same = first if after.ranking == "slot" else None
-            now.append(await self._measure(question, after, same))
+            if self._reader is not None and not (after.ranking == "slot" and first.page == later.page):
+                first, later = [await self._read(question, *seen) for seen in ((first, before), (later, after))]
+            was.append(first)
+            now.append(later)
         if not panel:
             return GateDecision(True, 0, reason="there is no question to ask yet")
         pairs = list(zip(panel, was, now, strict=True))
@@ -135,27 +137,23 @@ class Gate:
 
     async def ask(self, question: QAPair, environment: Environment) -> Grade:
         """Return the score of the reader on one state of the store."""
-        return (await self._read(question, environment))[1]
+        assert self._reader is not None
+        return (await ask(question, environment, self._reader, self._budget, self._memory))[1]
 
-    async def _read(self, question: QAPair, environment: Environment) -> tuple[Transcript | None, Grade]:
-        if self._reader is None:
-            return None, Grade(0.0, 0.0)
-        return await ask(question, environment, self._reader, self._budget, self._memory)
+    async def _read(self, question: QAPair, seen: Measured, environment: Environment) -> Measured:
+        assert self._reader is not None
+        passed, grade = await ask(question, environment, self._reader, self._budget, self._memory)
+        return msgspec.structs.replace(seen, f1=grade.f1, actions=len(passed.steps))
 
-    async def _measure(self, question: QAPair, environment: Environment, same: Measured | None = None) -> Measured:
-        await environment.engine.prepare([question.text])
+    async def _look(self, question: QAPair, environment: Environment) -> Measured:
+        """Measure the evidence on the first page of results."""
         step = await environment.carry_out(Search(question.text))
         page = shown_by(step.result)
         learnt: set[str] = set()
         if isinstance(step.result, Found):
             learnt.update(target for one in step.result.learnt for target in one.targets)
         texts = {one.id: one.text for one in step.observation.documents}
-        evidence = _share(question, page, texts)
-        part = _share(question, tuple(learnt), texts)
-        if same is not None and page == same.page:
-            return msgspec.structs.replace(same, evidence=evidence, learnt=part)
-        passed, grade = await self._read(question, environment)
-        return Measured(page, evidence, part, grade.f1, len(passed.steps) if passed else 0)
+        return Measured(page, _share(question, page, texts), _share(question, tuple(learnt), texts))
 
 
 def _lost(id: str, before: Store, after: Store) -> bool:
