@@ -159,7 +159,7 @@ def run_command(
     Examples:
       kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
       kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --out exp/paper
-      kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
+      kbgym experiment run paper --out exp/paper --seeds 0-4 --set engine=ray --set address=ray://head:10001
       kbgym experiment run ablation --vary budget --out exp/budget --seeds 0-2
       kbgym experiment run headroom --seeds 0-9 --out exp/headroom
       kbgym experiment run ablation --vary gate --values 0,5,20 --out exp/gate
@@ -167,7 +167,7 @@ def run_command(
     """
     where, spending = Where(flags), Spending(flags)
     if jobs > 1 and not where.is_here:
-        raise BadInput("--jobs is for --engine local; with --engine ray say --workers.")
+        raise BadInput("--jobs is for one machine; with --set engine=ray say --set workers=N.")
     if kind == "headroom":
         agent = flags["agent"] or "reference"
         refuse_hand((agent,))
@@ -272,7 +272,7 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
                     missing += evaluated * sum(not (kept / f"{store}-eval.jsonl").exists() for store in ends)
             plans.append((reader or plan.reader, {"exam": missing}))
     if not is_here and any(name.startswith("llm:") for name, _ in plans):
-        raise BadInput("a model is asked from one process: leave --jobs and --engine out, and say --concurrency.")
+        raise BadInput("a model is asked from one process: leave --jobs and engine out, and say --set concurrency=N.")
     spending.confirm_all(plans)
 
 

@@ -59,8 +59,10 @@ KEYS: dict[str, SettingInfo] = {
     "per_source": SettingInfo("search", "Most results a page from one source page; 0 for any number.", _ANY),
     "embedder": SettingInfo("search", "all-MiniLM-L6-v2, all-MiniLM-L6-v2-int8, or hash for tests."),
     "ranking": SettingInfo(
-        "search", "How a page of results is filled: paper or apart.", click.Choice(["paper", "apart"])
+        "search", "How a page of results is filled: paper, apart or slot.", click.Choice(["paper", "apart", "slot"])
     ),
+    "slots": SettingInfo("search", "Trained indexes shown beside the first page by the ranking slot.", _ANY),
+    "slot_threshold": SettingInfo("search", "Lowest score of an index shown in a slot.", float),
     "observations": SettingInfo(
         "search", "How results read: paper or rich.  [rich for real text]", click.Choice(["paper", "rich"])
     ),
