@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -13,9 +12,8 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.api import Workspace, open
+from kbgym.api import open
 from kbgym.api.factory import CASSETTE
-from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, flags, forward_budget, progress, say, search_options, verb
 from kbgym.cli.settings import options, place
 from kbgym.cli.spending import Spending, spending_options, used_by_commands
@@ -23,7 +21,7 @@ from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
 from kbgym.training.exam import read_rows, summarise
-from kbgym.training.exam_header import ExamHeader, check_header, place_for
+from kbgym.training.exam_header import check_header
 from kbgym.training.no_store import no_store_file
 from kbgym.training.probe import probe_run
 from kbgym.training.run import Run
@@ -87,7 +85,7 @@ def command(
         agent = agent or opened.agent
         opened.show_links_to(agent)
         questions, header = opened.questions(set_name), opened.exam_header(agent, set_name)
-        kept = None if out else place_in_run(opened, header)
+        kept = None if out else opened.kept_place(header)
         out = out or kept
         cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
         models = held.enter_context(spending.models([agent], cassette))
@@ -126,14 +124,6 @@ def command(
         result["rows"] = str(kept)
         text += f"\nIts rows are in {kept}."
     return result, text
-
-
-def place_in_run(opened: Workspace, header: ExamHeader) -> Path | None:
-    """An exam of a run belongs to it, unless the run cannot be written or its questions are another world's."""
-    if opened.run is None or header.world != opened.run.world_hash or not os.access(opened.run.folder, os.W_OK):
-        return None
-    refuse_links(opened.run.folder)
-    return place_for(opened.run.exam_path("").parent, header)
 
 
 @verb("probe")
