@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "kbgym"
-CORE = ("store", "search", "trace", "gym", "training", "worlds", "agents/reference", "index_keys")
+CORE = ("store", "search", "trace", "gym", "training", "worlds", "agents/reference", "index_keys", "chronicle")
 PLUGIN = "worlds/phantomwiki"
 LAYOUT = {
     tokenize.COMMENT,

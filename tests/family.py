@@ -78,3 +78,11 @@ def store_with(world: World, **indexes: tuple[str, list[str]]) -> Store:
             ),
         ]
     )
+
+
+def numbered(world: World) -> World:
+    """The world with ids that may be named unseen."""
+    ids = {document.id: f"d{number:05d}" for number, document in enumerate(world.documents, 1)}
+    documents = (msgspec.structs.replace(document, id=ids[document.id]) for document in world.documents)
+    questions = (msgspec.structs.replace(one, support=tuple(ids[id] for id in one.support)) for one in world.questions)
+    return World(tuple(documents), tuple(questions), world.facts)

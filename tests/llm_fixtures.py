@@ -12,11 +12,11 @@ import msgspec
 
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.client import Budget, ModelClient
-from kbgym.agents.llm.connect import Models, ModelSettings, Options
-from kbgym.agents.llm.limits import Limiter, Prices
+from kbgym.agents.llm.connect import Models, Options
 from kbgym.agents.llm.policy import LLMAgent
+from kbgym.agents.llm.prices import Prices
 from kbgym.agents.llm.retry import Retry
-from kbgym.agents.llm.values import Call, Message, Reply, Request, Usage
+from kbgym.agents.llm.values import Call, Message, ModelSettings, Reply, Request, Usage
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api.factory import embedder_named
@@ -154,9 +154,7 @@ def client_for(
     prices: Prices | None = None,
     concurrency: int = 4,
 ) -> ModelClient:
-    return ModelClient(
-        "llm:local/m", provider, prices or Prices("local", "m"), Limiter(concurrency), quick(), cassette, budget
-    )
+    return ModelClient("llm:local/m", provider, prices or Prices("local", "m"), concurrency, quick(), cassette, budget)
 
 
 def called(name: str, arguments: str = "{}", **more: Any) -> Reply:

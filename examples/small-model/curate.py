@@ -20,8 +20,7 @@ import torch
 from play import PlayedStores, QueuedModel, Writer, model
 from small_curator import SmallCuratorPolicy
 
-from kbgym.agents.llm.connect import ModelSettings
-from kbgym.agents.llm.values import Reply, Request
+from kbgym.agents.llm.values import ModelSettings, Reply, Request
 from kbgym.api import teach, trainer_for
 from kbgym.api.factory import agents_named
 from kbgym.experiments.experiment import read_plan, seed_folder

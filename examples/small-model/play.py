@@ -28,8 +28,7 @@ from gguf import Model, tokenizer
 from small import SmallPolicy, rendered
 from train import Player, norm, padded, turned
 
-from kbgym.agents.llm.connect import ModelSettings
-from kbgym.agents.llm.values import Call, Reply, Request
+from kbgym.agents.llm.values import Call, ModelSettings, Reply, Request
 from kbgym.api.workspace import Workspace
 from kbgym.canonical import write_lines
 from kbgym.experiments.experiment import read_plan, seed_folder

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from kbgym.agents.llm.asking import Flawed
+from kbgym.agents.llm.client import Flawed
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.policy import LLMAgent, LLMPolicy, read
 from kbgym.agents.llm.prompting import Skill, plain

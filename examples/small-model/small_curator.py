@@ -15,7 +15,7 @@ from typing import Any
 from small import TOOLS as READING
 from small import NumberedTalk, SmallAgent, as_json, plainly, rendered
 
-from kbgym.agents.llm.asking import Flawed
+from kbgym.agents.llm.client import Flawed
 from kbgym.agents.llm.policy import LLMPolicy, read
 from kbgym.agents.llm.values import Call, Message, Reply, Request, tool
 from kbgym.errors import BadInput

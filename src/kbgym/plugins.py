@@ -35,6 +35,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "kbgym.engines": {"ray": "kbgym.engines.ray:RayEngine"},
     "kbgym.worlds": {
         "people": "kbgym.worlds.people.kind:PeopleKind",
+        "people-v3": "kbgym.worlds.people3.kind:People3Kind",
         "phantomwiki": "kbgym.worlds.phantomwiki.kind:WikiKind",
     },
 }

@@ -10,7 +10,7 @@ from llm_fixtures import Told, called, quick
 from prompt_reader import calling
 
 from kbgym.agents.llm.connect import Models, Options
-from kbgym.agents.llm.judge import KNOWN, JudgeFailed, LLMJudge
+from kbgym.agents.llm.policy import KNOWN, JudgeFailed, LLMJudge
 from kbgym.agents.llm.values import Reply
 from kbgym.gym.actions import Add, Added, Merged
 from kbgym.gym.environment import Environment

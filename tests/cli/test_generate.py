@@ -110,8 +110,7 @@ def test_bad_input_is_one_sentence_exit_2_and_no_files(name, capfdbinary, tmp_pa
 
 def test_out_is_needed_and_does_not_go_with_pool(capfdbinary, tmp_path):
     assert kbgym(capfdbinary, "generate")[0] == 2
-    code, _, error = kbgym(capfdbinary, "generate", "--pool", "job-of", "--out", str(tmp_path / "w"))
-    assert code == 2 and "takes no --out" in error
+    assert kbgym(capfdbinary, "generate", "--pool", "job-of", "--out", str(tmp_path / "w"))[0] == 2
     code, _, error = kbgym(capfdbinary, "generate", "--pool", "shoe-size-of")
     assert code == 2 and "no template 'shoe-size-of'" in error
 
@@ -145,3 +144,12 @@ def test_importing_has_sources_and_exit_codes(capfdbinary, tmp_path):
 def test_help_has_an_example(capfdbinary, arguments):
     code, printed, _ = kbgym(capfdbinary, *arguments, "--help")
     assert code == 0 and "Example" in printed and f"kbgym {arguments[0]}" in printed
+
+
+def test_benchmark_3_is_a_world_of_its_own(capfdbinary, tmp_path):
+    code, out, _ = kbgym(capfdbinary, "generate", "--benchmark", "3", "--json", "--out", str(tmp_path / "w"))
+    assert code == 0 and json.loads(out)["splits"]["test_in-reworded"] == 104
+    assert json.loads((tmp_path / "w" / "world.json").read_text())["kind"] == "people-v3"
+    code, out, _ = kbgym(capfdbinary, "generate", "--benchmark", "3", "--pool", "join-job-city")
+    assert code == 0 and json.loads(out.splitlines()[0])["class"] == "join"
+    assert kbgym(capfdbinary, "generate", "--benchmark", "3", "--hard", "--out", str(tmp_path / "h"))[0] == 2

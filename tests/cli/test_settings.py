@@ -61,8 +61,25 @@ def test_a_flag_wins_over_set_and_that_over_the_environment_and_that_over_the_fi
 def test_a_setting_without_a_flag_has_its_type(folder):
     found = called("s", "q", "--set", "temperature=0.5", "--set", "eval=false", "--set", "neither")
     assert (found["temperature"], found["eval"], found["set_name"]) == (0.5, False, "neither")
-    with pytest.raises(click.UsageError):
-        called("s", "q", "--temperature", "0.5")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "value"),
+    [
+        (("--temperature", "0.5"), "temperature", 0.5),
+        (("--temperature=0.5",), "temperature", 0.5),
+        (("--no-eval",), "eval", False),
+        (("--eval",), "eval", True),
+    ],
+)
+def test_a_setting_without_a_flag_can_be_given_like_one(folder, arguments, key, value):
+    assert called("s", "q", *arguments)[key] == value
+
+
+def test_only_settings_of_the_verb_can_be_given_like_a_flag(folder):
+    for arguments in (("--workers", "2"), ("--temperature",), ("--", "--temperature", "0.5")):
+        with pytest.raises(click.UsageError):
+            called("s", "q", *arguments)
 
 
 @pytest.mark.parametrize("text", ["temperatur=1", "temperature=hot", "workers=2"])

@@ -11,7 +11,7 @@ import pytest
 from fault_server import FaultServer
 from test_train_exam import kbgym
 
-from kbgym.agents.llm import limits as prices
+from kbgym.agents.llm import prices
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.retry import Retry
 from kbgym.trace.events import Ended, Genesis

@@ -13,9 +13,8 @@ from llm_fixtures import Told, client_for, direct_rows, flat_store, plain, quick
 from kbgym.agents.llm.cassette import Cassette
 from kbgym.agents.llm.client import Budget, ModelClient
 from kbgym.agents.llm.connect import Models, Options
-from kbgym.agents.llm.limits import Prices, forecast
 from kbgym.agents.llm.policy import LLMAgent
-from kbgym.agents.llm.prompting import prompt
+from kbgym.agents.llm.prices import Prices, forecast
 from kbgym.agents.llm.retry import CapReached, Outage, Transient
 from kbgym.agents.llm.values import Reply, Sent, Usage
 from kbgym.errors import BadInput
@@ -164,7 +163,7 @@ def test_the_same_models_serve_one_event_loop_after_another(caplog: pytest.LogCa
 
 def test_the_forecast_of_an_exam_is_within_a_factor_of_two_of_a_recording() -> None:
     file = Path(__file__).parents[2] / "examples" / "harbour" / "scripted.cassette.jsonl"
-    said = [one for one in Cassette(file, record=False).exchanges if one.system.startswith(prompt("retrieval"))]
+    said = [one for one in Cassette(file, record=False).exchanges if one.system.startswith("# Finding answers")]
     passes = sum(not any(message.role == "assistant" for message in one.messages) for one in said)
     used = sum(one.reply.prompt + one.reply.completion for one in said)
     told = forecast(Prices("local", "x"), {"exam": passes}).tokens

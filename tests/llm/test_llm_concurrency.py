@@ -24,15 +24,6 @@ def test_as_many_as_allowed_and_no_more() -> None:
     assert rows == direct_rows(asked)
 
 
-def test_after_429s_there_are_fewer_at_once() -> None:
-    asked = world().split("test_in")[:40]
-    with FaultServer(latency=0.01, rate=0.3, faults=("limited",)) as server:
-        rows, agent = exam(server.url, asked, concurrency=16)
-    assert rows == direct_rows(asked)
-    assert agent.client.limiter.cuts > 3
-    assert agent.client.limiter.limit < 16
-
-
 def test_one_client_for_all_roles_of_a_model() -> None:
     models = Models(Options(base_url="http://127.0.0.1:9/v1"))
     reader, _ = models.client("llm:local/m", "reader")

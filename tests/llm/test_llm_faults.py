@@ -31,10 +31,7 @@ def test_without_faults_the_exam_is_the_one_without_a_server() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("aiohttp", [True, False])
-def test_each_fault_alone(fault: str, aiohttp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not aiohttp:
-        monkeypatch.setattr("kbgym.agents.llm.transport.find_spec", lambda name: None)
+def test_each_fault_alone(fault: str) -> None:
     with FaultServer(rate=0.3, faults=(fault,), stall=0.6) as server:
         rows, agent = exam(server.url, questions(6), timeout=0.3 if fault in ("timeout", "drip") else 20.0)
     assert server.injected[fault] > 0

@@ -16,9 +16,7 @@ from turns import turn
 from kbgym.agents.llm.connect import Models, Options
 from kbgym.agents.llm.openai_api import OpenAI
 from kbgym.agents.llm.policy import LLMAgent, LLMPolicy
-from kbgym.agents.llm.redact import Redactor, address
 from kbgym.agents.llm.retry import Outage, Rejected
-from kbgym.agents.llm.transport import BesideSDK, ThroughSDK
 from kbgym.gym.actions import Search
 from kbgym.gym.policy import AgentFailed, Forward, View
 from kbgym.gym.tools import openai_tools, tools_of
@@ -186,12 +184,8 @@ def test_an_anthropic_tool_set_is_the_one_tools_py_gives(monkeypatch: pytest.Mon
     assert "sk-ant-0123456789" in server.headers[0].values() or "Bearer sk-ant-0123456789" in server.headers[0].values()
 
 
-@pytest.mark.parametrize("sender", [BesideSDK, ThroughSDK])
-def test_both_ways_over_the_wire_send_the_same(sender: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_over_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-7")
-    if sender is ThroughSDK:
-        monkeypatch.setattr("kbgym.agents.llm.transport.find_spec", lambda name: None)
     seen: list[str] = []
 
     def refuse(body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
@@ -203,12 +197,17 @@ def test_both_ways_over_the_wire_send_the_same(sender: type, monkeypatch: pytest
     assert policy.usage.retries == 1
     (headers,) = server.headers
     assert headers["authorization"] == "Bearer sk-test-0123456789"
-    assert headers["openai-organization"] == "org-7"
     assert headers["content-type"] == "application/json"
     assert server.lines[0].startswith("POST /v1/chat/completions?version=3 ")
     assert server.bodies[-1]["messages"][-1]["content"] == "Question: Who?\n\nActions left: 15."
 
 
-def test_the_sender_is_the_lean_one_where_it_can_be() -> None:
-    provider = OpenAI("local", address("http://127.0.0.1:9/v1"), "none", 1.0, Redactor())
-    assert isinstance(provider._wire._sender, BesideSDK)
+def test_a_model_may_be_asked_for_a_thought_before_its_call() -> None:
+    call = '"call":{"tool":"search","arguments":{"query":"who"}}'
+    with FaultServer(
+        lambda body: {"role": "assistant", "content": f'{{"thought":"First the name.",{call}}}'}
+    ) as server:
+        policy = act(server.url, [FIRST, LATER], effort="thought")
+    schema = server.bodies[0]["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["thought", "call"]
+    assert "reasoning_effort" not in server.bodies[0] and policy.usage.malformed == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from family import numbered
 
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.language import index_text
@@ -23,11 +24,11 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
 from kbgym.training.asking import qa_pairs
 from kbgym.training.exam import examine
-from kbgym.training.gate import GateQuestions, judged
-from kbgym.training.trial import land, refuse, trial
+from kbgym.training.gate import Gate, judged, settle
+from kbgym.training.staged import stage
 from kbgym.worlds.people import generate
 
-WORLD = generate(people=60, seed=2, version=1)  # ids that may be named unseen
+WORLD = numbered(generate(people=60, seed=2))
 
 
 class Played:
@@ -100,17 +101,13 @@ class Lesson:
             self.folder, lambda store: live_engine_for(store, embedder_named("hash")), [self], embedder="hash"
         )
         self.before, searched = live.store.fingerprint, found(live.environment)
-        panel = GateQuestions(8, qa_pairs(WORLD.split("eval")), ReferenceReader, 0, 15, 30)
-        panel.answered = qa_pairs(answered)
-        made, verdict = await judged(panel, await trial(live, curator, self.task, 30, 30), 1)
-        refused = verdict is not None and verdict["verdict"] == "quarantined"
+        gate = Gate(8, qa_pairs(WORLD.split("eval")), ReferenceReader)
+        for question in qa_pairs(answered):
+            gate.answered(question)
+        made = await stage(live, curator, self.task, 30, 30)
+        verdict = await judged(gate, made, 1)
         async with live.turn():
-            if refused:
-                refuse(live, 1, "backward", made)
-            else:
-                await land(live, 1, "backward", made)
-            if verdict is not None:
-                live.record(Noted(1, "gate", verdict))
+            refused = not await settle(live, 1, "backward", "q", made, verdict)
             durable = live.commit()
         await durable
         if refused or verdict is None:
@@ -173,11 +170,3 @@ def test_deleted_and_edited_documents_come_back_to_the_search(tmp_path):
 def test_a_pass_that_changes_nothing_is_not_judged(tmp_path):
     events = Lesson(tmp_path / "w", Played(Search("job is smith"))).events
     assert [type(event.action) for event in events] == [Search, Done]
-
-
-def test_the_panel_is_drawn_anew_and_holds_this_lessons_question():
-    panel = GateQuestions(8, qa_pairs(WORLD.split("eval")), ReferenceReader, 0, 15, 30)
-    train = panel.answered = qa_pairs(WORLD.split("train")[:30])
-    one, other = panel.panel(1), panel.panel(2)
-    assert one == panel.panel(1) != other
-    assert train[-1] in one and len(one) == 16 and set(one) & set(train) and set(one) - set(train)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from family import numbered
+
 from kbgym.api.factory import agents_named, embedder_named
 from kbgym.baselines.registry import build_arm
 from kbgym.canonical import read_lines, write_lines
@@ -57,7 +59,7 @@ def probed(run: Run, n: int) -> dict[str, Sequence[Question]]:
 
 
 def small_run(place: Path, people: int = 60, settings: Settings = SMALL, n: int = 4) -> Path:
-    run = trained_run(place, generate(people, 0, version=1), settings)
+    run = trained_run(place, numbered(generate(people, 0)), settings)
     examined(run, probed(run, n))
     return place
 

@@ -10,17 +10,16 @@ import pytest
 
 from kbgym.cli.main import run
 from kbgym.errors import BadInput
-from kbgym.worlds.people.benchmark import NAMES, export, named
+from kbgym.worlds.benchmark import export, named
 
 # A name stands for these bytes: what changes them is another version, under another name.
 PINNED = {
-    "kbgym-people-v1": "0cdb2d493fcd2175b1fa7aad2cc1bf51e5f028a33cf1ecee2ac2890a8966f5e1",
     "kbgym-people-v2": "b0cde889d85268e5af0bb5471cd1828198c196d069449da82981526a06313e55",
     "kbgym-people-v2-hard": "fe93583432c60632761f210314ea1238296374208aaab8047a03848cb0fd37e7",
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PINNED)
 def test_a_name_stands_for_the_same_bytes_for_ever(name: str, tmp_path: Path) -> None:
     assert export(name, (0,), "0", tmp_path / "out") == PINNED[name]
 
@@ -40,6 +39,20 @@ def test_questions_and_golds_lie_apart_and_belong_together(tmp_path: Path) -> No
     assert texts == [document.text for document in world.documents]
     card = (tmp_path / "out" / "README.md").read_text()
     assert whole in card and f"| 4 | {len(world.documents)} | 150 | 100 | 50 | 30 |" in card
+
+
+def test_v3_exports_updates_and_a_card_that_names_a_file_for_each_part(tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    export("kbgym-people-v3", (3,), "3", tmp_path / "out")
+    head = yaml.safe_load((tmp_path / "out" / "README.md").read_text().split("---")[1])
+    files = {one["config_name"]: one["data_files"] for one in head["configs"]}
+    assert set(files) == {"documents", "questions", "golds", "updates"}
+    rows = {part: [json.loads(line) for line in (tmp_path / "out" / file).open()] for part, file in files.items()}
+    ids = {row["id"] for part in ("documents", "updates") for row in rows[part]}
+    assert all(set(row["support"]) <= ids for row in rows["golds"])
+    assert [row["id"] for row in rows["questions"]] == [row["id"] for row in rows["golds"]]
+    assert {"test_in-reworded", "test_out-update2"} <= {row["split"] for row in rows["questions"]}
+    assert len({tuple(sorted(row)) for part in rows for row in rows[part]}) == 4, "the rows of a part have one schema"
 
 
 def test_the_command_writes_all_or_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from kbgym.agents.llm.asking import Flawed
+from kbgym.agents.llm.client import Flawed
 from kbgym.agents.llm.policy import read
 from kbgym.agents.llm.prompting import Skill, messages, tail
 from kbgym.agents.llm.values import Call, Reply

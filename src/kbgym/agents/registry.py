@@ -20,8 +20,7 @@ from kbgym.agents.general.curator import GeneralCurator
 from kbgym.agents.general.reader import GeneralReader
 from kbgym.agents.human import HAND, AtTerminal, HandAgent
 from kbgym.agents.llm.connect import Models, is_model
-from kbgym.agents.llm.judge import LLMJudge
-from kbgym.agents.llm.policy import LLMAgent
+from kbgym.agents.llm.policy import LLMAgent, LLMJudge
 from kbgym.agents.llm.prompting import skill_of
 from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
@@ -40,7 +39,6 @@ def make_agent(
     strategy: str = "paper",
     *,
     about: str = "",
-    indexes: bool = True,
     trusted: Collection[str] | None = None,
     kept: Path | None = None,
 ) -> Agent:
@@ -50,7 +48,6 @@ def make_agent(
         models: Shared by all models of one run.
         strategy: The curation strategy; it selects the prompt.
         about: The world's description of itself, for the prompt.
-        indexes: The store may contain indexes.
         trusted: Names the user allowed, if the name comes from a file; built-in names are always allowed.
         kept: The log file for output of an external agent's processes.
     """
@@ -63,11 +60,11 @@ def make_agent(
     if name.startswith("neutral:"):
         return _neutral(name.partition(":")[2], role)
     if is_model(name):
-        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about, indexes))
+        return LLMAgent(models or Models(), name, role, skill=skill_of(role, strategy, about))
     if name == HAND:
-        return HandAgent(skill_of(role, strategy, about, indexes), AtTerminal)
+        return HandAgent(skill_of(role, strategy, about), AtTerminal)
     if is_command(name):
-        return CommandAgent(name, role, skill_of(role, strategy, about, indexes), kept)
+        return CommandAgent(name, role, skill_of(role, strategy, about), kept)
     if name == PLAYED_LIVE:
         raise BadInput(f"the {role} here was an agent that was connected then; name another with --{role}.")
     if ":" in name:

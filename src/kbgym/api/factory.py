@@ -120,15 +120,13 @@ def agents_named(
 
     What the world says of itself stands in their prompts; what commands print is kept in the file `kept`.
     """
-    from kbgym.agents.llm.judge import LLMJudge
-    from kbgym.agents.llm.policy import LLMAgent
+    from kbgym.agents.llm.policy import LLMAgent, LLMJudge
     from kbgym.agents.registry import make_judge
     from kbgym.training.session import Agents
 
-    about = description_for_prompt(world) if world is not None else ""
-    told: dict[str, Any] = {"about": about, "kept": kept}
-    reads = agent_of(reader or settings.reader, "reader", models, **told)
-    curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, **told)
+    about = {keys: description_for_prompt(world, keys) if world is not None else "" for keys in (False, True)}
+    reads = agent_of(reader or settings.reader, "reader", models, about=about[False], kept=kept)
+    curates = agent_of(curator or settings.curator, "curator", models, settings.strategy, about=about[True], kept=kept)
     judge = make_judge(settings.judge, models)
     described = {
         role: one.description

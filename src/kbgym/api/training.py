@@ -8,7 +8,7 @@ from typing import Any
 
 from kbgym.agents.external.agent import KEPT
 from kbgym.agents.llm.connect import Models
-from kbgym.agents.llm.judge import LLMJudge
+from kbgym.agents.llm.policy import LLMJudge
 from kbgym.api.factory import (
     CASSETTE,
     Player,

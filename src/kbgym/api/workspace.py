@@ -388,7 +388,7 @@ class Workspace:
         return header_of(self.store, self.iteration, self.arm, world, agent, name, asked, self.settings)
 
     def reader(self, name: Player, models: Models | None = None, out: str | Path | None = None) -> Any:
-        """Who reads here: told what the world says of itself, and of indexes where the store has links.
+        """Return the reader of a name, told what the world says of itself.
 
         What a command prints is kept beside `out`.
         """
@@ -410,10 +410,8 @@ class Workspace:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What a reader here is told besides its skill."""
-        indexes = self.store.links > 0
-        about = description_for_prompt(self.world, keys=indexes) if self.world is not None else ""
-        return {"about": about, "indexes": indexes}
+        """Return what a reader is told besides its skill: the world's description, the same for every store."""
+        return {"about": description_for_prompt(self.world, keys=False) if self.world is not None else ""}
 
     @property
     def is_public(self) -> bool:

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import structs
 
-from kbgym.agents.general.keys import TextKey, index_text
 from kbgym.baselines.arm import Built, flat_store, link_all
 from kbgym.worlds.world import Document, SourcePage, source_pages
 
@@ -50,7 +49,7 @@ def build(documents: Sequence[Document]) -> Built:
     link_all(store, links)
     fields = _fields(pages)
     for label, ids in fields.items():
-        store.link(store.add(index_text(TextKey("field", label))), ids)
+        store.link(store.add(f"{label.replace('_', ' ')}, how many and which"), ids)
     notes = {
         "pages": len(pages),
         "pages_named": len(naming),

@@ -133,7 +133,7 @@ def skill_text(name: str, role: Role) -> str:
     from kbgym.agents.llm.prompting import prompt
 
     does = "find answers in" if role == "reader" else "find answers in, and keep in order,"
-    prompts = ["retrieval", "retrieval_indexes", *(["curation"] if role == "curator" else []), "data"]
+    prompts = ["retrieval", *(["curation"] if role == "curator" else [])]
     head = (
         f"---\nname: {name}\ndescription: How to {does} the store behind the MCP server `{name}`. Use it whenever a "
         "question may be answered from that store.\n---\n\n"

@@ -17,9 +17,8 @@ import msgspec
 from kbgym.agents.external.command_line import is_command
 from kbgym.agents.llm.client import Provider
 from kbgym.agents.llm.connect import Models, Options, is_model
-from kbgym.agents.llm.judge import LLMJudge
-from kbgym.agents.llm.limits import Prices, forecast
-from kbgym.agents.llm.policy import LLMAgent
+from kbgym.agents.llm.policy import LLMAgent, LLMJudge
+from kbgym.agents.llm.prices import Prices, forecast
 from kbgym.agents.llm.retry import Retry
 from kbgym.agents.llm.values import Reply, Request, Usage
 from kbgym.agents.registry import make_agent

@@ -17,8 +17,8 @@ from kbgym.cli.common import Printed, progress, seeds_in, verb
 from kbgym.errors import BadInput
 from kbgym.integrations.trl import preferences, trajectories
 from kbgym.training.exam import summarise
-from kbgym.worlds.people.benchmark import GOLDS, NAMES
-from kbgym.worlds.people.benchmark import export as export_benchmark
+from kbgym.worlds.benchmark import GOLDS, NAMES
+from kbgym.worlds.benchmark import export as export_benchmark
 from kbgym.worlds.world import World
 
 

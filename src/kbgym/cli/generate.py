@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,12 +14,17 @@ from kbgym.canonical import encode
 from kbgym.cli.common import Printed, size_options, splits_of, verb, world_values
 from kbgym.errors import BadInput
 
+if TYPE_CHECKING:
+    from kbgym.worlds.splits import Sizes
+    from kbgym.worlds.world import World
+
 
 @verb("generate")
 @click.option("--people", default=500, show_default=True, help="How many people; a tenth more are distractors.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same bytes.")
 @click.option("--jobs", type=int, help="How many jobs they share; few make large indexes.  [default: a tenth of them]")
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write the world to.")
+@click.option("--benchmark", type=click.Choice(["2", "3"]), default="2", show_default=True, help="Its version.")
 @click.option("--hard", is_flag=True, help="Larger classes, and readers have eight actions.")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
 @size_options
@@ -29,6 +35,7 @@ def command(
     out: Path | None,
     template: str | None,
     hard: bool,
+    benchmark: str,
     **sizes: int,
 ) -> Printed | None:
     """Make a world of fictional people, with questions and exact golds.
@@ -40,21 +47,33 @@ def command(
       kbgym generate --people 500 --seed 0 --out worlds-out/w0
       kbgym generate --pool job-and-city > pool.jsonl
     """
-    from kbgym.worlds import people as universe
+    from kbgym.worlds.kinds import kind_of
+    from kbgym.worlds.splits import Sizes
 
-    if template is not None:
-        if out is not None:
-            raise BadInput("--pool prints to stdout and takes no --out.")
-        universe.template_named(template)
-        world = universe.generate(people, seed, universe.NO_QUESTIONS, jobs, universe.VERSION, hard)
-        _print_lines(universe.pool(world, template))
-        return None
+    asked = Sizes(**sizes) if template is None else Sizes(0, 0, 0, 0, 0)
+    if (template is None) == (out is None):
+        raise BadInput("say where to write the world with --out DIR, or what to print with --pool; not both.")
+    world = _v2(people, seed, asked, jobs, hard) if benchmark == "2" else _v3(people, seed, asked, jobs, hard)
     if out is None:
-        raise BadInput("say where to write the world with --out DIR.")
-    world = universe.generate(people, seed, universe.Sizes(**sizes), jobs, universe.VERSION, hard)
+        _print_lines(kind_of(world).pool(world, template or ""))
+        return None
     world.save(out)
     counts = f"{people} people, {len(world.documents)} documents, {len(world.questions)} questions"
     return world_values(world), f"{out}: {counts} ({splits_of(world)}).\nhash {world.hash}"
+
+
+def _v2(people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool) -> World:
+    from kbgym.worlds.people import generate
+
+    return generate(people, seed, sizes, jobs, hard=hard)
+
+
+def _v3(people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool) -> World:
+    from kbgym.worlds.people3 import DEFAULT_SIZES, generate
+
+    if jobs is not None or hard:
+        raise BadInput("--jobs and --hard are of benchmark 2; benchmark 3 has dials.")
+    return generate(people, seed, DEFAULT_SIZES if sizes == type(sizes)() else sizes)
 
 
 def _print_lines(values: Iterable[object]) -> None:

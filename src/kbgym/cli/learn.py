@@ -29,10 +29,9 @@ from kbgym.serving.learning.question_log import QuestionLog
 from kbgym.serving.learning.setup import Learnt, Traffic, curate_idle, learn_traffic, open_online, read_traffic
 from kbgym.trace.replay import replaying
 from kbgym.trace.url import shown
-from kbgym.training.gate import MARGIN
 from kbgym.training.run import Settings
 
-gate_options = flags(options("gate", "evidence", default=0), options("margin", default=MARGIN), options("held_out"))
+gate_options = flags(options("gate", default=0), options("held_out"))
 
 
 @contextmanager
@@ -44,7 +43,7 @@ def opened_online(
     What so many lessons will cost is said and confirmed before anything is opened.
     """
     spending = Spending(given)
-    gate = {name: given.pop(name) for name in ("gate", "margin", "evidence", "held_out")}
+    gate = {name: given.pop(name) for name in ("gate", "held_out")}
     known = {"reader": None, "curator": None, "judge": None, "trust": False, **given}
     settings, trusted = serving_settings(place, known)
     names = (settings.reader, settings.curator, settings.judge)

@@ -116,7 +116,7 @@ def train_command(world: Path, out: Path, mcp: bool, quiet: bool, **given: Any) 
             settings = training_settings(loaded, out, reader=PLAYED_LIVE, curator=PLAYED_LIVE, eval=False, **chosen)
             run = Run.open_or_create(out, loaded, settings)
             about = description_for_prompt(loaded)
-            reads = conversation.agent(skill_of("reader", about=about))
+            reads = conversation.agent(skill_of("reader", about=description_for_prompt(loaded, keys=False)))
             curates = conversation.agent(skill_of("curator", settings.strategy, about))
             return trainer_for(run, agents_named(settings, None, reads, curates, loaded))
 

@@ -47,8 +47,8 @@ TOKENS, CALLER = "tokens.jsonl", "caller"
 @click.option("--revoke", "revoked", metavar="NAME", help="Take a client's token away, also of a running server.")
 @click.option("--no-auth", is_flag=True, help="No tokens: everybody on this machine has --role. Loopback only.")
 @click.option("--view", "with_view", is_flag=True, help="Also the viewer, at /view/; for a folder, with --no-auth.")
-@options("gate", "evidence", default=0)
-@options("margin", "held_out", "strategy", "embedder")
+@options("gate", default=0)
+@options("held_out", "strategy", "embedder")
 @options("rate_limit", default=100.0)
 @options("max_sessions", default=64)
 @serving_options
@@ -69,8 +69,6 @@ def command(
     no_auth: bool,
     with_view: bool,
     gate: int,
-    margin: float | None,
-    evidence: int,
     held_out: Path | None,
     strategy: str | None,
     rate_limit: float,
@@ -130,7 +128,6 @@ def command(
 
         def opened() -> Online:
             from kbgym.serving.learning.setup import open_online
-            from kbgym.training.gate import MARGIN
 
             if caller_curates:  # whoever curated before is not needed
                 from kbgym.api import open
@@ -142,7 +139,7 @@ def command(
             models = until_the_end.enter_context(spending.models(names, None))
             spending.confirm_all(training_plan(settings, 1, gate), "for every question it is asked")
             with progress("embedding", quiet or as_json or over_mcp) as tick:
-                how = (gate, MARGIN if margin is None else margin, evidence, held_out, tick)
+                how = (gate, held_out, tick)
                 return open_online(place, settings, embedder, *how, trusted=trusted, models=models)
 
         if over_mcp:

@@ -7,15 +7,16 @@ The table `KEYS` holds every setting once, with its type and its line of help. A
     @options("agent", "epochs", "temperature")
     def command(agent, epochs, temperature): ...
 
-A few settings are also flags (`--agent`). The rest have no flag; `--help-all` lists them. A flag wins over `--set`,
-`--set` over $KBGYM_KEY, and that over the `kbgym.toml` in the current folder.
+A few settings are also flags (`--agent`). The rest are listed by `--help-all`, and `--key VALUE` is short for
+`--set KEY=VALUE`. A flag wins over `--set`, `--set` over $KBGYM_KEY, and that over the `kbgym.toml` in the current
+folder.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -264,6 +265,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with a place from `kbgym.toml` if one argument is missing."""
+        args = list(self._sets(args))
         arguments = [one for one in self.params if isinstance(one, click.Argument)]
         place = next((one for one in arguments if isinstance(one, PlaceArgument)), None)
         if place is not None and (value := project_of(ctx).values.get(place.key)) is not None:
@@ -274,6 +276,25 @@ class Command(click.Command):
                 args = [*values, *args] if place is arguments[0] else [*args, *values]
         return super().parse_args(ctx, args)
 
+    def _sets(self, args: list[str]) -> Iterator[str]:
+        """Yield the arguments with `--key VALUE` of a setting that has no flag as `--set key=VALUE`."""
+        rest = iter(args)
+        for argument in rest:
+            flag, equals, value = argument.partition("=")
+            key = flag.removeprefix("--").replace("-", "_")
+            off = key.removeprefix("no_")
+            if argument == "--":
+                yield from (argument, *rest)
+            elif not flag.startswith("--") or not any(self._has_no_flag(one) for one in (key, off)):
+                yield argument
+            elif KEYS[off].type is bool:
+                yield from ("--set", f"{off}={value if equals else str(off == key).lower()}")
+            else:
+                yield from ("--set", f"{key}={value if equals else next(rest, '')}")
+
+    def _has_no_flag(self, key: str) -> bool:
+        return key != "set" and isinstance(self.settings.get(key), Setting)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         rows = [
@@ -282,11 +303,11 @@ class Command(click.Command):
         if not rows:
             return
         if ctx.meta.get(_ALL):
-            with formatter.section(f"Settings (in {FILE}, as $KBGYM_KEY, or by --set KEY=VALUE)"):
+            with formatter.section(f"Settings (in {FILE}, as $KBGYM_KEY, by --set KEY=VALUE or --KEY VALUE)"):
                 formatter.write_dl(rows)
         else:
             formatter.write_paragraph()
-            formatter.write_text(f"{len(rows)} more settings by --set KEY=VALUE or {FILE}; --help-all lists them.")
+            formatter.write_text(f"{len(rows)} more settings by --KEY VALUE or {FILE}; --help-all lists them.")
 
 
 def verb_settings(command: click.Command) -> dict[str, Setting | SettingOption]:

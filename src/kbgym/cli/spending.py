@@ -25,7 +25,7 @@ from kbgym.sanitize import safe_text
 if TYPE_CHECKING:
     from kbgym.agents.llm.client import Budget
     from kbgym.agents.llm.connect import Models
-    from kbgym.agents.llm.limits import Prices
+    from kbgym.agents.llm.prices import Prices
     from kbgym.training.run import Settings
 
 
@@ -134,7 +134,7 @@ class Spending:
             if name.startswith("llm:") and any(some.values()):
                 passes.setdefault(name, Counter()).update(some)
         if passes:
-            from kbgym.agents.llm.limits import TYPICAL, forecast
+            from kbgym.agents.llm.prices import TYPICAL, forecast
 
             for some in passes.values():
                 self._forecast.plan(some, TYPICAL)
@@ -180,7 +180,7 @@ class Spending:
         return counting
 
     def _prices(self, name: str) -> Prices:
-        from kbgym.agents.llm.limits import Prices
+        from kbgym.agents.llm.prices import Prices
 
         provider, _, model = name.removeprefix("llm:").partition("/")
         return Prices(provider, model, self._options["base_url"])

@@ -16,7 +16,7 @@ from itertools import islice
 
 import msgspec
 
-from kbgym.agents.llm.asking import Flawed, read_call
+from kbgym.agents.llm.client import Flawed, read_call
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data
 from kbgym.agents.llm.values import Reply, Request, object_schema, tool

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from kbgym.agents.llm.asking import Asker, Flawed, ReadReply, read_call
+from kbgym.agents.llm.client import Asker, Flawed, ReadReply, read_call
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data, prompt
 from kbgym.agents.llm.retry import TooLong

@@ -382,8 +382,7 @@ class SeedRun:
         self, arm: str, store: Store, engine: SearchEngine, sheets: Sequence[AskedSet], settings: Settings
     ) -> None:
         """Under the budget and the memory that training had; arms of no training under those of the first."""
-        indexes = store.links > 0
-        about = description_for_prompt(self.world, keys=indexes)
+        about = description_for_prompt(self.world, keys=False)
         for sheet in sheets:
             by = sheet.reader or self.plan.reader
             self.tick(f"{arm}: exam {sheet.name}" + (f" by {by}" if sheet.reader else ""))
@@ -393,7 +392,7 @@ class SeedRun:
             if sheet.reader:  # what a reader is shown goes with the reader, as everywhere
                 how = msgspec.structs.replace(settings, observations="rich" if by == "general" else "paper")
             with self.connect([by], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
-                reader = agent_of(by, "reader", models, about=about, indexes=indexes)
+                reader = agent_of(by, "reader", models, about=about)
                 run_sync(examine(store, engine, sheet.questions, reader, file, how))
             self._timed(f"exam {arm} {sheet.name} {sheet.reader}".rstrip(), time.perf_counter() - started)
 

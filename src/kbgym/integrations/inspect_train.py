@@ -15,10 +15,10 @@ import msgspec
 
 from kbgym.agents.llm.cassette import Role
 from kbgym.agents.llm.client import ModelClient
-from kbgym.agents.llm.connect import Models, ModelSettings
+from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.export import chat
-from kbgym.agents.llm.limits import Prices
-from kbgym.agents.llm.values import Call, Reply, Request
+from kbgym.agents.llm.prices import Prices
+from kbgym.agents.llm.values import Call, ModelSettings, Reply, Request
 from kbgym.api.factory import agents_named, training_settings
 from kbgym.api.training import trainer_for
 from kbgym.canonical import decode

@@ -85,7 +85,7 @@ class ReaderTask(vf.Task[ReaderData, vf.State, ReaderTaskConfig]):
 class ReaderTaskset(vf.Taskset[ReaderTask, ReaderTasksetConfig]):
     def load(self) -> Iterator[ReaderTask]:
         for drawn, question, world in drawn_by(self.config):
-            skill = skill_of("reader", about=description_for_prompt(world, keys=False), indexes=False)
+            skill = skill_of("reader", about=description_for_prompt(world, keys=False))
             prompt = told(Forward(question.text), reader_budget(world))
             yield ReaderTask(ReaderData(**drawn, prompt=prompt, system_prompt=skill.text), self.config.task)
 

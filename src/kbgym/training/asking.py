@@ -13,16 +13,17 @@ from kbgym.worlds.world import Question
 
 
 class QAPair(msgspec.Struct, frozen=True):
-    """A question whose gold is known."""
+    """A question with its accepted answers, and the documents they depend on where those are known."""
 
     id: str
     text: str
     golds: tuple[str, ...]
     unanswerable: bool = False
+    support: tuple[str, ...] = ()
 
 
 def qa_pairs(questions: Iterable[Question]) -> list[QAPair]:
-    return [QAPair(question.id, question.text, question.golds, question.unanswerable) for question in questions]
+    return [QAPair(one.id, one.text, one.golds, one.unanswerable, one.support) for one in questions]
 
 
 async def ask(asking: QAPair, environment: Acting, reader: Agent, budget: int, memory: int) -> tuple[Transcript, Grade]:

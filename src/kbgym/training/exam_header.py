@@ -16,6 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from kbgym.agents.external.command_line import is_command
+from kbgym.agents.llm.connect import is_model
+from kbgym.agents.llm.prompting import prompt_hash
 from kbgym.agents.trust import PLAYED_LIVE
 from kbgym.canonical import digest_of, pretty, read_value, write_whole
 from kbgym.errors import BadInput
@@ -35,8 +38,9 @@ _NO_ROWS = (".cassette.jsonl",)
 class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked of whom. `store`, `world` and `questions` are hashes; `iteration` is the store's own.
 
-    `arm` is who made the store, `flat` for one that was trained or never touched. `conversation` names the sitting in
-    which somebody who remembers earlier questions answered all of them; independent passes have none.
+    `arm` is the maker of the store, `flat` for one that was trained or never touched. `prompt` is the hash of the
+    reader's prompt, where a model or a program reads: exams are compared only if it is the same. `conversation` names
+    the sitting in which an agent that remembers earlier questions answered all; independent passes have none.
     """
 
     kbgym: int = 1
@@ -54,6 +58,7 @@ class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
     per_source: int
     ranking: Ranking
     observations: Observations
+    prompt: str | msgspec.UnsetType = msgspec.UNSET
     conversation: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
@@ -89,6 +94,7 @@ def header_of(
     store: Store, iteration: int, arm: str, world: str, agent: str, set: str, asked: Sequence[Question], how: Settings
 ) -> ExamHeader:
     one = agent in (PLAYED_LIVE, "hand")
+    told = one or is_model(agent) or is_command(agent)
     return ExamHeader(
         store=store.fingerprint,
         iteration=iteration,
@@ -97,6 +103,7 @@ def header_of(
         agent=agent,
         set=set,
         questions=digest_of([(question.id, question.text, question.golds) for question in asked]),
+        prompt=prompt_hash("retrieval") if told else msgspec.UNSET,
         conversation=secrets.token_hex(6) if one else msgspec.UNSET,
         **{name: getattr(how, name) for name in HOW},
     )

@@ -19,6 +19,7 @@ from kbgym.training.run import Settings
 from kbgym.training.session import Agents, Session
 from kbgym.worlds.world import World
 
+SUFFICED = 2  # actions of a right answer that leave nothing to learn
 Curate = Callable[[Session, Lesson, Agent, Backward], Awaitable[Transcript]]
 
 
@@ -65,6 +66,9 @@ async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Ses
     assert state.grade is not None
     turns = tuple(Turn(step.action, step.observation) for step in state.forward)
     agenda = session.index_tasks(lesson)
+    if settings.strategy != "paper" and not agenda and state.grade.f1 == 1.0 and len(turns) <= SUFFICED:
+        await session.end(lesson, "backward", Transcript("curator", "done", ()))  # there is nothing to gain
+        return
     task = backward_task(question.text, turns, question.golds, state.grade.f1, state.grade.answer, agenda)
     await session.end(lesson, "backward", await curate(session, lesson, agents.curator, task))
 

@@ -10,7 +10,7 @@ from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.trace.backend import ConnectionLost, open_backend
 from kbgym.training.asking import qa_pairs
-from kbgym.training.gate import GateQuestions, gated_curate
+from kbgym.training.gate import Gate, gated_curate
 from kbgym.training.lessons import Lesson
 from kbgym.training.loop import Curate, curate_directly, train
 from kbgym.training.session import Session
@@ -29,8 +29,8 @@ class Trainer(Session):
         if settings.gate:
             budget, memory = settings.forward_budget, settings.memory
             held_out = qa_pairs(world.split("eval"))
-            gate = GateQuestions(settings.gate, held_out, self.agents.reader, settings.seed, budget, memory)
-            curate = gated_curate(gate)
+            reader = None if settings.reader == "general" else self.agents.reader  # its answers are no measure
+            curate = gated_curate(Gate(settings.gate, held_out, reader, settings.seed, budget, memory))
         try:
             for attempt in range(RETRIES + 1):
                 try:

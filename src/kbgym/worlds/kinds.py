@@ -18,6 +18,7 @@ from kbgym.worlds.truth import Truth
 from kbgym.worlds.world import Description, Question, World
 
 _REAL_TEXT = ("corpus", "public")  # defaults for real text differ from the paper's
+_READERS = {"people-v3": "general"}  # worlds of ours whose grammar the reference agents do not know
 
 
 class WorldKind(Protocol):
@@ -94,12 +95,14 @@ def _name(world: World) -> str:
 
 def agent_for(world: World) -> str:
     """Return the default agents of a world: reference where they know the grammar, else general."""
+    if _name(world) in _READERS:
+        return _READERS[_name(world)]
     return "reference" if _name(world) in plugins.BUILT_IN["kbgym.worlds"] else "general"
 
 
 def why_agent(world: World) -> str:
     """Explain the default agents of a world in one line."""
-    if agent_for(world) == "reference":
+    if agent_for(world) != "general":
         return f"The reference agents play: they know the grammar of {kind_of(world).title}."
     return "The general agents play: they read any text, and the reference agents do not know this world's grammar."
 

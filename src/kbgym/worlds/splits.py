@@ -23,6 +23,11 @@ class Sizes(msgspec.Struct, frozen=True):
     eval_in: int = 20
     eval_out: int = 10
 
+    def __post_init__(self) -> None:
+        for name, size in msgspec.structs.asdict(self).items():
+            if size < 0:
+                raise BadInput(f"the split {name} cannot have {size} questions.")
+
     def parts(self) -> list[tuple[str, bool, int]]:
         """Return (split, True for reserved templates, number of questions) of every part."""
         return [

@@ -21,7 +21,7 @@ from kbgym.agents.conversation import AskedCall
 from kbgym.agents.external.command_line import USAGE_FROM, bridge_line, command_line, filled, surroundings
 from kbgym.agents.external.process import AgentProcess, check_found
 from kbgym.agents.external.usage import path_steps, usage_in
-from kbgym.agents.llm.asking import Flawed
+from kbgym.agents.llm.client import Flawed
 from kbgym.agents.llm.policy import action_of
 from kbgym.agents.llm.prompting import Skill, shown_result, tail, told_of_pass
 from kbgym.agents.llm.redact import Redactor

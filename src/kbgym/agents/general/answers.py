@@ -1,13 +1,15 @@
-"""The answer of a reader without grammar: the span of the best sentences that fits the kind of question.
+"""The answer of a reader without grammar: a span of the best documents that fits the kind of question, or "unknown".
 
-It extracts and never composes. What it scores is reported beside the evidence and should not be taken for reading.
+It extracts and never composes, and never gives a heading or words of the question back. Its score is reported beside
+the evidence and is no measure of reading.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from kbgym.agents.general.fields import fields_of, page_of, sentences
 from kbgym.agents.general.text import content_words, look_at, split_title
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
@@ -17,45 +19,74 @@ _DATE = re.compile(
 _YEAR = re.compile(r"\b1\d{3}\b|\b20\d{2}\b")
 _NUMBER = re.compile(r"\b\d[\d,.]*\b")
 _YES_NO = ("is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can", "could", "will")
-_LOOKED_AT = 5
+_KINDS = (  # of question, with what answers it
+    (re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day)\b|\bdeadline\b|\buntil what\b"), (_DATE, _YEAR)),
+    (re.compile(r"\byear\b"), (_YEAR,)),
+    (re.compile(r"\bhow (?:many|much|old|far|long)\b"), (_NUMBER,)),
+)
+UNKNOWN = "unknown"
+_DOCUMENTS = 5
+_LEAST = 0.4  # share of the question's words that a sentence with its page must have to answer it
 
 
 def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
-    """A span out of the texts, the likeliest first; `unknown` where none fits.
+    """Return a span of the texts, the likeliest first, or `unknown` if none states an answer.
 
-    `listed` is how many documents of an index speak of what is asked: what "how many" is answered with, if several do
-    and no sentence gives the number.
+    Args:
+        listed: the number of documents of an index that speak of what is asked; the answer to "how many" if several do
+            and no sentence gives a number.
     """
     lowered = question.lower()
     asked = frozenset(content_words(question))
-    first = lowered.split()[0] if lowered.split() else ""
+    told = ranked[:_DOCUMENTS]
     if counted := re.match(r"(?:in )?how many (\w+)", lowered):
-        stated = (_number_of(counted[1], split_title(text)[1]) for text in ranked[:_LOOKED_AT])
+        stated = (_number_of(counted[1], split_title(text)[1]) for text in told)
         if number := next(filter(None, stated), str(listed) if listed > 1 else ""):
             return number
-    for text in ranked[:_LOOKED_AT]:
-        title, body = split_title(text)
-        if first in _YES_NO:
+    if value := _field_value(asked, told):
+        return value
+    kinds = next((patterns for kind, patterns in _KINDS if kind.search(lowered)), ())
+    for page, sentence in _speaking(asked, told):
+        if lowered.split()[0] in _YES_NO:
             return "yes"
-        if re.search(r"\bwhen\b|\bwhat date\b|\bwhich date\b", lowered) and (found := _DATE.search(body)):
-            return found[0]
-        if re.search(r"\bwhen\b|\byear\b", lowered) and (found := _YEAR.search(body)):
-            return found[0]
-        if re.search(r"\bhow (?:many|much|old|far|long)\b", lowered) and (found := _NUMBER.search(body)):
-            return found[0].rstrip(".,")
-        fresh = [name for name in look_at(text).names if not set(content_words(name)) <= asked]
-        if fresh:
+        if kinds:
+            if found := next((match[0] for pattern in kinds if (match := pattern.search(sentence))), ""):
+                return found.rstrip(".,")
+            continue
+        own = asked | {*content_words(page)}
+        if fresh := [name for name in look_at(f"{page}: {sentence}").names if not {*content_words(name)} <= own]:
             return fresh[0]
-        if ": " in body:  # "Label: value"
-            return body.rpartition(": ")[2].rstrip(".")
-        if title and not set(content_words(title)) <= asked:
-            return title
-    return "unknown"
+    return UNKNOWN
+
+
+def _field_value(asked: frozenset[str], texts: Sequence[str]) -> str:
+    """Return the value of the field whose label the question has, on a page that it names."""
+    for text in texts:
+        named = asked & {*content_words(page_of(text))}
+        for label, value in fields_of(text) if named else ():
+            words = {*content_words(label.replace("_", " "))}
+            if words and words <= asked - named and not {*content_words(value)} <= asked:
+                return value.rstrip(".")
+    return ""
+
+
+def _speaking(asked: frozenset[str], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield sentences that speak of the question, with their page, the most telling first."""
+    found = []
+    for text in texts:
+        page = page_of(text) if split_title(text)[0] else ""
+        for sentence in sentences(text):
+            share = len(asked & {*content_words(page), *content_words(sentence)}) / max(1, len(asked))
+            if share >= _LEAST:
+                found.append((share, page, sentence))
+    yield from ((page, sentence) for _, page, sentence in sorted(found, key=lambda one: -one[0]))
 
 
 def _number_of(counted: str, body: str) -> str:
-    """The number a sentence or a field gives of something ("140 turns", "cost_crowns: 18,000"), empty where none."""
-    found = _NUMBER.search(body)
-    words = [word for word in re.split(r"[\W\d_]+", body.lower()) if len(word) > 2]
-    said = any(word.startswith(counted) or counted.startswith(word) for word in words)
-    return found[0].rstrip(".,") if found and said else ""
+    """Return the number a text gives of something ("140 turns", "cost_crowns: 18,000"), empty where none."""
+    for sentence in re.split(r"(?<=[.;!?])\s", body):
+        words = [word for word in re.split(r"[\W\d_]+", sentence.lower()) if len(word) > 2]
+        said = any(word.startswith(counted) or counted.startswith(word) for word in words)
+        if said and (found := _NUMBER.search(sentence)):
+            return found[0].rstrip(".,")
+    return ""

@@ -1,44 +1,34 @@
-"""The general curator: after the gold, it makes the way to the answer short, and knows no grammar and no world.
+"""The general curator: with the expected answer in hand, it links what a question needs to the words it is asked in.
 
-It finds where the answer stands (`hops.py`) from the reader's pass and searches of its own, and writes a bridge: an
-index in the question's own words that links the documents of every page on the way. Where the reader had them within
-two actions it writes nothing. With an agenda it then completes pages, fields and names, one after the other. An index
-links only what its words claim, and one whose documents cannot all be found within the budget waits for another pass.
+It searches for the evidence of the answer (`evidence.py`) and writes an *alias*: a document whose text is the question
+and the names of its evidence, linked to the evidence. Where the answer is a list or a count over a field, it completes
+the index of that value by rule. With an agenda it then completes further values of fields that questions ask by. It
+knows no grammar and no world, and an answer never goes into a text.
 """
 
 from __future__ import annotations
 
-from kbgym.agents.general.hops import Findings
-from kbgym.agents.general.keys import (
-    TextKey,
-    bare,
-    belongs,
-    holds,
-    index_text,
-    key_of_question,
-    names_in,
-    page_of,
-    plain,
-    query_of,
-    titled,
-)
-from kbgym.agents.general.text import content_words, look_at
+import re
+
+from kbgym.agents.general.evidence import Findings
+from kbgym.agents.general.fields import Field, fields_of, holds, page_of, sentences
+from kbgym.agents.general.text import content_words, look_at, split_title
 from kbgym.gym.actions import Action, Add, Done, LinkMany, Search
 from kbgym.gym.observations import documents
-from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedPolicy, Steps, View
-from kbgym.gym.tools import MOST_TARGETS
+from kbgym.gym.policy import Backward, IndexTask, PlannedPolicy, Steps, View
+from kbgym.gym.tools import MOST_TARGETS, PAGE_SIZE
 
-SUFFICED = 2  # actions after which nothing is to be gained
-PATIENCE = 1  # pages without a member that end a search
-MOST_OF_PAGE = 15  # documents of one page that a bridge links
-MOST_NAMES = 4  # names that are looked up for one question
-MOST_SEARCHED = 4  # pages of results that one page of the source may take
+MOST_NAMES, MOST_PAGES = 3, 2  # names of a question and pages of candidates that are looked up
+MOST_MEMBERS = 12  # members of a list that are looked up one by one
+MOST_OF_VALUE = 60  # documents of one value: a value of more tells little
+LONGEST = 400  # characters of an alias beside its question
+_ADDRESS = re.compile(r"\w+://\S+")
 
 Working = Steps[None]
 
 
 class GeneralCurator(PlannedPolicy):
-    """One pass: the bridge of its question, then the agenda where the task has one."""
+    """One pass: what its question needs, then the agenda where the task has one."""
 
     def __init__(self) -> None:
         super().__init__(self._plan_pass, lambda view: Done())
@@ -51,140 +41,129 @@ class GeneralCurator(PlannedPolicy):
     def _plan_pass(self, view: View) -> Steps[Action]:
         task = view.task
         assert isinstance(task, Backward)
-        yield from self._bridge(task)
-        for index_task in task.agenda:
-            if self._remaining <= index_task.cost:
-                continue
-            yield from self._complete(index_task)
-        return Done()
-
-    # -- the question's own way ---------------------------------------------------------------------------------------
-
-    def _bridge(self, task: Backward) -> Working:
         found = Findings(task.question, task.golds)
         for turn in task.forward:
-            found.take(turn)
-        if (label := found.field()) is not None:
-            yield from self._complete(_errand(TextKey("field", label), found))
+            found.see(documents(turn.observation)[:PAGE_SIZE])
+        if found.answers:
+            yield from self._teach(found)
+        for index_task in task.agenda:
+            if self._remaining > index_task.cost:
+                yield from self._complete(Field(index_task.kind, index_task.value), index_task, found)
+        return Done()
+
+    def _teach(self, found: Findings) -> Working:
+        shown = yield from self._search(found.question, found)
+        if any(text.startswith(alias_start(found.question)) for _, text in shown):
             return
-        if self._sufficed(found):
+        yield from self._search(f"{found.question} {found.answers[0]}", found)
+        members = found.members()
+        if members or re.fullmatch(r"\d{1,4}", found.answers[0]):
+            yield from self._teach_set(found, members)
             return
-        yield from self._look_up(found)
-        hops = found.hops()
-        for page in hops:
-            yield from self._whole_page(page, found)
-        members = self._evidence(found, hops)
-        if len(members) > 1 and self._remaining > 2 + len(members) // MOST_TARGETS:
-            yield from self._write(key_of_question(task.question), members)
+        yield from self._search(found.answers[0], found)
+        for name in found.names[:MOST_NAMES]:
+            yield from self._search(f"{name} {found.answers[0]}", found)
+        for page in self._candidates(found):
+            yield from self._search(f"{page} {found.question}", found)
+        if evidence := found.evidence():
+            yield from self._search(page_of(found.texts[evidence[0]]), found)  # what the page itself is
+            yield from self._write(alias_of(found, evidence), evidence)
 
-    def _sufficed(self, found: Findings) -> bool:
-        """Whether two actions showed all that was seen of the way and speaks of the question, and the gold."""
-        pages, hops = found.pages(), found.hops()
-        on_way = [id for page in hops for id in pages[page] if found.speaks(id)]
-        golds = [id for id in on_way if found.has_gold(found.texts[id])]
-        return bool(golds) and all(found.first[id] <= SUFFICED for id in on_way)
+    def _candidates(self, found: Findings) -> list[str]:
+        """Return the likeliest pages of documents that state the answer."""
+        ranked = sorted(found.stating(), key=lambda id: -found.worth(id))
+        return list(dict.fromkeys(page for id in ranked if (page := page_of(found.texts[id]))))[:MOST_PAGES]
 
-    def _look_up(self, found: Findings) -> Working:
-        """Searches that may show the pages on the way: the question with its gold, its names, what those lead to."""
-        gold = found.golds[0] if found.golds else ""
-        if gold:
-            yield from self._search(f"{found.question} {gold}", found)
-            if not any(map(found.is_gold, found.pages())):
-                yield from self._search(gold, found)
-        named = found.named(found.pages())
-        for name in found.asked_names[:MOST_NAMES]:
-            if not any(holds(page, name) for page in named):
-                yield from self._search(name, found)
-        # Names that the beginning leads to and that have no page yet.
-        for name in self._leads(found)[:MOST_NAMES]:
-            left = [word for word in found.wanted if word not in content_words(name)][:5]
-            yield from self._search(" ".join([name, *left]), found)
+    def _teach_set(self, found: Findings, members: list[str]) -> Working:
+        """Complete the field's value that a list or a count goes by; else link the members themselves."""
+        for member in members[:MOST_MEMBERS]:
+            yield from self._search(f"{member} {found.question}", found)
+        by_member = found.member_documents(members)
+        field = found.asked_field(by_member.values())
+        if field is not None:
+            linked = yield from self._gather(field, found)
+            pages = {page_of(found.texts[id]) for id in linked}
+            expected = len(members) or int(found.answers[0])
+            if len(pages) >= expected and (members or len(pages) == expected):
+                question = found.question if len(linked) <= MOST_OF_VALUE else ""
+                yield from self._write(f"{field.text}. {question}".strip(), linked)
+                return
+        if members:
+            evidence = [ids[0] for ids in by_member.values() if ids]
+            if len(evidence) == len(members):
+                yield from self._write(alias_of(found, evidence), evidence)
+        elif evidence := found.evidence():
+            yield from self._write(alias_of(found, evidence), evidence)
 
-    def _leads(self, found: Findings) -> list[str]:
-        pages = found.pages()
-        known = {bare(page).casefold() for page in pages}
-        asked = [frozenset(content_words(name)) for name in found.asked_names]
-        worth: dict[str, float] = {}
-        for page in found.hops():
-            for id in pages[page]:
-                text = found.texts[id]
-                for name in names_in(look_at(text).body):
-                    words = frozenset(content_words(name))
-                    if name.casefold() not in known and words and not any(words <= one for one in asked):
-                        worth[name] = max(worth.get(name, 0.0), found.relevance(look_at(text).words))
-        return sorted(worth, key=lambda name: (-worth[name], name))
+    # -- values of fields ---------------------------------------------------------------------------------------------
+
+    def _gather(self, field: Field, found: Findings) -> Steps[list[str]]:
+        """Return every document that states a value: pages of one search until one brings none."""
+        for page in range(1, 2 + MOST_OF_VALUE // PAGE_SIZE):
+            shown = yield from self._search(field.text, found, page)
+            if not any(field in fields_of(text) for _, text in shown):
+                break
+        return [id for id, text in found.texts.items() if field in fields_of(text)]
+
+    def _complete(self, field: Field, task: IndexTask, found: Findings) -> Working:
+        found.see(task.known)
+        if task.lookups:
+            yield from self._gather(field, found)
+        stating = [id for id, text in found.texts.items() if field in fields_of(text) and id not in task.linked]
+        if task.index is not None:
+            yield from self._link(task.index, stating)
+        elif len(stating) > 1:
+            yield from self._write(task.text, stating)
+
+    # -- the tools ----------------------------------------------------------------------------------------------------
 
     def _search(self, query: str, found: Findings, page: int = 1) -> Steps[list[tuple[str, str]]]:
-        if self._remaining <= 4:
+        if self._remaining <= 3:  # to add, to link, and to say done
             return []
-        shown = documents((yield Search(query, page)))
-        found.see(shown)
+        shown = documents((yield Search(query[:1000], page)))
+        found.see(shown[:PAGE_SIZE])  # behind them stands what was learnt, which states nothing itself
         return shown
 
-    def _whole_page(self, page: str, found: Findings) -> Working:
-        """See what else stands on a page."""
-        for number in range(1, MOST_SEARCHED + 1):
-            shown = yield from self._search(page, found, number)
-            if not any(page_of(text) == page for _, text in shown):
-                return
-
-    def _evidence(self, found: Findings, hops: list[str]) -> list[str]:
-        """The documents of the pages on the way, at most so many of each: those about the question first."""
-        pages = found.pages()
-        members: dict[str, None] = {}
-        for page in hops:
-            ranked = sorted(pages.get(page, ()), key=lambda id: -found.worth(id))
-            kept = [
-                id for id in ranked if titled(found.texts[id]) or found.speaks(id) or self._leads_on(id, hops, found)
-            ]
-            members.update(dict.fromkeys(kept[:MOST_OF_PAGE]))
-        return list(members)
-
-    def _leads_on(self, id: str, hops: list[str], found: Findings) -> bool:
-        """Whether a document names another page on the way."""
-        own = page_of(found.texts[id])
-        return any(holds(found.texts[id], bare(page)) for page in hops if page != own)
-
-    # -- writing ------------------------------------------------------------------------------------------------------
-
     def _write(self, text: str, members: list[str]) -> Working:
-        shown = documents((yield Add(text)))
-        if shown and shown[0][1] == text:
-            yield from self._link(shown[0][0], members)
+        if self._remaining > 2 and members:
+            shown = documents((yield Add(text)))
+            if shown:
+                yield from self._link(shown[0][0], [id for id in members if id != shown[0][0]])
 
     def _link(self, index: str, members: list[str]) -> Working:
-        members = [id for id in members if id != index]
         for start in range(0, len(members), MOST_TARGETS):
             if self._remaining > 1:
                 yield LinkMany(index, tuple(members[start : start + MOST_TARGETS]))
 
-    # -- the agenda ---------------------------------------------------------------------------------------------------
 
-    def _complete(self, index_task: IndexTask) -> Working:
-        key = TextKey(index_task.kind, index_task.value)  # type: ignore[arg-type]
-        shown = dict(index_task.known)
-        for lookup in index_task.lookups:
-            number, empty = lookup.page, 0
-            while empty < PATIENCE:
-                if self._remaining <= 1:
-                    return
-                found = documents((yield Search(lookup.query, number)))
-                new = [id for id, text in found if belongs(text, key) and id not in shown]
-                shown.update((id, text) for id, text in found)
-                empty = 0 if new else empty + 1
-                number += 1
-        members = [id for id, text in shown.items() if belongs(text, key) and id not in index_task.linked]
-        if not members or self._remaining <= 2:
-            return
-        if index_task.index is not None:
-            yield from self._link(index_task.index, members)
-        elif len(members) > 1:
-            yield from self._write(index_task.text, members)
+def alias_start(question: str) -> str:
+    """Return the first words of a question's alias."""
+    return " ".join(question.split()).rstrip(" ?.!") + ". "
 
 
-def _errand(key: TextKey, found: Findings) -> IndexTask:
-    """What is known of a key nobody has worked on, from one pass."""
-    text = index_text(key)
-    index = next((id for id, said in found.texts.items() if plain(said) == plain(text)), None)
-    known = tuple((id, said) for id, said in found.texts.items() if belongs(said, key))
-    return IndexTask(key.kind, key.value, "named", known, (Lookup(query_of(key)),), index, "", text)
+def alias_of(found: Findings, evidence: list[str]) -> str:
+    """Return the text of an alias: the question, then of its evidence the names, what they are and what is stated.
+
+    The answer itself is left out, and so are addresses.
+    """
+    parts: dict[str, None] = {}
+    for id in evidence:
+        text = found.texts[id]
+        page = page_of(text)
+        stated = next((one for one in sentences(text) if any(holds(one, a) for a in found.answers)), "")
+        parts.update(dict.fromkeys((f"{page}." if page else "", _introduction(page, found), stated)))
+    said = _ADDRESS.sub("", " ".join(filter(None, parts)))
+    for answer in sorted(found.answers, key=len, reverse=True):
+        said = re.sub(rf"(?<!\w){re.escape(answer)}(?!\w)", "", said, flags=re.IGNORECASE)
+    return alias_start(found.question) + " ".join(said.split())[:LONGEST].rstrip()
+
+
+def _introduction(page: str, found: Findings) -> str:
+    """Return the sentence in which a page says what it is: the first that begins with its name and is no field."""
+    first = content_words(page)[:1]
+    for text in found.texts.values():
+        if first and split_title(text)[0].split(" > ")[0] == page:
+            for one in sentences(text):
+                if content_words(one)[:1] == first and len(look_at(one).words) > 3 and not fields_of(f"{page}: {one}"):
+                    return one
+    return ""

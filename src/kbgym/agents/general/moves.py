@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kbgym.agents.general.keys import field_of
+from kbgym.agents.general.fields import fields_of
 from kbgym.agents.general.seen import ReaderMemory, SeenDocument
 from kbgym.agents.general.text import telling_names, word_set
 from kbgym.gym.actions import Action, Read, Search
@@ -81,7 +81,7 @@ def _openings(memory: ReaderMemory) -> Iterator[Move]:
         if one.opened or not (likely := _has_links(memory, one)):
             continue
         opened = memory.was_opened(one.title) + _leads_back(memory, one)
-        of = FIELD if one.links == 1 and field_of(one.text) else OTHER if _is_of_another(memory, one) else OPEN
+        of = FIELD if one.links == 1 and fields_of(one.text) else OTHER if _is_of_another(memory, one) else OPEN
         yield Move(Read(one.id), likely * of * AGAIN**opened * memory.page_belief(one))
 
 

@@ -1,8 +1,9 @@
 """The general reader: it answers from any text by following words, names and links, and knows no world and no arm.
 
-It searches the question, opens what has links and is likely evidence, takes names that turned up and were not in the
-question to the next search, and turns pages where nothing better is expected. What a move is worth is worked out from
-what was shown so far alone, so an index is opened for its words or its links, whoever wrote it.
+It searches the question, opens what has links and is likely evidence, searches for names that turned up and were not in
+the question, and turns pages where nothing better is expected. Documents that were learnt from a question like this one
+are used first. The worth of a move follows from what was shown so far alone, so indexes of any author are opened for
+their words or their links.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kbgym.gym.policy import View
 
 
 class GeneralReader:
-    """One pass. Everything it knows comes from the turns of the view, so a pass that was cut short can be resumed."""
+    """One pass. Its state follows from the turns of the view, so an interrupted pass can be resumed."""
 
     def __init__(self) -> None:
         self._memory: ReaderMemory | None = None
@@ -29,7 +30,7 @@ class GeneralReader:
         self._taken = len(view.history)
         move = best_move(self._memory) if view.remaining > 1 else None
         if move is None:
-            ranked = self._memory.ranked()
+            ranked = sorted(self._memory.ranked(), key=lambda one: not one.learnt)
             told = [one.text for one in ranked if one.title or not one.links]  # an index tells nothing itself
             return Answer(best_answer(self._memory.question, told, self._memory.listed()))
         return move.action

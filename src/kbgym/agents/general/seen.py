@@ -25,6 +25,7 @@ _FOUND = 0.35  # belief in the first document that a name finds
 _LINKED = 0.5  # of the belief in a document, shared out to the pages it links to
 _LIKELIEST = 3  # documents that are looked at together
 _WORDS = 0.3  # belief in a document that holds all of the question, whatever led to it
+_LEARNT = 0.9  # belief in what was learnt from a question with all words of this one
 _SAID = 0.75  # belief in a heading all of whose words the question has, wherever it ranks
 
 
@@ -39,6 +40,7 @@ class SeenDocument(msgspec.Struct):
     rank: int = 0  # by the question, from 1; 0 where something else led here
     links: int | None = None
     opened: bool = False
+    learnt: bool = False  # shown because a question like this one led to it
     targets: tuple[str, ...] = ()  # the texts it links to, once it was opened
 
     @property
@@ -91,7 +93,10 @@ class ReaderMemory:
                 self.pages[query] = max(self.pages[query], page)
                 if len(shown) < PAGE_SIZE:
                     self.ended.add(query)
-                for place, (id, text) in enumerate(shown, (page - 1) * PAGE_SIZE):
+                slot = shown[PAGE_SIZE:] if page == 1 else []
+                if slot:
+                    self._learnt(slot, turn.observation.documents[PAGE_SIZE].links)
+                for place, (id, text) in enumerate(shown[: len(shown) - len(slot)], (page - 1) * PAGE_SIZE):
                     if query == self.question:
                         self._show(id, text, _BEST / (1.0 + ((place + 1) / _FALLS) ** 2), place + 1)
                     else:
@@ -101,6 +106,17 @@ class ReaderMemory:
         for id, _ in shown:
             if id in marks:
                 self.seen[id].links = marks[id]
+
+    def _learnt(self, slot: list[tuple[str, str]], links: int | None) -> None:
+        """Take in the reserved slot: an index that fits the question, then the first documents it links to."""
+        (index, heading), *targets = slot
+        self._show(index, heading, _LEARNT * self.relevance(word_set(heading)))
+        above = self.seen[index]
+        if links is not None and links <= PAGE_SIZE:  # nothing more is behind it
+            above.opened, above.targets = True, tuple(text for _, text in targets)
+        for id, text in targets:
+            self._show(id, text, above.belief)
+            self.seen[id].learnt = True
 
     def _by_name(self, place: int, text: str) -> float:
         """Belief in what a name found: the first result, or one that speaks of the question."""

@@ -1,7 +1,4 @@
-"""Anthropic's messages API: tool calls with a forced choice, and cache marks at the end of what will not change.
-
-The last stable block is marked for the provider's prompt cache; what changes from turn to turn comes after it.
-"""
+"""Anthropic's messages API: tool calls with a forced choice, and cache marks at the end of what will not change."""
 
 from __future__ import annotations
 
@@ -10,14 +7,13 @@ from typing import Any
 
 import msgspec
 
-from kbgym.agents.llm.endpoint import Endpoint, connecting, served
+from kbgym.agents.llm.endpoint import Connection, Endpoint, served
 from kbgym.agents.llm.redact import Address, Redactor
 from kbgym.agents.llm.retry import Transient
-from kbgym.agents.llm.transport import ThroughSDK
 from kbgym.agents.llm.values import Call, Message, Reply, Request, Sent
 from kbgym.canonical import decode
-from kbgym.errors import Missing
 
+URL = "https://api.anthropic.com"
 _CACHE = {"type": "ephemeral"}
 
 
@@ -27,13 +23,8 @@ class Anthropic(Endpoint):
     effort_name = "output_config"
 
     def __init__(self, address: Address, key: str, timeout: float, redact: Redactor) -> None:
-        try:
-            import anthropic
-        except ImportError:
-            raise Missing("this agent needs the anthropic package: pip install 'kbgym[models]'.") from None
-        connect = connecting(anthropic.AsyncAnthropic, address, key, timeout)
-        sender = ThroughSDK(connect, "/v1/messages", anthropic.APIStatusError)
-        super().__init__(sender, timeout, redact, address.url or "https://api.anthropic.com")
+        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
+        super().__init__(Connection(address, "/v1/messages", headers, timeout, redact), redact)
 
     def _settings(self, named: tuple[str, ...]) -> Iterable[str]:
         names = (self.effort_name if name == "effort" else name for name in named)
@@ -83,7 +74,7 @@ def _tool(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(request: Request) -> list[dict[str, Any]]:
-    """The turns, with a cache mark on the last block that will still be there next time, and the tail after it."""
+    """Return the turns, with a cache mark on the last block that will still be there next time; the tail follows it."""
     shown: list[dict[str, Any]] = []
     for message in request.messages:
         block, role = _block(message)

@@ -1,26 +1,29 @@
-"""One model, asked reliably: cassette first, then budget, then a place in the queue, then bounded retries.
+"""One model, asked reliably: cassette first, then budget, then a free slot, then bounded retries.
 
-What it does not know: what the messages mean, or whether a reply makes sense.
+The client does not know what the messages mean. `Asker` asks until a reply can be used, for policies, judge and writer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from kbgym.agents.llm.cassette import Cassette
-from kbgym.agents.llm.limits import Limiter, Prices
-from kbgym.agents.llm.retry import CapReached, Retry, Transient
-from kbgym.agents.llm.values import Reply, Request, Usage
+from kbgym.agents.llm.prices import Prices
+from kbgym.agents.llm.retry import CapReached, Retry
+from kbgym.agents.llm.values import Message, ModelSettings, Reply, Request, Usage
+from kbgym.canonical import decode
 from kbgym.errors import BadInput
+
+T = TypeVar("T")
 
 
 class Provider(Protocol):
-    """One endpoint: a reply, or an error of `llm/errors.py`."""
+    """One endpoint: `send` returns a reply or raises an error of `retry.py`."""
 
     @property
     def where(self) -> str: ...
@@ -30,7 +33,7 @@ class Provider(Protocol):
 
 
 class Budget:
-    """What a run may spend and has spent, shared by all its models. What a cassette holds was spent too."""
+    """The limits and the spending of a run, shared by all its models. Replies on a cassette count as spent."""
 
     def __init__(self, max_cost: float | None = None, max_tokens: int | None = None) -> None:
         self.max_cost = max_cost
@@ -41,7 +44,7 @@ class Budget:
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
-        """Room for one request. Near a cap requests go one after another, so that it is passed by one at most."""
+        """Reserve one request. Near a cap requests run one after another, so that one at most exceeds it."""
         self._check()
         while self._under_way and self._near():
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -59,7 +62,7 @@ class Budget:
                     turn.set_result(None)
 
     def _near(self) -> bool:
-        """Whether what is under way, at the mean cost so far, would reach a cap."""
+        """Return True if the requests under way, at the mean cost so far, would reach a cap."""
         spent = self.spent
         share = 1 + self._under_way / spent.requests if spent.requests else 1.0
         by_cost = self.max_cost is not None and (spent.cost or 0.0) * share >= self.max_cost
@@ -75,14 +78,14 @@ class Budget:
 
 
 class ModelClient:
-    """A model behind a provider. Without a provider it only plays back its cassette."""
+    """A model behind a provider, asked by at most `concurrency` requests at once. Without a provider it plays back."""
 
     def __init__(
         self,
         name: str,
         provider: Provider | None,
         prices: Prices,
-        limiter: Limiter | None = None,
+        concurrency: int = 8,
         retry: Retry | None = None,
         cassette: Cassette | None = None,
         budget: Budget | None = None,
@@ -90,10 +93,11 @@ class ModelClient:
         self.name = name
         self.provider = provider
         self.prices = prices
-        self.limiter = limiter or Limiter(8)
         self.cassette = cassette
         self.budget = budget or Budget()
         self.usage = Usage()
+        self._concurrency = concurrency
+        self._slots: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
         self._retry = retry or Retry()
         self._answered = False
         if self.budget.max_cost is not None and provider is not None and not prices.known:
@@ -102,7 +106,7 @@ class ModelClient:
             )
 
     async def ask(self, request: Request) -> Reply:
-        """A reply from the cassette if it is there, else from the model; recorded before it is returned."""
+        """Return a reply from the cassette if it is there, else from the model; recorded before it is returned."""
         hash = request.hash
         reply = self.cassette.play(hash) if self.cassette is not None else None
         if reply is None:
@@ -135,13 +139,79 @@ class ModelClient:
         return reply
 
     async def _once(self, provider: Provider, request: Request) -> Reply:
-        async with self.limiter.slot(len(request.messages)) as since:
-            try:
-                reply = await provider.send(request)
-            except Transient as error:
-                if error.limited:
-                    self.limiter.throttled(since)
-                raise
-            self.limiter.succeeded()
+        loop = asyncio.get_running_loop()
+        if self._slots is None or self._slots[0] is not loop:
+            self._slots = loop, asyncio.Semaphore(self._concurrency)
+        async with self._slots[1]:
+            reply = await provider.send(request)
             self._answered = True
             return reply
+
+
+class Flawed(msgspec.Struct, frozen=True):
+    """A reply that cannot be used, and why in one sentence."""
+
+    reason: str
+
+
+ReadReply: TypeAlias = Callable[[Reply], T | Flawed]
+
+
+class Asker:
+    """One model with its settings. `usage` counts the requests made through this object."""
+
+    def __init__(self, client: ModelClient, settings: ModelSettings) -> None:
+        self.usage = Usage()
+        self._client = client
+        self._settings = settings
+
+    @property
+    def name(self) -> str:
+        """The model's name; for a cassette, that of the recorded model."""
+        return self._client.name
+
+    async def until_valid(
+        self,
+        request: Request,
+        read: ReadReply[T],
+        tries: int,
+        correction: Callable[[str], str] | None = None,
+        quoted: int = 400,
+    ) -> T | Flawed:
+        """Return the value of the first valid reply, or the flaw of the last of `tries` replies.
+
+        Args:
+            correction: makes the message that follows a flawed reply; without it the same request is made again.
+            quoted: the number of characters of the flawed reply that are shown with the correction.
+        """
+        while True:
+            reply = await self._client.ask(request)
+            self.usage += Usage.of(reply)
+            value = read(reply)
+            if not isinstance(value, Flawed):
+                return value
+            self.usage += Usage(malformed=1)
+            self._client.count_malformed()
+            tries -= 1
+            if tries < 1:
+                return value
+            if correction is not None:
+                told = (Message("assistant", _quoted(reply, quoted)), Message("user", correction(value.reason)))
+                request = msgspec.structs.replace(request, messages=request.messages + told)
+
+
+def read_call(reply: Reply, name: str, type: type[T]) -> T | Flawed:
+    """Return the arguments of the one call that a reply should hold."""
+    if len(reply.calls) != 1 or reply.calls[0].name != name:
+        cut = " before it was cut off" if reply.finish == "length" else ""
+        return Flawed(f"it was not one call of {name}{cut}.")
+    try:
+        return decode(reply.calls[0].arguments, type)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        return Flawed(f"the arguments of {name} do not fit: {error}.")
+
+
+def _quoted(reply: Reply, most: int) -> str:
+    calls = "\n".join(f"{call.name} {call.arguments}" for call in reply.calls)
+    said = "\n".join(part for part in (reply.text.strip(), calls) if part)
+    return f"{said[:most]} [...]" if len(said) > most else said or "(nothing)"

@@ -1,45 +1,31 @@
-"""From an agent's name to a client: `llm:openai/MODEL`, `llm:anthropic/MODEL`, `llm:local/MODEL`, `cassette:FILE`.
+"""Make clients from agents' names: `llm:openai/MODEL`, `llm:anthropic/MODEL`, `llm:local/MODEL`, `cassette:FILE`.
 
-`Models` holds what the models of one run share: the budget, the cassette, the endpoints. Keys come from the
-environment and go nowhere but to the provider they belong to.
+`Models` holds the budget, the cassette and the endpoints that the models of a run share. Keys come from the environment
+and are sent only to the provider they belong to.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from kbgym.agents.llm import anthropic_api, openai_api
 from kbgym.agents.llm.anthropic_api import Anthropic
 from kbgym.agents.llm.cassette import Cassette, Role
 from kbgym.agents.llm.client import Budget, ModelClient, Provider
-from kbgym.agents.llm.limits import Limiter, Prices
 from kbgym.agents.llm.openai_api import OpenAI
+from kbgym.agents.llm.prices import Prices
 from kbgym.agents.llm.redact import Redactor, address, quiet_libraries
 from kbgym.agents.llm.retry import Retry
-from kbgym.agents.llm.values import Message, Request
+from kbgym.agents.llm.values import ModelSettings
 from kbgym.errors import BadInput
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "local": "KBGYM_LOCAL_API_KEY"}
-LOCAL_URL = "http://127.0.0.1:8080/v1"
-
-
-class ModelSettings(msgspec.Struct, frozen=True):
-    """What a model is asked with. All of it stands in the trace; what the provider made of it is in `Usage.sent`."""
-
-    model: str
-    temperature: float | None
-    effort: str | None
-    max_tokens: int
-
-    def request(
-        self, system: str, messages: tuple[Message, ...], tools: Sequence[dict[str, Any]], tail: str = ""
-    ) -> Request:
-        """A request to this model with these settings."""
-        return Request(self.model, system, messages, tuple(tools), tail, self.max_tokens, self.temperature, self.effort)
+ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+URLS = {"openai": openai_api.URL, "anthropic": anthropic_api.URL, "local": "http://127.0.0.1:8080/v1"}
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +68,7 @@ class Models:
         quiet_libraries()
 
     def client(self, name: str, role: Role) -> tuple[ModelClient, ModelSettings]:
-        """The client and the settings for a role. The same name gives the same client."""
+        """Return the client and the settings for a role. The same name gives the same client."""
         kind, _, rest = name.partition(":")
         if kind == "cassette" and rest:
             return self._player(rest, role)
@@ -121,22 +107,23 @@ class Models:
         options, base_url, where = self.options, self.options.base_url, self._address
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise BadInput(f"base_url {base_url!r} does not start with http:// or https://.")
-        endpoint: Provider
         key = os.environ.get(KEYS[provider])
-        if provider == "local":
-            where = where if where.url else address(LOCAL_URL)
-            endpoint = OpenAI("local", where, key or "none", options.timeout, self._redact)
-        elif not key:
+        if provider != "local" and not key:
             raise BadInput(f"{name} needs a key: set {KEYS[provider]} in the environment.")
-        elif provider == "openai":
-            endpoint = OpenAI("openai", where, key, options.timeout, self._redact)
+        # A price is known for the provider's own address, not for another one.
+        prices = Prices(provider, model, where.url)
+        where = where if where.url else address(os.environ.get(ADDRESSES.get(provider, "")) or URLS[provider])
+        endpoint: Provider
+        if provider == "anthropic":
+            endpoint = Anthropic(where, key or "", options.timeout, self._redact)
         else:
-            endpoint = Anthropic(where, key, options.timeout, self._redact)
+            kind: Literal["openai", "local"] = "openai" if provider == "openai" else "local"
+            endpoint = OpenAI(kind, where, key or "none", options.timeout, self._redact)
         return ModelClient(
             name,
             endpoint,
-            Prices(provider, model, where.url),
-            Limiter(options.concurrency),
+            prices,
+            options.concurrency,
             self._retry,
             self.cassette,
             self.budget,
@@ -155,5 +142,5 @@ class Models:
 
 
 def described(client: ModelClient, settings: ModelSettings, prompts: dict[str, str]) -> dict[str, Any]:
-    """What a run's settings should remember of a model: its name, what it is asked with, the prompts' hashes."""
+    """Return the description of a model for a run's settings: name, settings, hashes of the prompts."""
     return {"agent": client.name, "settings": msgspec.to_builtins(settings), "prompts": prompts}

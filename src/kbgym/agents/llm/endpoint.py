@@ -1,57 +1,115 @@
-"""What the providers' protocols share: sending a request, and remembering which settings are refused.
+"""One endpoint of one protocol: sending a request, and remembering which settings the server refuses.
 
-Two ways to get exactly one call out of a model: forced tool calls, or a JSON schema of the same calls.
-
-`Ways` decides which one to use by what a server does with the first. The schema's shape and its reading are here too.
+There are two ways to get exactly one call out of a model: forced tool calls, or a JSON schema of the same calls. `Ways`
+chooses between them by what the server does with the first; the schema's shape and its reading are here too.
 """
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from kbgym.agents.llm.faults import Unreadable
 from kbgym.agents.llm.redact import Address, Redactor
-from kbgym.agents.llm.retry import RefusedSetting, Rejected
-from kbgym.agents.llm.transport import Sender, Wire
+from kbgym.agents.llm.retry import RefusedSetting, Rejected, Transient, Unreadable, failure_of
 from kbgym.agents.llm.values import Call, Reply, Request, Sent, object_schema
 from kbgym.canonical import decode
+from kbgym.errors import Missing
+
+LARGEST = 4_000_000  # bytes; a larger body is no answer of one action, and its rest is not read
 
 
-def connecting(sdk: Callable[..., Any], address: Address, key: str, timeout: float) -> Callable[[], Any]:
-    """Makes clients of an SDK; their own retries are off, see `retry.py`."""
-    return lambda: sdk(
-        api_key=key,
-        base_url=address.url,
-        default_headers=address.headers,
-        default_query=address.query,
-        timeout=timeout,
-        max_retries=0,
-    )
+class Connection:
+    """Posts JSON to one address. A session belongs to its event loop and is closed with it.
+
+    A verb may train in one `asyncio.run` and examine in the next with the same models.
+    """
+
+    def __init__(self, address: Address, path: str, headers: Mapping[str, str], timeout: float, redact: Redactor):
+        try:
+            import aiohttp
+        except ImportError:
+            raise Missing("language models need aiohttp: pip install 'kbgym[models]'.") from None
+        self.where = address.url or ""
+        self._aiohttp = aiohttp
+        self._url, self._query = f"{self.where.rstrip('/')}{path}", address.query
+        self._headers = {"Content-Type": "application/json", **headers, **address.headers}
+        self._timeout, self._redact = timeout, redact
+        self._session: Any = None
+        self._keeper: AsyncGenerator[None, None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def post(self, body: dict[str, Any]) -> str:
+        """Return the text of the response, or raise what its failure means."""
+        failure: Exception
+        try:
+            # The whole exchange: a server that sends a byte now and then never runs into a read timeout.
+            async with asyncio.timeout(self._timeout):
+                session = await self._open()
+                async with session.post(self._url, data=msgspec.json.encode(body), params=self._query) as response:
+                    data = bytearray()
+                    async for chunk in response.content.iter_any():
+                        data += chunk
+                        if len(data) > LARGEST:
+                            break
+                    status, headers, text = response.status, response.headers, data.decode(errors="replace")
+        except TimeoutError:
+            failure = Transient(f"{self.where}: no reply within {self._timeout:g} s", lost=True)
+        except Exception as error:
+            failure = Transient(f"{self.where}: no connection, or it was lost ({type(error).__name__})", lost=True)
+        else:
+            if 200 <= status < 300:
+                return text
+            failure = failure_of(status, headers, text, self._redact, self.where)
+        # Outside the handler, so that an exception which may hold headers is not chained to ours.
+        raise failure
+
+    async def _open(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            connector = self._aiohttp.TCPConnector(limit=0)  # the client bounds the number of requests
+            session = self._aiohttp.ClientSession(connector=connector, headers=self._headers, trust_env=True)
+            self._session, self._loop, self._keeper = session, loop, _closing(session)
+            await anext(self._keeper)
+        return self._session
+
+    async def close(self) -> None:
+        """Close the session of the running loop; a loop that ended has closed its own."""
+        if self._keeper is not None and self._loop is asyncio.get_running_loop():
+            await self._keeper.aclose()
+        self._session = self._keeper = self._loop = None
+
+
+async def _closing(session: Any) -> AsyncGenerator[None, None]:
+    """Close a session when this generator is closed, which an event loop does before it ends."""
+    try:
+        yield
+    finally:
+        await session.close()
 
 
 class Endpoint(ABC):
     """One endpoint of one protocol. `refused` are the settings it does not take: they are left out from then on."""
 
-    effort_name: str  # what the protocol calls the setting
+    effort_name: str  # the protocol's name of the setting
 
-    def __init__(self, sender: Sender, timeout: float, redact: Redactor, where: str) -> None:
-        self.where = where
+    def __init__(self, connection: Connection, redact: Redactor) -> None:
+        self.where = connection.where
         self.refused: list[str] = []
-        self._wire = Wire(sender, timeout, redact, where)
+        self._connection = connection
         self._redact = redact
 
     async def send(self, request: Request) -> Reply:
-        """One reply. A setting the server refuses is left out and the request made again."""
+        """Return one reply. If the server refuses a setting, leave it out and send the request again."""
         while True:
             sent = self._sent(request)
             body = self._body(request, sent)
             body = {name: value for name, value in body.items() if value is not None and name not in self.refused}
             try:
-                return self._read(await self._wire.post(body), request, sent)
+                return self._read(await self._connection.post(body), request, sent)
             except RefusedSetting as refusal:
                 setting = next((name for name in self._settings(refusal.named) if name in body), None)
                 if setting is None:
@@ -61,7 +119,7 @@ class Endpoint(ABC):
                 return Reply(text=str(unreadable), finish="unreadable", sent=sent)
 
     async def close(self) -> None:
-        await self._wire.close()
+        await self._connection.close()
 
     def _sent(self, request: Request) -> Sent:
         return Sent(
@@ -74,14 +132,14 @@ class Endpoint(ABC):
 
     @abstractmethod
     def _body(self, request: Request, sent: Sent) -> dict[str, Any]:
-        """The request in the protocol's words; what is None or refused is left out later."""
+        """Return the request in the protocol's words."""
 
     @abstractmethod
     def _read(self, text: str, request: Request, sent: Sent) -> Reply:
-        """The reply in ours."""
+        """Return the reply to a response."""
 
     def _settings(self, named: tuple[str, ...]) -> Iterable[str]:
-        """The settings a refusal may be about, by the names they have in a body."""
+        """Return the settings a refusal may be about, by their names in a body."""
         return named
 
     def _leave_out(self, setting: str) -> None:
@@ -90,7 +148,7 @@ class Endpoint(ABC):
 
 
 def served(sent: Sent, model: str | None) -> Sent:
-    """With the name of the model that answered, as the reply gives it."""
+    """Return what was sent with the name of the model that answered."""
     return msgspec.structs.replace(sent, served=(model or "")[:100])
 
 
@@ -113,14 +171,13 @@ class Ways:
         self.now = way
         self._fixed = True
 
-    def saw(self, way: Way, call: bool) -> None:
-        """Count a reply: was there a call in it?"""
+    def count(self, way: Way, call: bool) -> None:
+        """Count a reply with or without a call."""
         if way != "tools":
             return
         self._calls += call
         self._prose += not call
-        seen = self._calls + self._prose
-        if not self._fixed and self._prose >= _PROSE and self._prose > _SHARE * seen:
+        if not self._fixed and self._prose >= _PROSE and self._prose > _SHARE * (self._calls + self._prose):
             self.now = "schema"
 
 
@@ -134,7 +191,7 @@ class _Envelope(msgspec.Struct):
 
 
 def written_call(content: str) -> Call | None:
-    """The call a schema reply holds, if it holds one."""
+    """Return the call that a schema reply holds, or None. A thought before it is dropped."""
     try:
         written = decode(content.strip(), _Envelope).call
     except msgspec.DecodeError:
@@ -143,19 +200,21 @@ def written_call(content: str) -> Call | None:
 
 
 def schema_format(request: Request) -> dict[str, Any]:
-    """A response format that admits one call of one of the request's tools and nothing else."""
+    """Return a response format that admits one call of one of the request's tools, after a thought if asked for."""
     functions = (tool["function"] for tool in request.tools)
     calls = [object_schema({"tool": {"const": one["name"]}, "arguments": one["parameters"]}) for one in functions]
-    schema = object_schema({"call": {"anyOf": calls}})
+    thought = {"thought": {"type": "string", "maxLength": 300}} if request.thought else {}
+    schema = object_schema({**thought, "call": {"anyOf": calls}})
     return {"type": "json_schema", "json_schema": {"name": "one_call", "schema": schema}}
 
 
 def schema_system(request: Request) -> str:
-    """The system prompt with the tools written out, since they are not sent as tools."""
+    """Return the system prompt with the tools written out, since they are not sent as tools."""
     lines = [request.system, "", "# Tools", ""]
     for tool in request.tools:
         function = tool["function"]
         arguments = msgspec.json.encode(function["parameters"]["properties"], order="sorted").decode()
         lines.append(f"- `{function['name']}`: {function['description']} Arguments: {arguments}")
-    lines += ["", 'Reply with one JSON object and nothing else: {"call": {"tool": NAME, "arguments": {...}}}.']
-    return "\n".join(lines)
+    thought = '"thought": "one short sentence", ' if request.thought else ""
+    call = f'{{{thought}"call": {{"tool": NAME, "arguments": {{...}}}}}}'
+    return "\n".join([*lines, "", f"Reply with one JSON object and nothing else: {call}."])

@@ -1,7 +1,7 @@
 """Any server that speaks OpenAI's chat protocol: OpenAI, vLLM, Ollama, llama.cpp, OpenRouter, LM Studio.
 
-One call a reply is asked for in one of two ways: tool calls with a forced choice, or, where a server does not enforce
-that, a JSON schema of the same calls. The way is learned as it goes, and so are settings a model refuses.
+Each request asks for one call in one of two ways: tool calls with a forced choice, or, where a server does not enforce
+that, a JSON schema of the same calls. The way is learned during the run, and so are settings a model refuses.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any, Literal
 import msgspec
 
 from kbgym.agents.llm.endpoint import (
+    LARGEST,
+    Connection,
     Endpoint,
     Way,
     Ways,
-    connecting,
     schema_format,
     schema_system,
     served,
@@ -22,27 +23,22 @@ from kbgym.agents.llm.endpoint import (
 )
 from kbgym.agents.llm.redact import Address, Redactor
 from kbgym.agents.llm.retry import Transient
-from kbgym.agents.llm.transport import LARGEST, openai_sender
 from kbgym.agents.llm.values import Call, Message, Reply, Request, Sent, assistant_call
 from kbgym.canonical import decode
-from kbgym.errors import Missing
+
+URL = "https://api.openai.com/v1"
 
 
 class OpenAI(Endpoint):
-    """One endpoint. `kind` is `openai` (its newer names of settings) or `local` (everybody else's)."""
+    """One endpoint. `kind` is `openai` (its newer names of settings) or `local` (every other server)."""
 
     effort_name = "reasoning_effort"
 
     def __init__(
         self, kind: Literal["openai", "local"], address: Address, key: str, timeout: float, redact: Redactor
     ) -> None:
-        try:
-            import openai
-        except ImportError:
-            raise Missing("this agent needs the openai package: pip install 'kbgym[models]'.") from None
-        connect = connecting(openai.AsyncOpenAI, address, key, timeout)
-        sender = openai_sender(connect, "/chat/completions", openai.APIStatusError)
-        super().__init__(sender, timeout, redact, address.url or "https://api.openai.com/v1")
+        headers = {"Authorization": f"Bearer {key}"}
+        super().__init__(Connection(address, "/chat/completions", headers, timeout, redact), redact)
         names = ("max_completion_tokens", "max_tokens")
         self._limit_names = names if kind == "openai" else names[::-1]
         self.ways = Ways()
@@ -55,7 +51,8 @@ class OpenAI(Endpoint):
             self.ways.only("tools")
 
     def _sent(self, request: Request) -> Sent:
-        return msgspec.structs.replace(super()._sent(request), way=self.ways.now)
+        way: Way = "schema" if request.thought and "response_format" not in self.refused else self.ways.now
+        return msgspec.structs.replace(super()._sent(request), way=way)
 
     def _body(self, request: Request, sent: Sent) -> dict[str, Any]:
         system = schema_system(request) if sent.way == "schema" else request.system
@@ -87,7 +84,7 @@ class OpenAI(Endpoint):
         calls = tuple(_call(call) for call in choice.message.tool_calls or ())
         if sent.way == "schema" and not calls and (written := written_call(content)):
             calls, content = (written,), ""
-        self.ways.saw(sent.way, bool(calls))
+        self.ways.count(sent.way, bool(calls))
         used = wire.usage or _Used()
         return Reply(
             text=self._redact(content),

@@ -1,4 +1,4 @@
-"""Any language model as reader or curator: one view, one request, one valid action.
+"""Any language model as reader, curator or judge: one view, one request, one valid action.
 
 A reply that is no action (prose, an unknown tool, broken JSON, several calls, nothing, something cut off) is answered
 with one precise correction, within an allowance for the whole pass; then the pass ends as the agent's failure. It costs
@@ -12,18 +12,19 @@ from typing import Any
 
 import msgspec
 
-from kbgym.agents.llm.asking import Asker, Flawed
-from kbgym.agents.llm.client import ModelClient
-from kbgym.agents.llm.connect import Models, ModelSettings, described
-from kbgym.agents.llm.prompting import Skill, messages, skill_of, tail
+from kbgym.agents.llm.client import Asker, Flawed, ModelClient, read_call
+from kbgym.agents.llm.connect import Models, described
+from kbgym.agents.llm.prompting import Skill, as_data, last_lines, messages, prompt, prompt_hash, skill_of
 from kbgym.agents.llm.retry import TooLong
-from kbgym.agents.llm.values import Reply, Request
+from kbgym.agents.llm.values import Message, ModelSettings, Reply, Request, tool
 from kbgym.canonical import decode
+from kbgym.errors import Failed
 from kbgym.gym.actions import Action, Invalid
 from kbgym.gym.policy import AgentFailed, View
 from kbgym.gym.tools import ROLES, TOOLS, Role, openai_tools, parse
 
 ALLOWANCE = 3
+_IDS = ("id", "source", "target")
 
 
 class LLMPolicy(Asker):
@@ -77,17 +78,17 @@ class LLMAgent:
 
     @property
     def description(self) -> dict[str, Any]:
-        """For a run's settings and its trace: the model, what it is asked with, and the hashes of its prompts."""
+        """The model, its settings and the hashes of its prompts, for a run's settings and its trace."""
         return described(self.client, self.settings, self.skill.hashes)
 
 
 def request_for(view: View, settings: ModelSettings, skill: Skill | None = None) -> Request:
     system = (skill or skill_of(view.role)).text
-    return settings.request(system, messages(view), openai_tools(view.role), tail(view.remaining))
+    return settings.request(system, messages(view), openai_tools(view.role), last_lines(view))
 
 
 def read(reply: Reply, role: Role) -> Action | Flawed:
-    """The one action a reply asks for. An action that breaks a rule of the store is still an action."""
+    """Return the one action a reply asks for. An action that breaks a rule of the store is still an action."""
     if len(reply.calls) > 1:
         return Flawed(f"the reply held {len(reply.calls)} calls, and one turn is one call.")
     if not reply.calls:
@@ -108,15 +109,27 @@ def read(reply: Reply, role: Role) -> Action | Flawed:
 
 
 def action_of(name: str, arguments: dict[str, Any], role: Role) -> Action | Flawed:
-    """The action a call asks for, or why it is none: not a tool of the role, or not with these arguments."""
-    action = parse(name, arguments, role)
-    if isinstance(action, Invalid) and not _fits(name, arguments, role):
+    """Return the action a call asks for, or why it is none: not a tool of the role, or not with these arguments.
+
+    Ids may be given back as they were shown, in brackets.
+    """
+    bare = {key: _bare(value) if key in (*_IDS, "targets") else value for key, value in arguments.items()}
+    action = parse(name, bare, role)
+    if isinstance(action, Invalid) and not _fits(name, bare, role):
         return Flawed(action.reason)
     return action
 
 
+def _bare(value: Any) -> Any:
+    """Return an id without the brackets it was shown in."""
+    if isinstance(value, list):
+        return [_bare(one) for one in value]
+    text = value.strip() if isinstance(value, str) else ""
+    return text[1:-1] if text.startswith("[") and text.endswith("]") else value
+
+
 def _fits(name: str, arguments: dict[str, Any], role: Role) -> bool:
-    """Whether a call has the right shape; what it then asks for may still be refused, at the price of an action."""
+    """Return True if a call has the right shape; the store may still reject it, at the price of an action."""
     try:
         msgspec.convert(arguments, TOOLS[name].action)
     except (KeyError, msgspec.ValidationError):
@@ -125,6 +138,70 @@ def _fits(name: str, arguments: dict[str, Any], role: Role) -> bool:
 
 
 def correction(reason: str, role: Role) -> str:
-    """What a model is told whose reply was no action."""
+    """Return the message to a model whose reply was no action."""
     tools = ", ".join(ROLES[role])
     return f"That was no action: {reason} Reply with exactly one call of one of these tools and nothing else: {tools}."
+
+
+# -- the judge of near-duplicates -------------------------------------------------------------------------------------
+
+TRIES = 3
+# (new, existing, duplicate?): the pairs of the self-test.
+KNOWN = (
+    ("Residents of the city of Wexmoor.", "People who live in the city of Wexmoor.", True),
+    ("Anna Lindqvist is a child of Tomas Berg.", "Tomas Berg is a child of Anna Lindqvist.", False),
+)
+_TOOL = tool(
+    "verdict",
+    "Say whether the new sentence is a duplicate of the existing one.",
+    {"duplicate": {"type": "boolean", "description": "True if both say the same."}},
+)
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    duplicate: bool
+
+
+class JudgeFailed(Failed):
+    """The judge cannot be relied on; the message says how."""
+
+
+class LLMJudge(Asker):
+    """Asks a model whether two sentences say the same.
+
+    A judge that does not answer stops the run: to take an empty reply for "no duplicate" would switch the guard off.
+    """
+
+    def __init__(self, models: Models, name: str) -> None:
+        super().__init__(*models.client(name, "judge"))
+
+    @property
+    def description(self) -> dict[str, object]:
+        return described(self._client, self._settings, {"judge": prompt_hash("judge")})
+
+    async def duplicate(self, candidate: str, existing: str) -> bool:
+        asked = Message("user", f"New:\n{as_data(candidate)}\n\nAlready there:\n{as_data(existing)}")
+        request = self._settings.request(prompt("judge"), (asked,), (_TOOL,))
+        try:
+            verdict = await self.until_valid(request, self._verdict, TRIES)
+        except TooLong as error:
+            raise JudgeFailed(f"the judge {self.name} cannot take the two sentences: {error}") from None
+        if isinstance(verdict, Flawed):
+            raise JudgeFailed(f"the judge {self.name} gives no verdict: {verdict.reason}.")
+        return verdict
+
+    async def self_test(self) -> None:
+        """Ask about a known duplicate and a known difference; raise if either verdict is wrong or missing."""
+        for new, existing, expected in KNOWN:
+            if await self.duplicate(new, existing) is not expected:
+                kind = "a known duplicate" if expected else "two sentences that differ"
+                raise JudgeFailed(f"the judge {self.name} misjudges {kind} ({new!r}, {existing!r}); use another model.")
+
+    def _verdict(self, reply: Reply) -> bool | Flawed:
+        verdict = read_call(reply, "verdict", _Verdict)
+        if not isinstance(verdict, Flawed):
+            return verdict.duplicate
+        if reply.finish == "length" or reply.completion >= self._settings.max_tokens:
+            return Flawed(f"it used its {self._settings.max_tokens} tokens without answering")
+        said = reply.text.strip() or " ".join(call.name for call in reply.calls)
+        return Flawed(f"it said {said[:100]!r}" if said else "its reply was empty")

@@ -1,19 +1,12 @@
-"""An index_task in words, as a curator that reads is told of it: what to write and search for, what is known.
+"""A view as a request to a model: the skill, the task, the turns so far, and the budget as the very last line.
 
-Texts are for whoever renders them to mark as data: `told` gives plain sentences and, apart from them, the documents a
-reader of them has not seen yet.
-
-
-A view as a request to a model: the skill, the task, the turns so far, and the budget as the very last line.
-
-Everything before the last line only ever grows within a pass, so that providers can cache it. Text out of the store is
+Everything before the last lines only ever grows within a pass, so that providers can cache it. Text out of the store is
 put between marks that it cannot itself contain.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from functools import cache
 from importlib.resources import files
 
@@ -21,11 +14,11 @@ import msgspec
 
 from kbgym.agents.llm.values import Call, Message
 from kbgym.canonical import digest, encode
-from kbgym.gym.actions import Action, Invalid
+from kbgym.gym.actions import Action, Invalid, Read, Search
 from kbgym.gym.policy import Backward, Forward, IndexTask, Lookup, Task, Turn, View
 from kbgym.gym.tools import Role
 
-_REASONS = {
+REASONS = {
     "named": "named in this question",
     "asked": "named in an earlier question",
     "incomplete": "its index misses documents that were seen",
@@ -33,40 +26,7 @@ _REASONS = {
     "changed": "facts under its index changed",
     "sibling": "of a kind that questions ask for",
 }
-_MOST_LOOKUPS = 4
-
-
-def told(index_task: IndexTask, visible: Container[str] = ()) -> tuple[str, list[tuple[str, str]]]:
-    """One line about an index_task, and the documents it speaks of that are not `visible` already, as (id, text)."""
-    parts = [f'"{index_task.text}" ({_REASONS[index_task.reason]})']
-    parts.append(
-        f"its index is [{index_task.index}], {_many(len(index_task.linked), 'link')}"
-        if index_task.index
-        else "no index yet"
-    )
-    if index_task.known:
-        parts.append(f"belong to it and are not linked: {', '.join(f'[{id}]' for id, _ in index_task.known)}")
-    if index_task.lookups:
-        rest = len(index_task.lookups) - _MOST_LOOKUPS
-        searches = ", then ".join(map(_search, index_task.lookups[:_MOST_LOOKUPS]))
-        parts.append(f"search for {searches}" + (f", and {rest} more" if rest > 0 else ""))
-        parts.append(f"{index_task.cost} actions, and one for each page more")
-    else:
-        what = "link" if index_task.index else "add and link"
-        parts.append(f"complete: {what}, {_many(index_task.cost, 'action')}")
-    return "; ".join(parts), [(id, text) for id, text in index_task.known if id not in visible]
-
-
-def _search(lookup: Lookup) -> str:
-    at = f'"{lookup.query}"' + (f", page {lookup.page}" if lookup.page > 1 else "")
-    return at if lookup.members is None else f"{at} (the page before had {lookup.members or 'none'})"
-
-
-def _many(count: int, one: str) -> str:
-    return f"{count} {one}" + ("" if count == 1 else "s")
-
-
-# What a curator is told, by strategy.
+# The curator's prompt by strategy.
 CURATION = {"paper": "curation", "class": "curation_class"}
 
 _VERDICTS = {
@@ -74,19 +34,20 @@ _VERDICTS = {
     "wrong": "It answered wrongly.",
     "right": "It answered correctly.",
 }
-_MOST_ERRANDS, _MOST_KNOWN = 8, 16
+NO_NEWS = 3  # pages
+_MOST_TASKS, _MOST_KNOWN, _MOST_LOOKUPS = 8, 16, 4
 # What could end the data or pass for a chat template's own marks.
 _MARKS = re.compile(r"<(?=/?observation)|<(?=\|)|<(?=/?s>|/?(?:start|end)_of_turn>|/?tool_)|\[(?=/?INST\])", re.I)
 
 
 @cache
 def prompt(name: str) -> str:
-    """A prompt of ours, by name."""
+    """Return a prompt by its name."""
     return (files("kbgym.agents.llm") / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 class Skill(msgspec.Struct, frozen=True):
-    """What a role is told before anything else: prompts by name, and what the store holds, in its world's own words."""
+    """The system prompt of a role: prompts by name, and the world's own description of what the store holds."""
 
     prompts: tuple[str, ...]
     about: str = ""
@@ -103,11 +64,9 @@ class Skill(msgspec.Struct, frozen=True):
         return {**found, "about": digest(self.about.encode())} if self.about else found
 
 
-def skill_of(role: Role, strategy: str = "paper", about: str = "", indexes: bool = True) -> Skill:
-    """The prompts of a role: a curator's follow the strategy, a reader's tell of indexes where there may be some."""
-    if role == "reader":
-        return Skill(("retrieval", *(["retrieval_indexes"] if indexes else []), "data"), about)
-    return Skill((CURATION[strategy], "data"), about)
+def skill_of(role: Role, strategy: str = "paper", about: str = "") -> Skill:
+    """Return the prompts of a role: one fixed text for readers of any store; a curator's follows the strategy."""
+    return Skill(("retrieval",) if role == "reader" else (CURATION[strategy], "data"), about)
 
 
 def prompt_hash(name: str) -> str:
@@ -115,12 +74,12 @@ def prompt_hash(name: str) -> str:
 
 
 def as_data(text: str) -> str:
-    """Text out of the store, marked as such; a mark inside it loses its bracket."""
+    """Return text out of the store between marks; a mark inside it loses its bracket."""
     return f"<observation>\n{_MARKS.sub('‹', text)}\n</observation>"
 
 
 def messages(view: View) -> tuple[Message, ...]:
-    """The task and every turn the view still remembers."""
+    """Return the task and every turn the view still remembers."""
     turns: list[Message] = [Message("user", task_block(view.task))]
     for number, turn in enumerate(view.history, 1):
         call = call_of(turn.action, f"call_{number}")
@@ -133,15 +92,41 @@ def tail(remaining: int) -> str:
     return f"Actions left: {remaining}."
 
 
+def last_lines(view: View) -> str:
+    """Return the lines that change from turn to turn: a reminder where the reader is stuck, then the budget."""
+    reminder = _reminder(view) if view.role == "reader" else ""
+    return "\n".join(filter(None, (reminder, tail(view.remaining))))
+
+
+def _reminder(view: View) -> str:
+    """Return what a stuck reader is asked for: the answer, after a repeated search or pages without news."""
+    if view.remaining == 1:
+        return "This is the last action: call `answer`."
+    done = [(turn.action, {one.id for one in turn.observation.documents}) for turn in view.history]
+    searches = [(action, ids) for action, ids in done if isinstance(action, Search)]
+    if not searches or not isinstance(done[-1][0], Search | Read):
+        return ""
+    asked = [(" ".join(action.query.casefold().split()), action.page) for action, _ in searches]
+    if isinstance(done[-1][0], Search) and asked[-1] in asked[:-1]:
+        return "You have seen these results before: call `answer` now, or search with other words."
+    last = done[-NO_NEWS:]
+    before = {id for _, ids in done[:-NO_NEWS] for id in ids}
+    if len(done) > NO_NEWS and all(ids <= before for _, ids in last):
+        return "The last pages showed nothing new: call `answer` now with the best you have found."
+    if len(asked) >= NO_NEWS and len({query for query, _ in asked[-NO_NEWS:]}) == 1:
+        return "If these pages state the answer, call `answer` now; else search for a name they mention."
+    return ""
+
+
 def shown_result(observation: str, remaining: int) -> str:
-    """What came back of an action, for whoever plays over MCP."""
+    """Return the result of an action for an agent that plays over MCP."""
     return f"{as_data(observation)}\n{tail(remaining)}"
 
 
 def told_of_pass(view: View, skill: Skill | None) -> str:
-    """Everything an agent over MCP is told of a pass, as one text: the skill, the rules, the task, what is done.
+    """Return one text for an agent over MCP: the skill, the rules, the task, the turns so far.
 
-    Without a skill it is one who was told before.
+    The skill is None for an agent that has seen it before.
     """
     end = "answer" if view.role == "reader" else "done"
     rules = (
@@ -171,16 +156,15 @@ def task_block(task: Task) -> str:
                     *(_attempt(number, turn) for number, turn in enumerate(forward, 1)),
                     f"{_VERDICTS[verdict]} Score (F1): {f1:.2f}.",
                     f"Correct answer: {plain(golds[0])}{also}",
-                    "Find the keys this question mentions. Where an index would have saved the reader actions, see to "
-                    "it that there is a complete one: build what is missing, extend what is partial, change nothing "
-                    "where it is complete.",
+                    "Name the keys this question mentioned, and make sure each has a complete index document: build "
+                    "what is missing, extend what is partial, change nothing if they are already complete.",
                     *_agenda(agenda, forward),
                 ]
             )
 
 
 def call_of(action: Action, id: str) -> Call:
-    """An action as the tool call that asked for it."""
+    """Return the tool call that asks for an action."""
     if isinstance(action, Invalid):
         # What was wrong with it is in the observation; its arguments were not kept.
         return Call(re.sub(r"[^A-Za-z0-9_-]", "_", action.name) or "invalid", "{}", id)
@@ -189,7 +173,7 @@ def call_of(action: Action, id: str) -> Call:
 
 
 def _agenda(index_tasks: tuple[IndexTask, ...], forward: tuple[Turn, ...]) -> list[str]:
-    """What earlier passes saw and left, if the strategy keeps count; a document is told once."""
+    """Return the tasks of the agenda; each document is shown once."""
     if not index_tasks:
         return []
     visible = {document.id for turn in forward for document in turn.observation.documents}
@@ -197,13 +181,34 @@ def _agenda(index_tasks: tuple[IndexTask, ...], forward: tuple[Turn, ...]) -> li
         "After these, keys worth an index, the most useful first. What you see and cannot finish is not lost: a later "
         "pass will be shown it."
     ]
-    for index_task in index_tasks[:_MOST_ERRANDS]:
-        line, unseen = told(index_task, visible)
-        lines.append(f"- {plain(line)}")
+    for index_task in index_tasks[:_MOST_TASKS]:
+        lines.append(f"- {plain(_task_line(index_task))}")
+        unseen = [(id, text) for id, text in index_task.known if id not in visible]
         if unseen:
             lines.append(as_data("\n".join(f"[{id}] {text}" for id, text in unseen[:_MOST_KNOWN])))
         visible |= {id for id, _ in unseen}
     return ["\n".join(lines)]
+
+
+def _task_line(task: IndexTask) -> str:
+    """Return a task in words: why, what is known, what to search for, what it costs."""
+    index = f"its index is [{task.index}], links: {len(task.linked)}" if task.index else "no index yet"
+    parts = [f'"{task.text}" ({REASONS[task.reason]})', index]
+    if task.known:
+        parts.append(f"belong to it and are not linked: {', '.join(f'[{id}]' for id, _ in task.known)}")
+    if task.lookups:
+        rest = len(task.lookups) - _MOST_LOOKUPS
+        searches = ", then ".join(map(_search, task.lookups[:_MOST_LOOKUPS]))
+        parts.append(f"search for {searches}" + (f", and {rest} more" if rest > 0 else ""))
+        parts.append(f"actions: {task.cost}, and one for each page more")
+    else:
+        parts.append(f"complete: {'link' if task.index else 'add and link'}, actions: {task.cost}")
+    return "; ".join(parts)
+
+
+def _search(lookup: Lookup) -> str:
+    at = f'"{lookup.query}"' + (f", page {lookup.page}" if lookup.page > 1 else "")
+    return at if lookup.members is None else f"{at} (the page before had {lookup.members or 'none'})"
 
 
 def _attempt(number: int, turn: Turn) -> str:

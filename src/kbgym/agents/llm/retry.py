@@ -1,32 +1,31 @@
-"""What can go wrong between kbgym and a model, and what each error means for the run.
+"""Failures between kbgym and a model: what each means for the run, and when a request is tried again.
 
     Failed
     ├── Outage       the provider cannot be reached or keeps failing: the run stops, nothing is scored, resume later.
     ├── Rejected     the provider refuses: a wrong key, an unknown model. Trying again would not help.
     └── CapReached   --max-cost or --max-tokens: the run stops before the next request.
 
-    Transient, RefusedSetting    between a provider and the client only; never seen outside this package.
-    TooLong                      the prompt does not fit the model; the pass ends as the agent's own failure.
+    Transient, RefusedSetting, Unreadable    between an endpoint and the client only; never seen outside this package.
+    TooLong                                  the prompt does not fit the model; the pass ends as the agent's failure.
 
-A reply that makes no sense is none of these: see `agents/llm.py`. No message holds a key (`redact.py`), and errors are
-raised without their cause, because a provider's exception carries the request and its headers.
-
-
-The only place that tries a request again: bounded, with back-off, jitter and Retry-After.
-
-The providers' own retries are switched off. When this gives up, the error is an `Outage`: the run stops and nothing is
-scored.
+No message holds a key (`redact.py`). Errors are raised without their cause, because an exception of the HTTP library
+carries the request and its headers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
+import msgspec
+
+from kbgym.agents.llm.redact import Redactor
+from kbgym.canonical import decode
 from kbgym.errors import Failed, Missing
 
 
@@ -35,11 +34,11 @@ class Outage(Failed):
 
 
 class Rejected(Failed):
-    """The provider says no, and would again."""
+    """The provider refuses, and would again."""
 
 
 class CapReached(Failed):
-    """The next request would go past what may be spent."""
+    """The next request would exceed the budget."""
 
 
 class TooLong(Exception):
@@ -47,7 +46,7 @@ class TooLong(Exception):
 
 
 class Transient(Exception):
-    """Worth another try. `limited` is a 429, `lost` no reply at all; `after` is how long the provider asks to wait."""
+    """Worth another try. `limited` is a 429, `lost` no reply at all; `after` is the provider's Retry-After."""
 
     def __init__(self, message: str, limited: bool = False, after: float | None = None, lost: bool = False) -> None:
         super().__init__(message)
@@ -57,20 +56,24 @@ class Transient(Exception):
 
 
 class RefusedSetting(Exception):
-    """The provider does not take one of the settings: the client leaves it out from now on."""
+    """The provider does not take one of the settings: the endpoint leaves it out from now on."""
 
     def __init__(self, named: tuple[str, ...], message: str) -> None:
         super().__init__(message)
         self.named = named
 
 
+class Unreadable(Exception):
+    """The server could not parse its own model's output; the message says why."""
+
+
 T = TypeVar("T")
 
 
 class Retry:
-    """How often and how long: at most `attempts` tries and `total` seconds; waits grow from `first` to `longest`.
+    """At most `attempts` tries and `total` seconds of waiting, with exponential back-off, jitter and Retry-After.
 
-    An address that has never answered is given up after `hopeless` tries: it is more likely wrong than down.
+    An address that never answered is given up after `hopeless` tries.
     """
 
     def __init__(
@@ -82,40 +85,36 @@ class Retry:
         hopeless: int = 4,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.attempts = attempts
-        self.total = total
-        self.first = first
-        self.longest = longest
-        self.hopeless = hopeless
+        self.attempts, self.total, self.first, self.longest, self.hopeless = attempts, total, first, longest, hopeless
         self._sleep = sleep
-        # Only spreads waiting clients over time; nothing that is kept depends on it.
-        self._random = random.Random()
 
-    async def run(self, once: Callable[[], Awaitable[T]], to_whom: str, known: bool = True) -> tuple[T, int]:
-        """What `once` returns, and how many tries failed before. `known` is whether it has ever answered."""
+    async def run(self, once: Callable[[], Awaitable[T]], model: str, known: bool = True) -> tuple[T, int]:
+        """Return the value of `once` and the number of failed tries. `known`: the model has answered before."""
         try:
-            from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_attempt
+            from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
         except ImportError:
             raise Missing("language models need tenacity: pip install 'kbgym[models]'.") from None
 
-        waited = 0.0
+        def stop(state: RetryCallState) -> bool:
+            error: Any = state.outcome.exception() if state.outcome else None
+            attempts = self.attempts if known or not error.lost else self.hopeless
+            too_long = state.idle_for + state.upcoming_sleep > self.total
+            return too_long or state.attempt_number >= min(attempts, self.attempts)
 
-        def wait(state: Any) -> float:
-            nonlocal waited
-            error = state.outcome.exception()
-            if not known and error.lost and state.attempt_number >= self.hopeless:
-                raise _given_up(to_whom, state.attempt_number, error)
-            pause = self._pause(state.attempt_number, error)
-            if waited + pause > self.total:
-                raise _given_up(to_whom, state.attempt_number, error)
-            waited += pause
-            return pause
+        def give_up(state: RetryCallState) -> T:
+            tries = f"{state.attempt_number} {'try' if state.attempt_number == 1 else 'tries'}"
+            error = state.outcome.exception() if state.outcome else None
+            raise Outage(
+                f"{model} did not answer after {tries} (last: {error}); nothing was scored, "
+                "run the same command again to go on."
+            ) from None
 
         tries = AsyncRetrying(
             retry=retry_if_exception_type(Transient),
-            stop=stop_after_attempt(self.attempts),
-            wait=wait,
+            stop=stop,
+            wait=self._wait,
             sleep=self._sleep,
+            retry_error_callback=give_up,
         )
         failed = -1
 
@@ -124,29 +123,18 @@ class Retry:
             failed += 1
             return await once()
 
-        try:
-            return await tries(counted), failed
-        except RetryError as error:
-            raise _given_up(to_whom, self.attempts, error.last_attempt.exception()) from None
+        return await tries(counted), failed
 
-    def _pause(self, attempt: int, error: BaseException | None) -> float:
-        backoff = min(self.longest, self.first * 2.0 ** (attempt - 1))
-        asked = error.after if isinstance(error, Transient) else None
-        if asked is None:
-            return self._random.uniform(backoff / 2, backoff)
-        # A little more than asked, so that everybody who was turned away does not come back at once.
-        return asked + self._random.uniform(0, min(backoff, 1.0))
-
-
-def _given_up(to_whom: str, tries: int, error: BaseException | None) -> Outage:
-    return Outage(
-        f"{to_whom} did not answer after {tries} {'try' if tries == 1 else 'tries'} (last: {error}); "
-        "nothing was scored, run the same command again to go on."
-    )
+    def _wait(self, state: Any) -> float:
+        error = state.outcome.exception()
+        backoff = min(self.longest, self.first * 2.0 ** (state.attempt_number - 1))
+        # The jitter spreads waiting clients over time; nothing that is kept depends on it.
+        jitter = random.uniform(backoff / 2, backoff) if error.after is None else random.uniform(0, min(backoff, 1.0))
+        return float(error.after or 0.0) + jitter
 
 
 def retry_after(headers: Any) -> float | None:
-    """The seconds a reply's headers ask to wait, if they do."""
+    """Return the seconds that a response's headers ask to wait, or None."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return max(0.0, float(milliseconds) / 1000)
@@ -159,3 +147,59 @@ def retry_after(headers: Any) -> float | None:
             return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (TypeError, ValueError):
         return None
+
+
+_TOO_LONG = re.compile(
+    r"context[ _](length|window|size)|maximum context|too many tokens|(prompt|input) is too long|exceed_context", re.I
+)
+# llama.cpp answers 500 where a model's call could not be parsed: the model's doing, not an outage.
+_UNREADABLE = re.compile(r"failed to parse (input|tool|messages)|parse error", re.I)
+_SETTINGS = (
+    "max_completion_tokens",
+    "max_tokens",
+    "parallel_tool_calls",
+    "tool_choice",
+    "response_format",
+    "reasoning_effort",
+    "output_config",
+    "effort",
+    "temperature",
+    "tools",
+)
+
+
+def failure_of(status: int, headers: Mapping[str, str], text: str, redact: Redactor, where: str) -> Exception:
+    """Return the exception that an error response stands for; all providers of this family say much the same."""
+    try:
+        body = decode(text)
+    except msgspec.MsgspecError:
+        body = text
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    code = str(inner.get("code") or inner.get("type") or "") if isinstance(inner, dict) else ""
+    said = inner.get("message") if isinstance(inner, dict) else inner
+    message = redact(" ".join(str(said or "without a reason").split()))[:300]
+    if status == 429 and code == "insufficient_quota":
+        return Rejected(f"{where} says the account's quota is used up: {message}")
+    if status == 429:
+        return Transient(f"429: {message}", limited=True, after=retry_after(headers))
+    if _TOO_LONG.search(code) or (status < 500 and _TOO_LONG.search(message)):
+        return TooLong(message)
+    if status >= 500 and _UNREADABLE.search(message):
+        return Unreadable(message)
+    if status >= 500 or status in (408, 409, 425):
+        return Transient(f"{status}: {message}", after=retry_after(headers))
+    if status in (401, 403):
+        return Rejected(f"{where} refuses the key ({status}): {message}")
+    if status == 404:
+        return Rejected(f"{where} knows no such model or address (404): {message}")
+    named = _named(inner, message)
+    if named and status in (400, 422):
+        return RefusedSetting(named, f"{where} rejects the request ({status}): {message}")
+    return Rejected(f"{where} rejects the request ({status}): {message}")
+
+
+def _named(inner: Any, message: str) -> tuple[str, ...]:
+    """Return the settings a 400 names: the one in `param` first, then those in its message."""
+    pointed = str(inner.get("param") or "").partition(".")[0] if isinstance(inner, dict) else ""
+    worded = [setting for setting in _SETTINGS if re.search(rf"\b{setting}\b", message)]
+    return tuple(dict.fromkeys([pointed] * (pointed in _SETTINGS) + worded))

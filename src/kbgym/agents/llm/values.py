@@ -1,11 +1,12 @@
-"""What passes between an agent and a model, in no provider's dialect: requests, replies, and what they used.
+"""Requests, replies and usage of a model, independent of the provider's protocol.
 
-A request holds what was meant; how it was put to a provider (which settings it accepted, tool calls or a schema) is in
-the reply's `sent`. So the same request has the same hash whatever the provider made of it.
+A reply's `sent` says how the request was put to the provider (accepted settings, tool calls or a schema), so that the
+same request has the same hash at every provider.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -41,14 +42,37 @@ class Request(msgspec.Struct, frozen=True):
     max_tokens: int = 12_000
     temperature: float | None = None
     effort: str | None = None
+    thought: bool = False  # a short thought before the call, where a server is asked by schema
 
     @property
     def hash(self) -> str:
-        return digest_of(self)
+        fields = msgspec.to_builtins(self)
+        if not self.thought:
+            del fields["thought"]
+        return digest_of(fields)
+
+
+class ModelSettings(msgspec.Struct, frozen=True):
+    """The settings of a model's requests, kept in the trace. `effort` may be "thought", see `Request.thought`."""
+
+    model: str
+    temperature: float | None
+    effort: str | None
+    max_tokens: int
+
+    def request(
+        self, system: str, messages: tuple[Message, ...], tools: Sequence[dict[str, Any]], tail: str = ""
+    ) -> Request:
+        """Return a request to this model with these settings."""
+        thought = self.effort == "thought"
+        effort = None if thought else self.effort
+        return Request(
+            self.model, system, messages, tuple(tools), tail, self.max_tokens, self.temperature, effort, thought
+        )
 
 
 class Sent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the provider was really sent: a setting it refused is absent here and named in `refused`."""
+    """The settings the provider was sent; those it refused are named in `refused`."""
 
     model: str
     served: str = ""
@@ -60,7 +84,7 @@ class Sent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came back and what it used. `prompt` counts all prompt tokens, `cached` those of them read from a cache."""
+    """A reply and its usage. `prompt` counts all prompt tokens, `cached` those of them read from a cache."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -76,7 +100,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What one pass, or a whole run, used. `cost` is in dollars, and None as soon as one request's price is unknown."""
+    """The usage of a pass or a run. `cost` is in dollars, and None as soon as one request's price is unknown."""
 
     requests: int = 0
     prompt: int = 0
@@ -110,7 +134,7 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
     def __sub__(self, before: Usage) -> Usage:
-        """What was used since; settings that were sent are not taken apart."""
+        """Return the usage since an earlier state, without `sent`."""
         known = self.cost is not None and before.cost is not None
         return Usage(
             **{name: getattr(self, name) - getattr(before, name) for name in _COUNTS},
@@ -122,18 +146,18 @@ _COUNTS = ("requests", "prompt", "cached", "completion", "reasoning", "malformed
 
 
 def assistant_call(call: Call, text: str = "") -> dict[str, Any]:
-    """A tool call as a message of OpenAI's protocol."""
+    """Return a tool call as a message of OpenAI's protocol."""
     function = {"name": call.name, "arguments": call.arguments}
     called = {"id": call.id, "type": "function", "function": function}
     return {"role": "assistant", "content": text or None, "tool_calls": [called]}
 
 
 def tool(name: str, description: str, properties: dict[str, Any]) -> dict[str, Any]:
-    """A tool whose every argument must be given, as providers are told of it."""
+    """Return the definition of a tool whose arguments are all required."""
     parameters = object_schema(properties)
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object with exactly these members."""
+    """Return the JSON schema of an object with exactly these members."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

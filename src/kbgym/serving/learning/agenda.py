@@ -15,7 +15,7 @@ from kbgym.agents.registry import make_agenda
 from kbgym.gym.actions import Add, Added, Delete, Deleted, Edited, Linked, LinkMany, Observation, Opened, Read, Unlinked
 from kbgym.gym.policy import Agenda, IndexTask
 from kbgym.store import Store
-from kbgym.trace.events import Acted, Began, Event, Imported, Noted, RolledBack
+from kbgym.trace.events import Acted, Began, Event, Imported, RolledBack
 
 What = Literal["changed", "unfinished", "not indexed", "sibling"]
 
@@ -44,7 +44,6 @@ class AgendaFollower:
         self._edited: dict[str, None] = {}
         self._changed: dict[str, dict[str, int]] = {}  # index to the documents that changed under it, and when
         self._settled: list[tuple[int, str, dict[str, int]]] = []  # what a later rollback would open again
-        self._withheld: set[str] = set()
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
         match event:
@@ -68,8 +67,6 @@ class AgendaFollower:
             case Imported(_, _, edited):
                 for document in edited:
                     self._doubt(document.id, store, event.iteration)
-            case Noted(_, "gate", data):
-                self._withheld.update(data.get("withheld", ()))
             case RolledBack(_, to):
                 self._see_again(store)
                 self._doubt_again(to)
@@ -115,14 +112,8 @@ class AgendaFollower:
         stale = self._stale(store)
         return (
             *stale.values(),
-            *(e for e in self.agenda.index_tasks(question) if e.index not in stale and not self._in_vain(e)),
+            *(e for e in self.agenda.index_tasks(question) if e.index not in stale),
         )
-
-    def _in_vain(self, index_task: IndexTask) -> bool:
-        """Whether the gate withheld this index before, and no question has named its key since."""
-        if index_task.index is not None or index_task.reason == "named":
-            return False
-        return self.agenda.index_text(index_task) in self._withheld
 
     def items(self, store: Store) -> list[Item]:
         stale = self._stale(store)

@@ -36,7 +36,7 @@ from kbgym.training.asking import QAPair
 from kbgym.training.gate import Gate, judged, settle
 from kbgym.training.loop import backward_task
 from kbgym.training.run import Settings
-from kbgym.training.trial import TRIES, Trial, forward, record_forward, trial, unchanged
+from kbgym.training.staged import TRIES, StagedEdits, forward, record_forward, stage, unchanged
 
 _logger = logging.getLogger("kbgym.learning")
 
@@ -233,12 +233,12 @@ class Online:
                 self.withdrawn += 1
         await live.durable()
 
-    async def backward(self, task: Backward, phase: Phase, id: str, text: str, budget: int) -> Trial:
+    async def backward(self, task: Backward, phase: Phase, id: str, text: str, budget: int) -> StagedEdits:
         """A curator's pass: played on a copy, judged by the gate, landed or kept as refused."""
         live, settings = self.live, self.settings
         for attempt in range(1, TRIES + 1):
-            made = await trial(live, self.curator, task, budget, settings.memory)
-            made, verdict = await judged(self.gate, made, live.iteration)
+            made = await stage(live, self.curator, task, budget, settings.memory)
+            verdict = await judged(self.gate, made, live.iteration)
             await live.prepare([step.action for step in made.edits])
             async with live.turn():
                 refused = verdict is not None and verdict["verdict"] == "quarantined"

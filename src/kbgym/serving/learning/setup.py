@@ -29,7 +29,7 @@ from kbgym.trace.live import LiveStore
 from kbgym.trace.replay import Listener
 from kbgym.trace.url import is_url
 from kbgym.training.asking import QAPair, ask, qa_pairs
-from kbgym.training.gate import MARGIN, Gate
+from kbgym.training.gate import Gate
 from kbgym.training.run import Settings
 from kbgym.worlds.world import Key
 
@@ -73,8 +73,6 @@ def open_online(
     settings: Settings,
     embedder: str | None = None,
     gate: int = 0,
-    margin: float = MARGIN,
-    evidence: int = 0,
     held_out: Path | None = None,
     tick: ProgressCallback | None = None,
     questions: QuestionLog | None = None,
@@ -93,7 +91,7 @@ def open_online(
     )
     budget, memory = settings.forward_budget, settings.memory
     panel = held_out_questions(place, held_out) if gate else []
-    made = Gate(gate, panel, reader, margin, evidence, budget=budget, memory=memory) if gate else None
+    made = Gate(gate, panel, reader, budget=budget, memory=memory) if gate else None
     live = open_live(place, [questions, agenda], settings, embedder, tick, trusted=trusted, models=models)
     return Online(live, questions, agenda, reader, curator, settings, made)
 

@@ -18,7 +18,15 @@ from kbgym.trace.copying import save_store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Noted, RolledBack
 from kbgym.trace.live import LiveStore
 from kbgym.training.lessons import Progress
-from kbgym.training.trial import Trial, forward, land, record_forward, refuse, trial, unchanged, without
+from kbgym.training.staged import (
+    StagedEdits,
+    apply_edits,
+    forward,
+    record_forward,
+    reject_edits,
+    stage,
+    unchanged,
+)
 
 TASK = Backward("Who?", (), ("x",), 0.0, "wrong")
 
@@ -48,7 +56,7 @@ class Ear:
 
 
 def tried(
-    folder: Path, actions: tuple[Action, ...], work: Callable[[LiveStore, Trial], Awaitable[None]]
+    folder: Path, actions: tuple[Action, ...], work: Callable[[LiveStore, StagedEdits], Awaitable[None]]
 ) -> list[Event]:
     """What is recorded of a pass with these actions when `work` is done with it."""
     save_store(Store(records()), str(folder))
@@ -56,7 +64,7 @@ def tried(
 
     async def playing() -> None:
         live = live_store(folder, [ear])
-        await work(live, await trial(live, Played(*actions), TASK, 30, 30))
+        await work(live, await stage(live, Played(*actions), TASK, 30, 30))
         await live.close()
 
     asyncio.run(playing())
@@ -75,7 +83,7 @@ def tried(
 def test_a_pass_may_land_while_what_it_changes_is_what_it_was(
     tmp_path: Path, meanwhile: Action, may_land: bool
 ) -> None:
-    async def work(live: LiveStore, made: Trial) -> None:
+    async def work(live: LiveStore, made: StagedEdits) -> None:
         assert unchanged(live, made)
         async with live.turn():
             await live.environment.carry_out(meanwhile)
@@ -84,21 +92,11 @@ def test_a_pass_may_land_while_what_it_changes_is_what_it_was(
     tried(tmp_path / "s", (Edit("d0", "Anna Berg moved to Ystad."), Add("Readers of Ibsen.")), work)
 
 
-def test_what_is_withheld_is_in_the_copy_no_more(tmp_path: Path) -> None:
-    async def work(live: LiveStore, made: Trial) -> None:
-        assert dict(made.environment.engine.search("Readers of Ibsen.", 0, 1)).keys() == {"n3"}
-        left = without(made, ["n3"])
-        assert "n3" not in left.environment.store and left.touched == {"d0"}
-        assert "n3" not in dict(left.environment.engine.search("Readers of Ibsen.", 0, 100))
-
-    tried(tmp_path / "s", (Add("Readers of Ibsen."), Link("d0", "d3")), work)
-
-
 def test_a_step_that_is_true_no_more_is_kept_with_the_iteration_it_was_true_of(tmp_path: Path) -> None:
-    async def work(live: LiveStore, made: Trial) -> None:
+    async def work(live: LiveStore, made: StagedEdits) -> None:
         async with live.turn():
             await live.environment.carry_out(Delete("d1"))
-            await land(live, 1, "backward", made)
+            await apply_edits(live, 1, "backward", made)
 
     (note, done) = tried(tmp_path / "s", (Read("d1"),), work)
     assert isinstance(note, Noted) and note.kind == "stale" and note.data["at"] == 0
@@ -108,7 +106,7 @@ def test_a_step_that_is_true_no_more_is_kept_with_the_iteration_it_was_true_of(t
 def test_a_finished_forward_pass_is_recorded_from_its_question_to_its_outcome(tmp_path: Path) -> None:
     began = Began(1, "forward", "reader", "q", "Who?", 1)
 
-    async def work(live: LiveStore, made: Trial) -> None:
+    async def work(live: LiveStore, made: StagedEdits) -> None:
         passed, base = await forward(live, Played(Read("d1"), Read("d2"), Answer("Bo Ek")), "Who?", 15, 30)
         async with live.turn():
             await live.environment.carry_out(Delete("d1"))
@@ -123,9 +121,9 @@ def test_a_finished_forward_pass_is_recorded_from_its_question_to_its_outcome(tm
 
 
 def test_a_refused_edit_is_kept_without_one(tmp_path: Path) -> None:
-    async def work(live: LiveStore, made: Trial) -> None:
+    async def work(live: LiveStore, made: StagedEdits) -> None:
         async with live.turn():
-            refuse(live, 1, "backward", made)
+            reject_edits(live, 1, "backward", made)
 
     (note, _) = tried(tmp_path / "s", (Delete("d1"),), work)
     assert isinstance(note, Noted) and note.kind == "refused" and "at" not in note.data

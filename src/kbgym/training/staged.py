@@ -1,14 +1,14 @@
-"""A pass on trial: played on a copy of the store, then landed on the live one as a whole, or recorded as refused.
+"""Staged edits: a pass played on a copy of the store, then applied to the live one as a whole, or rejected.
 
-A pass takes as long as its agent takes, and nobody waits for it: it plays on the store as it was when it began. When it
-ends, its steps enter the trace at the place where that happens. A step that would come out differently by then is kept
-as a note, because a replay could not repeat it; so is one that was withheld, and every edit of a refused pass, which
-the live store never has.
+A pass takes as long as its agent takes, and nothing waits for it: it plays on the store as it was when it began. When
+it ends, its steps enter the trace at the place where that happens. A step that would come out differently by then is
+kept as a note, because a replay could not repeat it; so is every edit of a rejected pass, which the live store never
+has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -28,7 +28,6 @@ from kbgym.gym.actions import (
     Read,
     Result,
     Unlink,
-    changed_in,
 )
 from kbgym.gym.environment import Environment, Nearest, Step, apply
 from kbgym.gym.episode import Transcript, play
@@ -41,66 +40,47 @@ from kbgym.trace.snapshot import Snapshot
 TRIES = 3  # how often a pass whose documents changed under it is played again
 
 
-class Trial(msgspec.Struct, frozen=True, eq=False):
-    """A pass played on a copy of its own: what it did, where it began, and the copy as it left it.
-
-    `withheld` are documents it made that were taken out of the copy again and will not land.
-    """
+class StagedEdits(msgspec.Struct, frozen=True, eq=False):
+    """A pass played on a copy of the store: its steps, the snapshot it began on, and the copy as it left it."""
 
     transcript: Transcript
     base: Snapshot
     environment: Environment
-    withheld: frozenset[str] = frozenset()
 
     @property
     def edits(self) -> list[Step]:
-        done = [
-            step for step in self.transcript.steps if is_editing(step.action) and not isinstance(step.result, Error)
-        ]
-        return [step for step in done if self.withheld.isdisjoint(named_in(step))]
+        steps = self.transcript.steps
+        return [step for step in steps if is_editing(step.action) and not isinstance(step.result, Error)]
 
     @property
     def changed(self) -> bool:
-        """Whether the copy is another store than the one it was made from; an edit may come to nothing."""
+        """Return True if the copy differs from the store it was made from; edits may come to nothing."""
         return self.environment.store.fingerprint != self.base.store.fingerprint
-
-    @property
-    def touched(self) -> set[str]:
-        """Every document the pass changed or made."""
-        return {id for step in self.edits for id in changed_in(step.result)}
-
-
-def without(made: Trial, withheld: Collection[str]) -> Trial:
-    """The trial less documents it made; its copy of the store loses them."""
-    for id in withheld:
-        made.environment.store.delete(id)
-        made.environment.engine.remove(id)
-    return Trial(made.transcript, made.base, made.environment, frozenset(withheld))
 
 
 async def forward(
     live: LiveStore, reader: Agent, question: str, budget: int, memory: int
 ) -> tuple[Transcript, Snapshot]:
-    """A reader's pass on the store as it is when the question comes."""
+    """Play a reader's pass on a snapshot of the store."""
     async with live.looking():
         base = live.snapshot()
     return await play(reader(), base.environment(), "reader", Forward(question), budget, memory), base
 
 
-async def trial(live: LiveStore, curator: Agent, task: Backward, budget: int, memory: int) -> Trial:
-    """A curator's pass on a copy nobody else sees."""
+async def stage(live: LiveStore, curator: Agent, task: Backward, budget: int, memory: int) -> StagedEdits:
+    """Play a curator's pass on a copy of the store."""
     async with live.looking():
         base, engine = live.snapshot(), live.overlay()
     environment = Environment(base.store.copy(), engine, live.environment.judge, base.ranking, base.observations)
-    return Trial(await play(curator(), environment, "curator", task, budget, memory), base, environment)
+    return StagedEdits(await play(curator(), environment, "curator", task, budget, memory), base, environment)
 
 
-def unchanged(live: LiveStore, made: Trial) -> bool:
-    """Whether every document the trial built on is still what it was when the trial began."""
-    then, now = made.base.store, live.store
+def unchanged(live: LiveStore, staged: StagedEdits) -> bool:
+    """Return True if every document the edits build on is still what it was when the pass began."""
+    then, now = staged.base.store, live.store
     if then.fingerprint == now.fingerprint:
         return True
-    named = [id for step in made.edits for id in changed_by(step.action) if id in then]
+    named = [id for step in staged.edits for id in changed_by(step.action) if id in then]
     return all(id in now and (now[id].text, now[id].links) == (then[id].text, then[id].links) for id in named)
 
 
@@ -108,31 +88,28 @@ def unchanged(live: LiveStore, made: Trial) -> bool:
 
 
 def record_forward(live: LiveStore, began: Began, transcript: Transcript, base: Snapshot) -> None:
-    """A finished forward pass."""
+    """Record a finished forward pass."""
     live.record(began)
     for number, step in enumerate(transcript.steps, 1):
         _repeat(live, began.iteration, "forward", number, step, {}, "stale", base.iteration)
     live.record(Ended(began.iteration, "forward", transcript.outcome, transcript.failure, transcript.usage))
 
 
-async def land(live: LiveStore, iteration: int, phase: Phase, made: Trial) -> None:
-    """Do on the live store what the trial did on its copy; `unchanged` holds."""
+async def apply_edits(live: LiveStore, iteration: int, phase: Phase, staged: StagedEdits) -> None:
+    """Repeat on the live store what the pass did on its copy; `unchanged` holds."""
     renamed: dict[str, str] = {}
-    for number, step in enumerate(made.transcript.steps, 1):
-        if not made.withheld.isdisjoint(named_in(step)):
-            data = {"step": number, "action": step.action}
-            live.record(Noted(iteration, "withheld", msgspec.to_builtins(data)))
-        elif is_editing(step.action) and not isinstance(step.result, Error):
+    for number, step in enumerate(staged.transcript.steps, 1):
+        if is_editing(step.action) and not isinstance(step.result, Error):
             done = await live.environment.carry_out(_rename(step.action, renamed))
             renamed.update(zip(_made(step.result), _made(done.result), strict=False))
             live.record(Acted(iteration, phase, number, done.action, done.result, done.verdict), done.observation)
         else:
-            _repeat(live, iteration, phase, number, step, renamed, "stale", made.base.iteration)
+            _repeat(live, iteration, phase, number, step, renamed, "stale", staged.base.iteration)
 
 
-def refuse(live: LiveStore, iteration: int, phase: Phase, made: Trial) -> None:
-    """Keep what a refused trial did: what it looked up as it happened, its edits as notes."""
-    for number, step in enumerate(made.transcript.steps, 1):
+def reject_edits(live: LiveStore, iteration: int, phase: Phase, staged: StagedEdits) -> None:
+    """Record a rejected pass: its searches and reads as they happened, its edits as notes."""
+    for number, step in enumerate(staged.transcript.steps, 1):
         if is_editing(step.action) or isinstance(step.result, Error):
             _note(live, iteration, phase, number, step, "refused", None)
         else:
@@ -149,7 +126,7 @@ def _repeat(
     otherwise: str,
     at: int | None,
 ) -> None:
-    """A step that changed nothing: as it was if it is still true of the store, else as a note."""
+    """Record a step that changed nothing, as it was if it is still true of the store, else as a note."""
     action, result = _rename(step.action, renamed), _rename_result(step.result, renamed)
     advice = Nearest(result.ids, result.learnt) if isinstance(result, Found) else step.verdict
     scratch = live.store if not is_editing(action) else live.store.copy()
@@ -169,19 +146,13 @@ def _note(live: LiveStore, iteration: int, phase: Phase, number: int, step: Step
 
 
 def changed_by(action: Action) -> tuple[str, ...]:
-    """The documents an action changes by name."""
+    """Return the documents an action changes by name."""
     match action:
         case Edit(id) | Delete(id) | Link(id) | LinkMany(id) | Unlink(id):
             return (id,)
         case Correct(_, supersedes):
             return supersedes
     return ()
-
-
-def named_in(step: Step) -> tuple[str, ...]:
-    """The documents a step opened, changed or made."""
-    opened = (step.action.id,) if isinstance(step.action, Read) else ()
-    return (*opened, *changed_in(step.result))
 
 
 def _made(result: Result) -> Iterator[str]:
@@ -191,7 +162,7 @@ def _made(result: Result) -> Iterator[str]:
 
 
 def _rename(action: Action, renamed: dict[str, str]) -> Action:
-    """The same action where documents the trial made have other ids."""
+    """Return the action with the ids that the pass's documents have in the live store."""
     match action:
         case Read(id):
             return Read(renamed.get(id, id))

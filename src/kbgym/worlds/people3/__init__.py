@@ -1,0 +1,153 @@
+"""Benchmark v3: people whose facts change, reported by several sources in many wordings.
+
+`generate` makes a world with rounds of updates, `pool` lists the questions of a template, `updated` applies a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import Any
+
+import msgspec
+
+from kbgym.chronicle.questions import answer
+from kbgym.chronicle.timeline import SOURCES, Report, Timeline
+from kbgym.errors import BadInput, Damaged
+from kbgym.worlds.people.population import population
+from kbgym.worlds.people3.documents import rules, write
+from kbgym.worlds.people3.history import Dials, Historian
+from kbgym.worlds.people3.questions import DEFAULT_SIZES, Asker, draw, question, reworded, slots_of
+from kbgym.worlds.splits import Sizes
+from kbgym.worlds.world import Document, Question, World
+
+__all__ = ["DEFAULT_SIZES", "KIND", "Dials", "Update", "generate", "pool", "updated", "updates"]
+
+KIND = "people-v3"
+_IDS_OF_A_ROUND = 50_000_000  # far from the ids that a store gives to what agents write
+
+
+class Update(msgspec.Struct, frozen=True):
+    """A round of updates: new documents, and the test questions with the answers after it.
+
+    Attributes:
+        superseded: Ids of documents with a report that the round replaces or ends.
+    """
+
+    round: int
+    documents: tuple[Document, ...]
+    superseded: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """The facts of a v3 world that `world.json` holds."""
+
+    dials: Dials
+    seed: int
+    asked: tuple[str, ...]
+    unused: dict[str, tuple[str, ...]]
+    reports: tuple[Report, ...]
+    later: tuple[tuple[Report, ...], ...]  # the reports of each round of updates
+    updates: tuple[Update, ...]
+    spans: dict[str, tuple[tuple[str, int, int], ...]]
+
+    def timeline(self, rounds: int = 0) -> Timeline:
+        """Return everything reported up to a round of updates."""
+        return Timeline([*self.reports, *(report for told in self.later[:rounds] for report in told)])
+
+    def asker(self, rounds: int = 0) -> Asker:
+        return Asker(self.timeline(rounds), self.asked, self.unused, self.dials.depth, self.dials.sources)
+
+
+def generate(people: int = 500, seed: int = 0, sizes: Sizes = DEFAULT_SIZES, dials: Dials = Dials()) -> World:  # noqa: B008
+    """Make a v3 world. The same arguments give the same bytes everywhere."""
+    historian = Historian(population(people, seed), dials, seed)
+    documents, reports = _written(historian, seed)
+    facts = Facts(
+        dials,
+        seed,
+        historian.asked,
+        {kind: tuple(values) for kind, values in historian.values.unused.items()},
+        reports[0],
+        tuple(reports[1:]),
+        (),
+        {},
+    )
+    asker = facts.asker()
+    questions = draw(asker, sizes, seed)
+    spans = {}
+    for one in questions:
+        solution = answer(asker.timeline, asker.templates[one.template], slots_of(one))
+        spans[one.id] = tuple((told.document, told.start, told.end) for told in (solution.reports if solution else ()))
+    tested = [one for one in questions if one.split.startswith("test")]
+    rounds = tuple(_update(facts, tested, number, documents[number]) for number in range(1, dials.rounds + 1))
+    plain: Mapping[str, Any] = msgspec.to_builtins(msgspec.structs.replace(facts, updates=rounds, spans=spans))
+    again = reworded(questions, asker.templates, seed)
+    return World(documents[0], (*questions, *again), {"kind": KIND, "version": 3, "sources": SOURCES, **plain})
+
+
+def _written(historian: Historian, seed: int) -> tuple[list[tuple[Document, ...]], list[tuple[Report, ...]]]:
+    """Return the documents and the reports of the beginning and of each round of updates."""
+    entries, rng = list(historian.entries()), Random(f"{seed}:v3:documents")
+    documents: list[tuple[Document, ...]] = []
+    reports: list[tuple[Report, ...]] = []
+    for number in range(historian.dials.rounds + 1):
+        of_round = [entry for entry in entries if entry.round == number]
+        extra = () if number else rules(historian.dials.sources)
+        first = number * _IDS_OF_A_ROUND + 1
+        written, told = write(of_round, historian.genders, historian.dials.wordings, first, rng, extra)
+        documents.append(tuple(written))
+        reports.append(tuple(told))
+    return documents, reports
+
+
+def _update(facts: Facts, tested: list[Question], number: int, documents: tuple[Document, ...]) -> Update:
+    before, asker = facts.timeline(number - 1), facts.asker(number)
+    replaced = (old for told in facts.later[number - 1] if (old := before.current(*told.fact)) is not None)
+    found = []
+    for one in tested:
+        template, slots = asker.templates[one.template], slots_of(one)
+        if (solution := answer(asker.timeline, template, slots)) is not None:
+            split = f"{one.split}-update{number}"
+            found.append(question(template, slots, solution, f"{one.id}-update{number}", split, facts.seed))
+    return Update(number, documents, tuple(dict.fromkeys(old.document for old in replaced)), tuple(found))
+
+
+def facts_of(world: World) -> Facts:
+    """Read the facts of a v3 world."""
+    try:
+        return msgspec.convert(world.facts, Facts)
+    except msgspec.ValidationError as error:
+        raise Damaged(f"world.json does not describe a v3 world: {error}.") from error
+
+
+def updates(world: World) -> tuple[Update, ...]:
+    """Return the rounds of updates of a world."""
+    return facts_of(world).updates
+
+
+def updated(world: World, rounds: int) -> World:
+    """Return a world after some rounds: their documents are added, and test questions have the answers of then."""
+    found = updates(world)
+    if not 0 <= rounds <= len(found):
+        raise BadInput(f"this world has {len(found)} rounds of updates, not {rounds}.")
+    documents = [*world.documents, *(document for one in found[:rounds] for document in one.documents)]
+    questions = [one for one in world.questions if one.split == "train" or not rounds]
+    questions += found[rounds - 1].questions if rounds else ()
+    return msgspec.structs.replace(
+        world, documents=tuple(documents), questions=tuple(questions), facts={**world.facts, "round": rounds}
+    )
+
+
+def pool(world: World, template: str) -> Iterator[Question]:
+    """Yield every answerable instance of a template, with one unanswerable for seven of them."""
+    facts = facts_of(world)
+    asker = facts.asker()
+    if template not in asker.templates:
+        raise BadInput(f"there is no template {template!r}; the templates are {', '.join(asker.templates)}.")
+    room = 1.0
+    for found in asker.instances(asker.templates[template], f"{facts.seed}:v3:pool"):
+        if not found[2].unanswerable or room >= 1:
+            room += -1 if found[2].unanswerable else 1 / 7
+            yield question(*found, ":".join([template, *found[1]]), "pool", facts.seed)
