@@ -98,5 +98,6 @@ def test_the_shell_completes_verbs_and_options(shell):
         return done(*kbgym, PYTHONPATH=ROOT / "src", **asked, **at).stdout
 
     assert "experiment" in offered("kbgym exp") and "train" not in offered("kbgym exp")
-    assert "--ranking" in offered("kbgym exam --ran")
-    assert "apart" in offered("kbgym exam --set ranking=ap")
+    assert "--search" in offered("kbgym exam --sea")
+    assert "hybrid" in offered("kbgym exam --search hy")
+    assert "ranking=" in offered("kbgym exam --set ran")

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 import msgspec
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from kbgym.errors import BadInput
 from kbgym.search.base import SEARCHES
@@ -254,6 +255,9 @@ class Command(click.Command):
                 expose_value=False,
                 is_eager=True,
                 callback=_read_sets,
+                shell_complete=lambda ctx, option, begun: [
+                    CompletionItem(f"{key}=") for key in self.settings if key.startswith(begun)
+                ],
                 metavar="SET|KEY=VALUE" if bare else "KEY=VALUE",
                 help=f"{KEYS['set'].help[:-1]}; or a setting." if bare else None,
                 hidden=not bare,
