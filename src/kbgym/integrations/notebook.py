@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Literal
 
 import msgspec
 
 from kbgym.analysis.statistics import Interval
 from kbgym.analysis.verdict import Finding, judge, shared_keys
-from kbgym.api.factory import Player
+from kbgym.api.factory import Player, embedder_named
 from kbgym.api.workspace import Workspace, html_table
 from kbgym.errors import BadInput
 
@@ -39,7 +40,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def f1(self) -> Interval:
-        return self.finding.accuracy
+        return self.finding.gain
 
     def __repr__(self) -> str:
         scores = f"F1 {self.finding.f1_trained:.3f} against {self.finding.f1_flat:.3f}"
@@ -82,18 +83,31 @@ def compare(here: Workspace, there: Workspace, set: str, reader: Player) -> Comp
 
 
 def draw(run: Workspace, what: Drawing) -> Picture:
-    """Draw the gradient of a run's exams, its growth in training, or the map of its store."""
+    """Draw the gradient of a run's exams, its growth in training, or the map of a store."""
     from kbgym.analysis.figures import gradient_dots, growth
-    from kbgym.analysis.network import panels
     from kbgym.analysis.results import open_results
-    from kbgym.api.factory import embedder_named
 
+    if what == "map":
+        return Picture(_map(run))
     if run.folder is None or run.run is None:
-        raise BadInput(f"{run.name} is no run; figures need its training and exams.")
+        raise BadInput(f"{run.name} is no run; this figure needs its training and exams.")
     results = open_results(run.folder, compared=what == "gradient")
-    arm = results.trainings[0]
-    if what == "gradient":
-        return Picture(gradient_dots(results))
-    if what == "learning":
-        return Picture(growth(results, arm))
-    return Picture(panels(results.seeds[0].trained[arm], embedder_named(run.settings.embedder)))
+    return Picture(gradient_dots(results) if what == "gradient" else growth(results, results.trainings[0]))
+
+
+def _map(run: Workspace) -> str:
+    """Return documents placed by similarity as SVG, those that agents wrote larger and with their links."""
+    from kbgym.analysis.network import layout
+
+    records = list(run.store)
+    spots = layout([record.text for record in records], embedder_named(run.settings.embedder))
+    at = {record.id: (400 + 380 * x, 300 - 280 * y) for record, (x, y) in zip(records, spots, strict=True)}
+    lines, dots = [], []
+    for record in records:
+        (x, y), written = at[record.id], record.flag == "authored"
+        lines += ["M{:.0f} {:.0f}L{:.0f} {:.0f}".format(x, y, *at[to]) for to in record.links] if written else []
+        size, colour = (4, "#e08a00") if written else (1.5, "#9db8d2")
+        title = f"<title>{escape(record.text)}</title>"
+        dots.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{size}" fill="{colour}">{title}</circle>')
+    links = f'<path d="{"".join(lines)}" stroke="#007a5a" stroke-opacity="0.2" fill="none"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 600">{links}{"".join(dots)}</svg>'
