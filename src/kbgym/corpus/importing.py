@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import encode, is_text
+from kbgym.canonical import encode, is_text, sync
 from kbgym.corpus.documents import Corpus, ReadingOptions, read_corpus
 from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
 from kbgym.corpus.update import Changes, Doubtful, Kept, changes, doubtful, keep_ids, keep_links, keep_questions
@@ -116,6 +116,7 @@ def replace_world(old: World, new: World, out: Path) -> bool:
     new.save(scratch)
     os.replace(out, kept)
     os.replace(scratch, out)
+    sync(out.parent)
     shutil.rmtree(kept)
     return True
 
