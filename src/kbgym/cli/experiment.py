@@ -173,6 +173,8 @@ def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan,
     for name in named:
         arm_named(name)
     readers = READERS if flags["readers"] == "all" else _list(flags["readers"])
+    if kind == "paper-original" and not readers:
+        readers = (flags["agent"] or "reference",)  # with it come the eval split and the test splits
     for name in readers:
         if not is_model(name):
             make_agent(name, "reader")

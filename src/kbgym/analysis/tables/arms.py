@@ -118,7 +118,6 @@ def gradient(results: Results) -> Table:
     lines += [
         *block(results, "F1 minus the flat store's", compared, partial(difference_cell, results, "gradient")),
         *means("actions a question", "actions", 2),
-        *_paper_lines(results, paper.ACTIONS, "actions", 2),
         *means("characters read a question", "characters", 0),
     ]
     stars = "* marks an interval that excludes 1 (rho) or 0 (difference), each by itself: one in twenty does by chance."
