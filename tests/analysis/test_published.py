@@ -130,9 +130,8 @@ def test_what_was_built(text):
     assert f"{audit['source-to-source']} join two source" in text
     median, mean = (value(f"audit/{paper.ARM}/{name}-out-degree") for name in ("median", "mean"))
     assert f"median {median}, mean {mean}, max 33" in text
-    edits = {
-        name: value(f"edits/{paper.ARM}/{name}-calls/all") for name in "add edit delete link_many unlink merge".split()
-    }
+    names = ("add", "edit", "delete", "link_many", "unlink", "merge")
+    edits = {name: value(f"edits/{paper.ARM}/{name}-calls/all") for name in names}
     assert f"{edits['add']} add and {edits['link_many']} link\\_many calls" in text
     assert f"against {edits['edit']} edits, {edits['delete']} deletes and {edits['unlink']} unlinks" in text
     judged = value(f"edits/{paper.ARM}/candidates-judged/all")
