@@ -6,16 +6,15 @@ its reason. Nothing is run here but replays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
-from kbgym.analysis import figures
-from kbgym.analysis.cells import Table, shown
-from kbgym.analysis.curves import curve, eval_curve, examined, learning, retention
+from kbgym.analysis.cells import Table
+from kbgym.analysis.curves import eval_curve, examined, learning, retention
+from kbgym.analysis.figures import gradient_dots
 from kbgym.analysis.page import Figure, Report, Section, sections, write
 from kbgym.analysis.published import beside
-from kbgym.analysis.results import LABELS, POOLED, Results, Seed, how_to_compare, open_results
+from kbgym.analysis.results import Results, Seed, how_to_compare, open_results
 from kbgym.analysis.tables import arms, groups, readers, stores, training
 from kbgym.analysis.verdict import WORDS
 from kbgym.canonical import read_lines
@@ -56,8 +55,7 @@ def _sections(results: Results) -> tuple[Section, ...]:
     ]
     if compared:
         parts[0][1].append(stores.arms(results))
-        for arm in snapshots:
-            parts[1][1].extend((_learning(results, arm), learning(results, arm)))
+        parts[1][1].extend(learning(results, arm) for arm in snapshots)
         parts[1][1].extend(eval_curve(results, arm) for arm in trained)
         parts += [
             (
@@ -137,32 +135,12 @@ def _why(results: Results, arm: str) -> str:
     return str(results.seeds[0].arms.get(arm, {}).get("skipped", "not examined on every group and seed")).rstrip(".")
 
 
-def _figure(name: str, title: str, caption: str, sentence: str, draw: Callable[[], str]) -> Figure:
-    try:
-        return Figure(name, title, caption, sentence, svg=draw())
-    except Missing as reason:
-        return Figure(name, title, caption, sentence, missing=f"Left out: {reason}")
-
-
 def _dots(results: Results) -> Figure:
-    title, sentence = "The gradient with its intervals", arms.below_one(results)
-    return _figure("gradient-dots", title, results.caption(), sentence, lambda: figures.gradient_dots(results))
-
-
-def _learning(results: Results, arm: str) -> Figure:
-    points = curve(results, arm)
-    gains = {g: points[0].actions[g] - points[-1].actions[g] for g in results.groups}
-    most, least = max(gains, key=lambda g: gains[g]), min(gains, key=lambda g: gains[g])
-    sentence = (
-        f"Cost falls most in the {LABELS[most]} group (by {shown(gains[most], 1)} actions) and least in the "
-        f"{LABELS[least]} group (by {shown(gains[least], 1)}); over all groups F1 ends at "
-        f"{points[-1].f1[POOLED]:.3f} with {points[-1].coverage:.1%} covered."
-    )
-    many = " Bands and bars: one standard deviation over seeds." if len(results.seeds) > 1 else ""
-    caption = f"{results.caption()} Frozen stores from along the training, same questions.{many}"
-    title = f"Learning: {results.label(arm)}"
-    draw = partial(figures.learning_panels, results, arm)
-    return _figure(f"learning-figure-{arm}", title, caption, sentence, draw)
+    about = ("gradient-dots", "The gradient with its intervals", results.caption(), arms.below_one(results))
+    try:
+        return Figure(*about, svg=gradient_dots(results))
+    except Missing as reason:
+        return Figure(*about, missing=f"Left out: {reason}")
 
 
 def _no_store_note(results: Results) -> list[str]:
