@@ -22,8 +22,8 @@ from kbgym.gym.policy import Agenda, Agent, View
 from kbgym.gym.tools import PAGE_SIZE, Role
 from kbgym.search.base import search_named
 from kbgym.search.cache import cache_folder
-from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, default_embedder
-from kbgym.search.minilm import GRAPHS, NAME
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder
+from kbgym.search.models import MINILM, open_embedder
 from kbgym.search.ranking import Spread
 from kbgym.training.run import STRATEGIES, Run, Settings
 from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, ranking_of, search_of
@@ -42,11 +42,9 @@ def embedder_named(name: str) -> CachedEmbedder:
     kind, _, size = name.partition("-")
     if kind == "hash" and (size.isdecimal() or not size):
         return _hash_embedder(int(size or 256))
-    if name in ("", *GRAPHS):
-        return _default_embedder(cache_folder(), name or NAME)
     if name == "none":
         return CachedEmbedder(NoEmbedder())
-    raise BadInput(f"there is no embedder {name!r}; use {', '.join(GRAPHS)} or hash for tests.")
+    return _opened_embedder(name or MINILM.name, cache_folder())
 
 
 @cache
@@ -54,7 +52,7 @@ def _hash_embedder(dimensions: int) -> CachedEmbedder:
     return CachedEmbedder(HashEmbedder(dimensions))
 
 
-_default_embedder = cache(default_embedder)
+_opened_embedder = cache(open_embedder)
 
 
 def spread_over(documents: Iterable[Document], per_source: int) -> Spread | None:
