@@ -153,3 +153,14 @@ def test_benchmark_3_is_a_world_of_its_own(capfdbinary, tmp_path):
     code, out, _ = kbgym(capfdbinary, "generate", "--benchmark", "3", "--pool", "join-job-city")
     assert code == 0 and json.loads(out.splitlines()[0])["class"] == "join"
     assert kbgym(capfdbinary, "generate", "--benchmark", "3", "--hard", "--out", str(tmp_path / "h"))[0] == 2
+
+
+def test_dials_are_settings_of_benchmark_3(capfdbinary, tmp_path):
+    dials = ["--set", "passage=8", "--set", "wordings=open", "--set", "round=1"]
+    arguments = ["generate", "--benchmark", "3", *dials, "--out", str(tmp_path / "w")]
+    assert kbgym(capfdbinary, *arguments)[0] == 0
+    facts = json.loads((tmp_path / "w" / "world.json").read_text())
+    assert facts["dials"]["passage"] == 8 and facts["dials"]["wordings"] == "open" and facts["round"] == 1
+    assert "test_in-update1" in World.load(tmp_path / "w").splits
+    for bad in (["--set", "depth=9", "--benchmark", "3"], ["--set", "depth=2"]):
+        assert kbgym(capfdbinary, "generate", *bad, "--out", str(tmp_path / "x"))[0] == 2

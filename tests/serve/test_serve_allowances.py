@@ -45,12 +45,12 @@ def test_too_many_requests_are_429_with_a_time_to_wait(tmp_path: Path) -> None:
     place = family_store(tmp_path / "store")
     tokens = make_tokens(place)
     with serving(place, "--rate-limit", "2") as server, client(server, tokens.reader) as rex:
-        answers = [rex.post("/search", json={"query": "baker"}) for _ in range(30)]
+        answers = [rex.post("/v1/search", json={"query": "baker"}) for _ in range(30)]
         refused = [answer for answer in answers if answer.status_code == 429]
         assert len(refused) > 15 and {answer.status_code for answer in answers} == {200, 429}
         assert all(int(answer.headers["retry-after"]) >= 1 and "error" in answer.json() for answer in refused)
         with client(server, tokens.curator) as ada:
-            assert ada.post("/search", json={"query": "baker"}).status_code == 200, "another token has its own share"
+            assert ada.post("/v1/search", json={"query": "baker"}).status_code == 200, "another token has its own share"
             metrics = ada.get("/metrics").text
         assert f"kbgym_limited_total {len(refused)}\n" in metrics and "kbgym_allowed_requests 2\n" in metrics
         assert all(httpx.get(f"{server.url}/health").status_code == 200 for _ in range(20))
@@ -102,7 +102,7 @@ def test_a_token_taken_away_or_expired_opens_nothing_any_more(tmp_path: Path) ->
     with serving(place) as server:
 
         def status(token: str) -> int:
-            return httpx.get(f"{server.url}/store/stats", headers={"Authorization": f"Bearer {token}"}).status_code
+            return httpx.get(f"{server.url}/v1/stats", headers={"Authorization": f"Bearer {token}"}).status_code
 
         assert status(tokens.reader) == status(tokens.curator) == 200
         assert status(brief) == 200
@@ -163,7 +163,7 @@ def test_a_failure_names_no_file_and_no_machine(tmp_path: Path, caplog: pytest.L
             online.live.prepare = fails  # type: ignore[method-assign, assignment]
             app = make_app(online.live, online, None, "1", Client("local", "curator"), None)
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as one:
-                return await one.post("/add", json={"text": "A sentence."})
+                return await one.post("/v1/add", json={"text": "A sentence."})
 
     answer = asyncio.run(work())
     assert answer.status_code == 503 and "nothing was changed" in answer.json()["error"]
@@ -175,5 +175,5 @@ def test_a_server_is_told_apart_from_its_test(tmp_path: Path) -> None:
     """The share of requests is for tokens: without any, everybody is the one person at this machine."""
     with serving(family_store(tmp_path / "store"), "--no-auth", "--rate-limit", "1") as server:
         assert isinstance(server, Server)
-        statuses = {httpx.post(f"{server.url}/search", json={"query": "x"}).status_code for _ in range(20)}
+        statuses = {httpx.post(f"{server.url}/v1/search", json={"query": "x"}).status_code for _ in range(20)}
     assert statuses == {200}

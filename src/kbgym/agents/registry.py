@@ -1,6 +1,7 @@
 """Agents by name, as given on the command line.
 
-`reference` is the deterministic reader and curator, `general` works on any text, `neutral:NAME` is a rule-based reader.
+`reference` is the deterministic reader and curator, `reference-v3` the same for benchmark v3, `general` works on any
+text, `neutral:NAME` is a rule-based reader.
 `llm:PROVIDER/MODEL` is a language model, `cassette:FILE` a recorded one, and `hand` a person at the terminal.
 `command:LINE` is a program that plays over MCP; `claude-code`, `codex` and others are predefined commands.
 `MODULE:NAME` is a user's own agent: a function without arguments that returns a policy for one pass.
@@ -26,6 +27,7 @@ from kbgym.agents.reference.agenda import ReferenceAgenda
 from kbgym.agents.reference.curator import ReferenceCurator
 from kbgym.agents.reference.neutral import NEUTRAL
 from kbgym.agents.reference.reader import ReferenceReader
+from kbgym.agents.reference.v3 import ReportReader
 from kbgym.agents.trust import PLAYED_LIVE, refuse_stranger
 from kbgym.errors import BadInput
 from kbgym.gym.policy import Agenda, Agent
@@ -55,6 +57,8 @@ def make_agent(
         refuse_stranger(name, trusted)
     if name == "reference":
         return ReferenceReader if role == "reader" else ReferenceCurator
+    if name == "reference-v3":
+        return ReportReader if role == "reader" else GeneralCurator
     if name == "general":
         return GeneralReader if role == "reader" else GeneralCurator
     if name.startswith("neutral:"):

@@ -16,7 +16,9 @@ from kbgym.errors import BadInput
 
 PLAYED_LIVE = "play"  # what an agent that was connected and played every pass is called
 NEUTRAL_READERS = ("trusting", "sceptical", "first", "overlap")
-BUILT_IN = frozenset({"reference", "general", "rule", PLAYED_LIVE, *(f"neutral:{name}" for name in NEUTRAL_READERS)})
+BUILT_IN = frozenset(
+    {"reference", "reference-v3", "general", "rule", PLAYED_LIVE, *(f"neutral:{name}" for name in NEUTRAL_READERS)}
+)
 _DOES = {"llm": "ask the model {} at your cost", "cassette": "play back the file {}", "command": "run the command {}"}
 
 

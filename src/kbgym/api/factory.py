@@ -140,7 +140,7 @@ def agenda_for(settings: Settings, world: World | None) -> Callable[[], Agenda]:
     from kbgym.agents.registry import make_agenda
 
     elsewhere = world is not None and agent_for(world) == "general"
-    any_text = settings.curator == "general" or (elsewhere and settings.curator != "reference")
+    any_text = settings.curator in ("general", "reference-v3") or (elsewhere and settings.curator != "reference")
     return lambda: make_agenda("general" if any_text else "reference")
 
 

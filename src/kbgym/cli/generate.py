@@ -6,17 +6,20 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kbgym.canonical import encode
 from kbgym.cli.common import Printed, size_options, splits_of, verb, world_values
+from kbgym.cli.settings import options
 from kbgym.errors import BadInput
 
 if TYPE_CHECKING:
     from kbgym.worlds.splits import Sizes
     from kbgym.worlds.world import World
+
+_DIALS = ("depth", "breadth", "passage", "time", "sources", "rounds", "wordings")
 
 
 @verb("generate")
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--hard", is_flag=True, help="Larger classes, and readers have eight actions.")
 @click.option("--pool", "template", metavar="TEMPLATE", help="Print this template's whole pool as JSONL instead.")
 @size_options
+@options(*_DIALS, "round")
 def command(
     people: int,
     seed: int,
@@ -36,7 +40,8 @@ def command(
     template: str | None,
     hard: bool,
     benchmark: str,
-    **sizes: int,
+    round: int | None,
+    **given: Any,
 ) -> Printed | None:
     """Make a world of fictional people, with questions and exact golds.
 
@@ -46,14 +51,19 @@ def command(
     Examples:
       kbgym generate --people 500 --seed 0 --out worlds-out/w0
       kbgym generate --pool job-and-city > pool.jsonl
+      kbgym generate --benchmark 3 --set passage=8 --out worlds-out/v3
     """
     from kbgym.worlds.kinds import kind_of
     from kbgym.worlds.splits import Sizes
 
-    asked = Sizes(**sizes) if template is None else Sizes(0, 0, 0, 0, 0)
+    dials = {name: value for name in _DIALS if (value := given.pop(name)) is not None}
+    asked = Sizes(**given) if template is None else Sizes(0, 0, 0, 0, 0)
     if (template is None) == (out is None):
         raise BadInput("say where to write the world with --out DIR, or what to print with --pool; not both.")
-    world = _v2(people, seed, asked, jobs, hard) if benchmark == "2" else _v3(people, seed, asked, jobs, hard)
+    if benchmark == "2":
+        world = _v2(people, seed, asked, jobs, hard, dials)
+    else:
+        world = _v3(people, seed, asked, jobs, hard, dials, round or 0)
     if out is None:
         _print_lines(kind_of(world).pool(world, template or ""))
         return None
@@ -62,18 +72,24 @@ def command(
     return world_values(world), f"{out}: {counts} ({splits_of(world)}).\nhash {world.hash}"
 
 
-def _v2(people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool) -> World:
+def _v2(people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool, dials: dict[str, Any]) -> World:
     from kbgym.worlds.people import generate
 
+    if dials:
+        raise BadInput(f"{', '.join(dials)}: only --benchmark 3 has dials.")
     return generate(people, seed, sizes, jobs, hard=hard)
 
 
-def _v3(people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool) -> World:
-    from kbgym.worlds.people3 import DEFAULT_SIZES, generate
+def _v3(
+    people: int, seed: int, sizes: Sizes, jobs: int | None, hard: bool, dials: dict[str, Any], rounds: int
+) -> World:
+    from kbgym.worlds.people3 import DEFAULT_SIZES, Dials, generate
+    from kbgym.worlds.updates import updated
 
     if jobs is not None or hard:
         raise BadInput("--jobs and --hard are of benchmark 2; benchmark 3 has dials.")
-    return generate(people, seed, DEFAULT_SIZES if sizes == type(sizes)() else sizes)
+    world = generate(people, seed, DEFAULT_SIZES if sizes == type(sizes)() else sizes, Dials(**dials))
+    return updated(world, rounds) if rounds else world
 
 
 def _print_lines(values: Iterable[object]) -> None:

@@ -80,6 +80,8 @@ Ranking = Literal["paper", "apart", "slot"]
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 MOST_APART = 5
 SLOTS = 1  # indexes in the slot
+CORRECTED = 3  # corrections in the slot besides
+_EXAMINED = 20  # matches looked through for them
 MEMBERS = 5  # documents of an index shown in the slot
 SLOT_THRESHOLD = 0.3  # score below which an index is not shown in the slot
 
@@ -203,7 +205,7 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
 def learnt_from(store: Store, index: str) -> Learnt:
     """Return an index with its first members, each superseded one behind its corrections."""
     links = store.get(index).links
-    shown = corrections_first(list(links[:MEMBERS]), store.superseded_by)
+    shown = [id for id in corrections_first(list(links[:MEMBERS]), store.superseded_by) if id != index]
     return Learnt(index, tuple(shown), len(links[MEMBERS:]) + len(shown))
 
 
@@ -293,9 +295,15 @@ class Environment:
         if self.engine.trained is None:
             return ()
         tuned = self.store.tuned
-        hits = self.engine.trained.match(query, tuned.get("slots", SLOTS))
+        slots, corrections = tuned.get("slots", SLOTS), self.store.corrections()
+        hits = self.engine.trained.match(query, _EXAMINED if corrections else slots)
         least = tuned.get("slot_threshold", SLOT_THRESHOLD)
-        return tuple(learnt_from(self.store, id) for id, score in hits if score >= least)
+        found = [id for id, score in hits if score >= least]
+        kept = {
+            *[id for id in found if id not in corrections][:slots],
+            *[id for id in found if id in corrections][:CORRECTED],
+        }
+        return tuple(learnt_from(self.store, id) for id in found if id in kept)
 
     def _is_authored(self, id: str) -> bool:
         return self.store[id].flag == "authored"

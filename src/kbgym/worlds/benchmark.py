@@ -15,8 +15,9 @@ import msgspec
 from kbgym.canonical import atomic_dir, digest, pretty, read_file, write_lines
 from kbgym.errors import BadInput, Missing
 from kbgym.worlds.people import generate
-from kbgym.worlds.people3 import Dials, updates
+from kbgym.worlds.people3 import Dials
 from kbgym.worlds.people3 import generate as generate_v3
+from kbgym.worlds.updates import updates
 from kbgym.worlds.world import SPLITS, World
 
 NAMES: dict[str, Callable[[int], World]] = {

@@ -18,7 +18,7 @@ from kbgym.worlds.truth import Truth
 from kbgym.worlds.world import Description, Question, World
 
 _REAL_TEXT = ("corpus", "public")  # defaults for real text differ from the paper's
-_READERS = {"people-v3": "general"}  # worlds of ours whose grammar the reference agents do not know
+_READERS = {"people-v3": "reference-v3"}  # reference agents of a grammar of their own
 
 
 class WorldKind(Protocol):

@@ -16,9 +16,10 @@ from kbgym.chronicle.wordings import PRONOUNS, every, fill, person_slots, senten
 from kbgym.errors import BadInput
 from kbgym.gym.grading import grade, set_f1
 from kbgym.worlds.kinds import agent_for, kind_of
-from kbgym.worlds.people3 import Dials, facts_of, generate, pool, updated, updates
+from kbgym.worlds.people3 import Dials, facts_of, generate, pool
 from kbgym.worlds.people3.questions import slots_of
 from kbgym.worlds.splits import Sizes
+from kbgym.worlds.updates import updated, updates
 from kbgym.worlds.world import Key, World
 
 FEW = Sizes(train=39, test_in=26, test_out=13, eval_in=0, eval_out=0)
@@ -242,7 +243,7 @@ def test_the_kind_resolves_keys_at_present():
     assert all(
         truth.belongs(Key("person", person), id) for _, text, ids in kind.oracle(world) if text == person for id in ids
     )
-    assert agent_for(world) == "general" and "Town Register" in kind.describe(world).about
+    assert agent_for(world) == "reference-v3" and "Town Register" in kind.describe(world).about
 
 
 def test_a_saved_world_is_the_same_world(tmp_path):

@@ -1,6 +1,6 @@
 """Benchmark v3: people whose facts change, reported by several sources in many wordings.
 
-`generate` makes a world with rounds of updates, `pool` lists the questions of a template, `updated` applies a round.
+`generate` makes a world with rounds of updates, `pool` lists the questions of a template.
 """
 
 from __future__ import annotations
@@ -19,25 +19,13 @@ from kbgym.worlds.people3.documents import rules, write
 from kbgym.worlds.people3.history import Dials, Historian
 from kbgym.worlds.people3.questions import DEFAULT_SIZES, Asker, draw, question, reworded, slots_of
 from kbgym.worlds.splits import Sizes
+from kbgym.worlds.updates import Update
 from kbgym.worlds.world import Document, Question, World
 
-__all__ = ["DEFAULT_SIZES", "KIND", "Dials", "Update", "generate", "pool", "updated", "updates"]
+__all__ = ["DEFAULT_SIZES", "KIND", "Dials", "generate", "pool"]
 
 KIND = "people-v3"
 _IDS_OF_A_ROUND = 50_000_000  # far from the ids that a store gives to what agents write
-
-
-class Update(msgspec.Struct, frozen=True):
-    """A round of updates: new documents, and the test questions with the answers after it.
-
-    Attributes:
-        superseded: Ids of documents with a report that the round replaces or ends.
-    """
-
-    round: int
-    documents: tuple[Document, ...]
-    superseded: tuple[str, ...]
-    questions: tuple[Question, ...]
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -120,24 +108,6 @@ def facts_of(world: World) -> Facts:
         return msgspec.convert(world.facts, Facts)
     except msgspec.ValidationError as error:
         raise Damaged(f"world.json does not describe a v3 world: {error}.") from error
-
-
-def updates(world: World) -> tuple[Update, ...]:
-    """Return the rounds of updates of a world."""
-    return facts_of(world).updates
-
-
-def updated(world: World, rounds: int) -> World:
-    """Return a world after some rounds: their documents are added, and test questions have the answers of then."""
-    found = updates(world)
-    if not 0 <= rounds <= len(found):
-        raise BadInput(f"this world has {len(found)} rounds of updates, not {rounds}.")
-    documents = [*world.documents, *(document for one in found[:rounds] for document in one.documents)]
-    questions = [one for one in world.questions if one.split == "train" or not rounds]
-    questions += found[rounds - 1].questions if rounds else ()
-    return msgspec.structs.replace(
-        world, documents=tuple(documents), questions=tuple(questions), facts={**world.facts, "round": rounds}
-    )
 
 
 def pool(world: World, template: str) -> Iterator[Question]:

@@ -1,0 +1,42 @@
+"""Rounds of updates that a world carries: documents that come later, and the answers to its questions after them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kbgym.errors import BadInput, Damaged
+from kbgym.worlds.world import Document, Question, World
+
+
+class Update(msgspec.Struct, frozen=True):
+    """A round of updates: new documents, and the test questions with the answers after it.
+
+    Attributes:
+        superseded: Ids of documents with a report that the round replaces or ends.
+    """
+
+    round: int
+    documents: tuple[Document, ...]
+    superseded: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+
+def updates(world: World) -> tuple[Update, ...]:
+    """Return the rounds of updates of a world, none if it never changes."""
+    try:
+        return msgspec.convert(world.facts.get("updates", ()), tuple[Update, ...])
+    except msgspec.ValidationError as error:
+        raise Damaged(f"the updates in world.json are invalid: {error}.") from error
+
+
+def updated(world: World, rounds: int) -> World:
+    """Return a world after some rounds: their documents are added, and test questions have the answers of then."""
+    found = updates(world)
+    if not 0 <= rounds <= len(found):
+        raise BadInput(f"this world has {len(found)} rounds of updates, not {rounds}.")
+    documents = [*world.documents, *(document for one in found[:rounds] for document in one.documents)]
+    questions = [one for one in world.questions if one.split == "train" or not rounds]
+    questions += found[rounds - 1].questions if rounds else ()
+    return msgspec.structs.replace(
+        world, documents=tuple(documents), questions=tuple(questions), facts={**world.facts, "round": rounds}
+    )
