@@ -83,7 +83,7 @@ def test_a_run_of_an_earlier_version_is_opened_with_what_was_usual_then(run: Run
 
     old = written(questions=3, embedder="hash", levels=0).settings
     assert (old.ranking, old.gate, old.observations) == ("paper", 0, "paper")
-    assert (old.search, old.per_source, old.begins) == ("vectors", 0, "")
+    assert (old.search, old.begins) == ("vectors", "")
     assert Run.open_or_create(run.folder, WORLD, old).settings == old
     assert written(questions=3, embedder="hash", levels=500).settings == old
     with pytest.raises(BadInput, match="was started with levels 500, which this version does not have"):

@@ -57,7 +57,6 @@ KEYS: dict[str, SettingInfo] = {
     "search": SettingInfo(
         "search", "[default: as before; new: hybrid for real text, else vectors]", click.Choice(SEARCHES), True
     ),
-    "per_source": SettingInfo("search", "Most results a page from one source page; 0 for any number.", _ANY),
     "embedder": SettingInfo(
         "search", "A model by name, a folder, st:NAME or openai:URL#MODEL; +RERANKER adds a reranker."
     ),

@@ -7,7 +7,7 @@ the `DEPTH` nor shares a word ranks after all others, by its cosine. Near-duplic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from cachetools import LRUCache
@@ -18,7 +18,6 @@ from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Embedder
 from kbgym.search.index import ExactIndex, Fetch, Hit, VectorIndex, page_of
-from kbgym.search.ranking import Spread
 from kbgym.search.words import KeptWords, WordRanking, shares_in_parts
 
 DEPTH = 200
@@ -30,6 +29,8 @@ WEIGHT = 0.4
 # A reader that pages repeats its query: ten pages cost one pass over the matrix.
 _AHEAD = 50
 _RANKINGS = 256
+Beside = Mapping[str, tuple[str, ...]]  # the documents before and after a document on its page
+
 RERANKED = 20  # results that a reranker puts in order
 
 
@@ -61,8 +62,8 @@ class RankedSearch:
     Under the ranking `slot`, index documents are in `trained`, an engine beside this one, and not in this one.
     """
 
-    def __init__(self, kind: SearchKind, spread: Spread | None, embedder: CachedEmbedder) -> None:
-        self.kind, self.spread = kind, spread
+    def __init__(self, kind: SearchKind, beside: Beside | None, embedder: CachedEmbedder) -> None:
+        self.kind, self.beside = kind, beside or {}
         self.trained: RankedSearch | None = None
         self.prefix = embedder.prefix
         # It reads texts, which only a word index keeps.
@@ -71,8 +72,8 @@ class RankedSearch:
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         """Return a page of (id, score), best first, ties by id; [] past the last page."""
-        ranking = partial(self._page if self.reranker is None else self._reranked, query)
-        return ranking(offset, limit) if self.spread is None else self.spread.page(ranking, offset, limit)
+        page = self._page if self.reranker is None else self._reranked
+        return page(query, offset, limit)
 
     def _page(self, query: str, offset: int, limit: int) -> list[Hit]:
         if self.kind == "vectors":
@@ -161,11 +162,11 @@ class Engine(RankedSearch):
         embedder: Embedder,
         index: VectorIndex | None = None,
         kind: SearchKind = "vectors",
-        spread: Spread | None = None,
+        beside: Beside | None = None,
         words: KeptWords | None = None,
     ) -> None:
         self.embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
-        super().__init__(kind, spread, self.embedder)
+        super().__init__(kind, beside, self.embedder)
         self.index: VectorIndex = ExactIndex(embedder.dimensions) if index is None else index
         self.words: KeptWords | None = None if kind == "vectors" else words if words is not None else BM25Index()
         self._ranked: LRUCache[str, list[Hit]] = LRUCache(_RANKINGS)

@@ -16,9 +16,9 @@ from cachetools import LRUCache
 from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embedding_queue import LONG, EmbeddingQueue, Vector
-from kbgym.search.engine import DEPTH, RankedSearch
+from kbgym.search.engine import DEPTH, Beside, RankedSearch
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of, visible_hits
-from kbgym.search.ranking import FIRST, Spread
+from kbgym.search.ranking import FIRST
 from kbgym.search.words import KeptWords, WordRanking, WordsBefore
 
 _READ = 1_024  # texts remembered whose hits were read from a base
@@ -27,8 +27,8 @@ _READ = 1_024  # texts remembered whose hits were read from a base
 class ServedEngine(RankedSearch):
     """Common part of `LiveEngine` and `Overlay`."""
 
-    def __init__(self, embedding: EmbeddingQueue, kind: SearchKind, spread: Spread | None) -> None:
-        super().__init__(kind, spread, embedding.embedder)
+    def __init__(self, embedding: EmbeddingQueue, kind: SearchKind, beside: Beside | None) -> None:
+        super().__init__(kind, beside, embedding.embedder)
         self.embedding = embedding
 
     async def prepare(self, texts: Iterable[str]) -> None:
@@ -70,9 +70,9 @@ class LiveEngine(ServedEngine):
         embedding: EmbeddingQueue,
         kind: SearchKind = "vectors",
         words: KeptWords | None = None,
-        spread: Spread | None = None,
+        beside: Beside | None = None,
     ) -> None:
-        super().__init__(embedding, kind, spread)
+        super().__init__(embedding, kind, beside)
         self.index = index
         self.words: KeptWords = BM25Index() if words is None else words
         self._read: LRUCache[str, bool] = LRUCache(_READ)
@@ -150,7 +150,7 @@ class Overlay(ServedEngine):
     """A snapshot of a live engine with staged edits on top. Ids in `_apart` are looked up here."""
 
     def __init__(self, live: LiveEngine) -> None:
-        super().__init__(live.embedding, live.kind, live.spread)
+        super().__init__(live.embedding, live.kind, live.beside)
         self._live = live
         self._apart: set[str] = set()
         self._own = ExactIndex()
