@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import atomic_dir, check_name, fitting, pretty, read_value, write_lines, write_whole
+from kbgym.canonical import atomic_dir, check_name, pretty, read_value, write_lines, write_whole
 from kbgym.errors import BadInput
 from kbgym.gym.environment import SLOT_THRESHOLD, SLOTS, Ranking
 from kbgym.gym.observations import Observations
@@ -29,8 +29,6 @@ from kbgym.trace.folder import RECORDS
 from kbgym.worlds.world import World
 
 STRATEGIES = ("paper", "class")
-# Settings of earlier versions: `levels` split an index of more documents than that, 0 for never.
-_GONE = ("levels",)
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,11 +73,6 @@ class _Header(msgspec.Struct, frozen=True):
     world: str
 
 
-def still_settings(found: Any) -> Any:
-    """Settings as this version or an earlier one wrote them, without what is no longer a setting."""
-    return {name: found[name] for name in found if name not in _GONE} if isinstance(found, dict) else found
-
-
 class Run:
     """A run folder that exists."""
 
@@ -88,11 +81,9 @@ class Run:
         file = folder / "run.json"
         if not file.exists():
             raise BadInput(f"{folder} is no run: it has no run.json.")
-        found = read_value(file, dict[str, Any])
-        header = fitting(file, {**found, "settings": still_settings(found.get("settings"))}, _Header)
+        header = read_value(file, _Header)
         check_name(file, header.settings.strategy)  # it names the run's tables and figures
         self.settings, self.world_hash = header.settings, header.world
-        self._gone = {name: value for name in _GONE if (value := found["settings"].get(name))}
         self._world: World | None = None
 
     @classmethod
@@ -103,11 +94,6 @@ class Run:
         """
         if (folder / "run.json").exists():
             run = cls(folder)
-            for name, value in run._gone.items():
-                raise BadInput(
-                    f"{folder} was started with {name} {value!r}, which this version does not have: it can be "
-                    "replayed and examined, not resumed."
-                )
             if run.settings != settings:
                 changed = [
                     f"{name} {old!r}, not {new!r}"
