@@ -33,7 +33,7 @@ PASSED_ON = "KBGYM_PASS_ENV"  # names, with commas, that the person lets through
 class CommandLine(msgspec.Struct, frozen=True):
     """How an agent is started: arguments, files in its folder, variables it may see or is given.
 
-    `at_once` limits the number of processes, where the program needs it. `usage` is the path of the usage in its output.
+    `at_once` limits the number of processes, where the program needs it. `usage` is a path in its output.
     """
 
     arguments: tuple[str, ...]
