@@ -256,6 +256,7 @@ def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool
         if opened.world is None:
             raise BadInput(f"{store} does not say which documents it was made from.")
         watcher = Watcher(paths, Path(store), opened.world, with_page_links)
+    say(f"Watching {', '.join(map(str, paths))} for {store}; Ctrl-C ends it.")
     said = ""
     while True:
         try:
