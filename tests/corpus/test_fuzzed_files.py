@@ -16,7 +16,7 @@ from kbgym.corpus import files
 from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.errors import BadInput
 
-COUNT = int(os.environ.get("KBGYM_FUZZED_FILES", "400"))
+COUNT = int(os.environ.get("KBGYM_FUZZED_FILES", "120"))
 PIECES = [b"<", b"\0", b"[" * 50, b"{", b"&", b"|", b"`", b"\n\n", b"..", b"::", b'"', b"\xff", b"9" * 500, b"a." * 100]
 
 
