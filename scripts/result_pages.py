@@ -1,4 +1,4 @@
-"""Write docs/results.md and docs/paper.md from the folders of experiments: no number in them is typed.
+"""Writes docs/results.md, docs/paper.md and README.md's table from the folders of experiments; no number is typed.
 
     kbgym experiment run paper --seeds 20-29 --set readers=all --set workers=2 --out exp/paper
     kbgym experiment run paper --seeds 20-29 --set readers=all --set workers=2 --set hard=true --out exp/hard
@@ -26,6 +26,8 @@ from kbgym.analysis.published import figures
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 KEPT = DOCS / "results.json"
+README = DOCS.parent / "README.md"
+MARK, END = "<!-- results: written by scripts/result_pages.py -->", "<!-- /results -->"
 SETS = {"pooled": "the four question groups together", "test_in": "test_in", "test_out": "test_out"}
 MEASURES = {"f1": "F1", "actions": "actions a question", "characters": "characters read a question"}
 AGAINST = {"actions_over_b3": "actions over B3's", "characters_over_b3": "characters over B3's"}
@@ -215,7 +217,36 @@ def main() -> None:
 
 def _written(experiments: list[Cells], kept: dict[str, Any], out: Path) -> list[tuple[Path, str]]:
     """Return every page's path and text."""
-    return [(out / name, text) for name, text in pages(experiments, kept).items()]
+    found = [(out / name, text) for name, text in pages(experiments, kept).items()]
+    if out != DOCS:
+        return found
+    before, mark, rest = _read(README).partition(MARK)
+    _, end, after = rest.partition(END)
+    return [*found, (README, f"{before}{mark}\n{readme_table(experiments[0])}\n{end}{after}")]
+
+
+def readme_table(cells: Cells) -> str:
+    """Return the gain of training by group of questions."""
+    about = cells.about
+    groups = {
+        "trained": "asked in training",
+        "both": "new, training touched both of their keys",
+        "one": "new, training touched one key",
+        "neither": "new, training touched neither",
+    }
+    rows = [
+        [
+            name,
+            cells(f"gradient/trained-paper/{group}/rho"),
+            f"{cells(f'gradient/flat/{group}/f1')} → {cells(f'gradient/trained-paper/{group}/f1')}",
+            cells(f"gradient/hipporag/{group}/rho"),
+        ]
+        for group, name in groups.items()
+    ]
+    heads = ["questions", "actions, trained over flat", "F1, flat → trained", "actions, HippoRAG-2 style over flat"]
+    seeds = len(about["seeds"])
+    said = f"500 fictional people, 5,842 documents, {seeds} seeds, 34 questions a group and seed, reference agents. "
+    return f"{said}95% intervals over seeds; * marks those that exclude 1.\n\n{table(heads, rows)}"
 
 
 def _read(place: Path) -> str:

@@ -30,7 +30,6 @@ from kbgym.api.factory import CASSETTE, agent_of, agents_named, embedder_named, 
 from kbgym.canonical import (
     atomic_dir,
     check_name,
-    fitting,
     pretty,
     read_lines,
     read_value,
@@ -48,7 +47,7 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import examine
 from kbgym.training.lessons import schedule
 from kbgym.training.probe import gradient
-from kbgym.training.run import Run, Settings, still_settings
+from kbgym.training.run import Run, Settings
 from kbgym.worlds import people
 from kbgym.worlds.kinds import description_for_prompt, kind_of, search_of
 from kbgym.worlds.world import Question, World
@@ -234,11 +233,7 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
 def read_plan(folder: Path) -> Plan:
     if not (folder / FILE).exists():
         raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
-    found = read_value(folder / FILE, dict[str, Any])
-    for training in found["trainings"] if isinstance(found.get("trainings"), list) else ():
-        if isinstance(training, dict):
-            training["settings"] = still_settings(training.get("settings"))
-    plan = fitting(folder / FILE, found, Plan)
+    plan = read_value(folder / FILE, Plan)
     if not plan.trainings or not plan.seeds:
         raise Damaged(f"{folder / FILE}: it has no training, or no seed.")
     for name in (*(training.name for training in plan.trainings), *plan.arms):
