@@ -24,9 +24,10 @@ from typing import Any
 
 from scale_words import FACTS, WordsEmbedder, questions, sentences
 
+from kbgym.backends.postgres.base import DatabaseBase
 from kbgym.backends.postgres.vectors import PgVectorIndex
 from kbgym.backends.postgres.words import DatabaseWords
-from kbgym.search.base import SEARCHES, TextBase
+from kbgym.search.base import SEARCHES
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
@@ -55,7 +56,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def fill(base: TextBase) -> dict[str, float]:
+def fill(base: DatabaseBase) -> dict[str, float]:
     embedder = CachedEmbedder(WordsEmbedder())
     return {
         "words": seconds(lambda: DatabaseWords(base)),
@@ -65,7 +66,7 @@ def fill(base: TextBase) -> dict[str, float]:
     }
 
 
-def ask(base: TextBase | None, asked: list[str], count: int) -> dict[str, float]:
+def ask(base: DatabaseBase | None, asked: list[str], count: int) -> dict[str, float]:
     """Milliseconds of a page by kind, and memory; `base` is none where all texts are to be held."""
     embedder = CachedEmbedder(WordsEmbedder())
     embedder.embed(asked)

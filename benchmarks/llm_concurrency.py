@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import examine
 from kbgym.training.run import Run, Settings
 from kbgym.training.session import Agents
@@ -112,7 +112,7 @@ def training(questions: int, latency: float, people: int, sizes: tuple[int, ...]
         made = Run.open_or_create(folder, world, settings)
         models = Models(Options(base_url=url, concurrency=size))
         agents = Agents(LLMAgent(models, "llm:local/m", "reader"), LLMAgent(models, "llm:local/m", "curator"))
-        engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
+        engine = partial(engine_for, embedder=embedder_named("hash"))
         trainer = Trainer(made, agents, engine)
         began = time.perf_counter()
         try:

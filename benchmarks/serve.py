@@ -119,11 +119,11 @@ class Client:
             if luck < 0.70:
                 if self.dice.random() < self.new:
                     self.fresh += 1
-                    await self.ask("/search", {"query": next(self.unseen)})
+                    await self.ask("/v1/search", {"query": next(self.unseen)})
                 else:
-                    await self.ask("/search", {"query": self.dice.choice(self.queries)})
+                    await self.ask("/v1/search", {"query": self.dice.choice(self.queries)})
             elif luck < 0.85:
-                await self.ask("/read", {"id": self.dice.choice(self.ids)})
+                await self.ask("/v1/read", {"id": self.dice.choice(self.ids)})
             elif self.dice.random() < 0.5:
                 await self.raise_counter()
             else:
@@ -131,11 +131,11 @@ class Client:
 
     async def raise_counter(self) -> None:
         id = f"c{self.dice.randrange(COUNTERS)}"
-        _, answer = await self.ask("/read", {"id": id})
+        _, answer = await self.ask("/v1/read", {"id": id})
         for _ in range(20):
             value = int(re.search(rf"\[{id}\] Counter \w+ stands at (\d+)", answer["observation"])[1])  # type: ignore[index]
             text = f"Counter {id} stands at {value + 1}."
-            status, answer = await self.ask("/edit", {"id": id, "text": text})
+            status, answer = await self.ask("/v1/edit", {"id": id, "text": text})
             if status == 200:
                 self.record.raised[id] += 1
                 self.record.highest[id] = max(self.record.highest[id], value + 1)
@@ -145,11 +145,11 @@ class Client:
     async def add(self) -> None:
         self.count += 1
         text = f"Note {self.count} of client {self.number} mentions {self.dice.choice(self.ids)}."
-        status, answer = await self.ask("/add", {"text": text})
+        status, answer = await self.ask("/v1/add", {"text": text})
         if status == 200 and answer["result"]["result"] == "added":
             id = answer["result"]["id"]
             self.record.added[id] = text
-            status, answer = await self.ask("/link", {"source": id, "target": self.dice.choice(self.ids)})
+            status, answer = await self.ask("/v1/link", {"source": id, "target": self.dice.choice(self.ids)})
             if status == 200 and answer["result"]["result"] == "linked":
                 self.record.linked.add(id)
 
@@ -242,7 +242,7 @@ async def load(
         until = time.monotonic() + arguments.seconds
         await asyncio.gather(*(client.work(until, think) for client in clients))
         used, own = server.processor_seconds() - used, time.process_time() - own
-        _, stats = await connections[0].request("/store/stats")
+        _, stats = await connections[0].request("/v1/stats")
         for one in connections:
             one.close()
         commits, flushes = await _commits(server.url, token)
@@ -251,7 +251,7 @@ async def load(
     check(place, record, exact=True)
     assert StoreFolder(place).store().fingerprint == stats["hash"], "the store is not the replay of its trace"
     requests = sum(record.statuses.values())
-    searches = len(record.times.get("/search", ()))
+    searches = len(record.times.get("/v1/search", ()))
     return {
         "version": "this" if source is None else "before",
         "think": think,
@@ -349,7 +349,7 @@ def markdown(found: dict[str, Any]) -> str:
     head += "| of it ms an action | clients' cores |"
     lines = []
     for row in found["load"]:
-        search, edit = row["milliseconds"]["/search"], row["milliseconds"].get("/edit", {"p99": 0.0})
+        search, edit = row["milliseconds"]["/v1/search"], row["milliseconds"].get("/v1/edit", {"p99": 0.0})
         cells = [row["version"], f"{row['think']:g}", f"{row['new']:.0%}", row["per_second"]]
         cells += [search["p50"], search["p95"], search["p99"], edit["p99"], row["server_cores"], row["server_ms"]]
         cells += [row["client_cores"], f"{row['load_before']} to {row['load_after']}", len(row["undocumented"])]

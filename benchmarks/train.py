@@ -13,6 +13,7 @@ import asyncio
 import resource
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -51,10 +52,9 @@ def train(world: World, strategy: str, cache: Path) -> tuple[int, float, float, 
     settings = Settings(eval=False, strategy=strategy)
     with tempfile.TemporaryDirectory() as place:
         run = Run.open_or_create(Path(place) / "run", world, settings)
-        store = StoreFolder(run.folder).store()
         timed = Timed(default_embedder(cache))
         started = time.process_time()
-        engine = engine_for(store, CachedEmbedder(timed))
+        engine = partial(engine_for, embedder=CachedEmbedder(timed))
         trainer = Trainer(run, agents_named(settings), engine)
         asyncio.run(trainer.train())
         spent = time.process_time() - started

@@ -103,6 +103,16 @@ def moves(ids: tuple[str, ...], low: float, high: float) -> Callable[[Asked], bo
     return holds
 
 
+def above(id: str, limit: float) -> Callable[[Asked], bool | None]:
+    """Whether the whole interval lies above."""
+
+    def holds(cells: Asked) -> bool | None:
+        found = cells.value(id, "low")
+        return None if found is None else found > limit
+
+    return holds
+
+
 def every(*rules: Callable[[Asked], bool | None]) -> Callable[[Asked], bool | None]:
     """Whether all hold; where one cannot be told, none can."""
 

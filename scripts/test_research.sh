@@ -21,6 +21,11 @@ try verifiers tests/test_verifiers.py "-e .[verifiers]" "" &
 running="$running $!"
 try formats tests/test_learning_formats.py "-e . atif datasets jinja2 regex safetensors tokenizers" "trl transformers" &
 running="$running $!"
+for one in "langchain langchain-core" "llamaindex llama-index-core" "haystack haystack-ai" "dspy dspy"; do
+  set -- $one
+  try "$1" tests/test_retrievers.py "-e . $2" ""
+done &
+running="$running $!"
 failed=0
 for one in $running; do wait "$one" || failed=1; done
 exit $failed

@@ -6,8 +6,8 @@ import itertools
 
 from postgres import Cluster
 
+from kbgym.backends.postgres.backend import PostgresBackend
 from kbgym.backends.postgres.base import DatabaseBase
-from kbgym.backends.postgres.place import PostgresBackend
 from kbgym.store import Store, source
 from kbgym.trace.backend import open_backend
 from kbgym.trace.copying import save_store

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -26,7 +27,6 @@ from kbgym.api.factory import agents_named, embedder_named
 from kbgym.cli import prove as _loaded  # noqa: F401 - before the first fork
 from kbgym.cli.main import run as verb
 from kbgym.search.factory import engine_for
-from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import ResultWriter
 from kbgym.training.run import Run, Settings
 from kbgym.training.trainer import Trainer
@@ -39,7 +39,7 @@ APART = "verdict.json"  # says where it lies
 def train(folder: Path) -> None:
     settings = Settings(questions=20, epochs=2, embedder="hash", eval=False)
     run = Run.open_or_create(folder, generate(people=80, seed=3), settings)
-    engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
+    engine = partial(engine_for, embedder=embedder_named("hash"))
     asyncio.run(Trainer(run, agents_named(settings), engine).train())
 
 

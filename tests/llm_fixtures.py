@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from kbgym.search.embed import HashEmbedder
 from kbgym.search.engine import Engine
 from kbgym.search.factory import engine_for
 from kbgym.store import Store, source
-from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import Row, examine
 from kbgym.training.run import Run
 from kbgym.training.run import Settings as RunSettings
@@ -102,7 +101,7 @@ async def train(folder: Path, agents: Agents, questions: int = 8, **more: Any) -
     """Train a run, or go on with it; the bytes of its trace."""
     settings = RunSettings(questions=questions, epochs=1, embedder="hash", eval=False, **more)
     run = Run.open_or_create(folder, world(), settings)
-    engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
+    engine = partial(engine_for, embedder=embedder_named("hash"))
     await Trainer(run, agents, engine).train()
     return (folder / "trace.jsonl").read_bytes()
 

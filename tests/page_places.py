@@ -21,10 +21,10 @@ COMMANDS = {
     "worlds-out/w0": "kbgym generate --people 80 --out worlds-out/w0"
     " --set train=40 --set test_in=4 --set eval_in=4 --set eval_out=2",
     "worlds/skarn": "kbgym import corpus examples/skarn/pages --questions examples/skarn/questions.jsonl"
-    " --links --out worlds/skarn",
+    " --unit sentence --links --out worlds/skarn",
     "worlds/musique": "kbgym import musique musique_ans_v1.0_dev.jsonl --out worlds/musique",
     "worlds/harbour": "kbgym import corpus examples/harbour/notes --questions examples/harbour/questions.csv"
-    " --links --out worlds/harbour",
+    " --unit sentence --links --out worlds/harbour",
     "runs/r0": f"kbgym prove worlds-out/w0 --out runs/r0 {_TRAINED} --n 4",
     "runs/first": "kbgym train --world worlds-out/w0 --out runs/first --questions 30 --epochs 2",
     "runs/demo": f"kbgym train --world worlds-out/w0 --out runs/demo {_TRAINED}",

@@ -27,7 +27,6 @@ SHORTER = {
     r"experiment run (?!.*--(people|world))": "--people 60",
     r"experiment run (?!.*--people)": "--questions 6 --epochs 1 --n 3 --seeds 0",
     r"experiment run paper (?!.*--people)": "--arms flat,hipporag --strategy paper",
-    r"--vary questions": "--values 4,6",
     r"kbgym demo(?!.*--people)": "--people 60 --questions 6 --n 3",
     r"--benchmark 3": "--people 160 --set breadth=8 --set train=39 --set test_in=26 --set test_out=13",
     r"generate .*--seed 201": "--people 60 --set test_in=2",

@@ -7,8 +7,8 @@ Every pass is a real one: kbgym's own policy renders and reads it, kbgym's own e
 here instead of behind a server. Every store has a process of its own, which sends what its passes ask and waits for
 the replies; the model writes the replies to all of them together, and remembers what it has read of each pass.
 
-With --experiment the rows go where `kbgym experiment run --readers reference,small` would have put them, for every arm
-whose store is there: the world is the flat one, trainings are run folders, other arms lie in seed-N/stores/ARM.
+With --experiment the rows go where `kbgym experiment run --set readers=reference,small` would have put them, for every
+arm whose store is there: the world is the flat one, trainings are run folders, other arms lie in seed-N/stores/ARM.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from train import Player, norm, padded, turned
 from kbgym.agents.llm.values import Call, ModelSettings, Reply, Request
 from kbgym.api.workspace import Workspace
 from kbgym.canonical import write_lines
-from kbgym.experiments.experiment import read_plan, seed_folder
-from kbgym.experiments.sheets import exams_of
+from kbgym.experiments.experiment import exams_of, read_plan, seed_folder
 from kbgym.gym.environment import Environment
 from kbgym.gym.episode import play
 from kbgym.gym.policy import Forward

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from kbgym.search.engine import Engine
     from kbgym.store import Ledger, Record, Store, ledger
     from kbgym.sync import run_sync
-    from kbgym.trace.folder import StoreFolder, open_folder, save_store
+    from kbgym.trace.copying import save_store
+    from kbgym.trace.folder import StoreFolder, open_folder
     from kbgym.training.exam import Row, examine, summarise
     from kbgym.training.probe import gradient, probe_run
     from kbgym.training.run import Run, Settings
@@ -63,7 +64,8 @@ _HOME = {
     "kbgym.search.engine": "Engine",
     "kbgym.store": "Ledger Record Store ledger",
     "kbgym.sync": "run_sync",
-    "kbgym.trace.folder": "StoreFolder open_folder save_store",
+    "kbgym.trace.copying": "save_store",
+    "kbgym.trace.folder": "StoreFolder open_folder",
     "kbgym.worlds.people": "generate",
     "kbgym.worlds.world": "Document Key Question World",
 }

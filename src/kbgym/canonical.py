@@ -167,14 +167,33 @@ def check_name(where: Path, name: str) -> None:
         raise Damaged(f"{where}: {name[:60]!r} is no name; letters, digits and -_.@ make one.")
 
 
+def sync(path: Path) -> None:
+    """Flush a file's content or a folder's entries to the disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, durably, if they do not exist."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
-    """A scratch file that becomes `path`, in the place of what is there, if the block succeeds, and vanishes if not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Yield a scratch file that atomically and durably replaces `path` if the block succeeds."""
+    make_folder(path.parent)
     scratch = path.with_name(f".{os.getpid()}-{path.name}")  # two processes may write the same file at once
     try:
         yield scratch
+        sync(scratch)
         os.replace(scratch, path)
+        sync(path.parent)
     finally:
         scratch.unlink(missing_ok=True)
 
@@ -198,14 +217,14 @@ def _runs(process: int) -> bool:
 
 @contextmanager
 def atomic_dir(out: Path) -> Iterator[Path]:
-    """A scratch folder that becomes `out` if the block succeeds and vanishes if it does not.
+    """Yield a scratch folder that atomically and durably becomes `out` if the block succeeds.
 
-    An `out` that already holds the same files with the same bytes is left alone; any other content is refused.
+    An `out` that already holds the same files with the same bytes is left alone; any other content is rejected.
     """
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} exists and is not a folder; choose another --out.")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(out.parent)
         scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     except OSError as error:
         raise BadInput(f"cannot write beside {out}: {error.strerror}") from error
@@ -216,7 +235,11 @@ def atomic_dir(out: Path) -> Iterator[Path]:
             if _contents(out) != _contents(scratch):
                 raise BadInput(f"{out} exists with other content; remove it or choose another --out.")
         else:
+            for path in scratch.rglob("*"):
+                sync(path)
+            sync(scratch)
             os.replace(scratch, out)
+            sync(out.parent)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

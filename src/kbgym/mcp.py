@@ -19,14 +19,15 @@ VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MOST_MESSAGE = 1 << 20  # bytes; the longest text a tool takes is far shorter
 _INVALID_REQUEST = -32600
 
-_READ_ONLY, _DESTRUCTIVE = ("search", "read", "answer", "how_sure"), ("edit", "delete", "unlink")
+_READ_ONLY, _DESTRUCTIVE = ("search", "read", "answer", "how_sure"), ("edit", "delete", "unlink", "undo")
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of a tool call: a text for the model, and whether it is an error."""
+    """The result of a tool call: a text for the model, whether it is an error, and the same as values."""
 
     text: str
     wrong: bool = False
+    structured: Any = None
 
 
 class Texts(Protocol):
@@ -56,8 +57,11 @@ class Toolbox(Protocol):
 
 def _tool(tool: Tool) -> dict[str, Any]:
     """Return a tool as `tools/list` describes it."""
+    title = tool.name.replace("_", " ").capitalize()
     hints = {"readOnlyHint": tool.name in _READ_ONLY, "destructiveHint": tool.name in _DESTRUCTIVE}
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema, "annotations": hints}
+    hints |= {"openWorldHint": False}
+    described = {"name": tool.name, "title": title, "description": tool.description, "inputSchema": tool.schema}
+    return {**described, "annotations": {"title": title, **hints}}
 
 
 class RpcRequest(msgspec.Struct, frozen=True):
@@ -111,6 +115,16 @@ async def reply_to(data: bytes, toolbox: Toolbox, version: str = "") -> bytes | 
     return None if request is None else await reply(request, toolbox, version)
 
 
+def progress_of(request: RpcRequest, seconds: int) -> bytes | None:
+    """Return a notification that a call is still in progress, or None if the client asked for none."""
+    meta = request.params.get("_meta")
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    if not isinstance(token, str | int):
+        return None
+    params = {"progressToken": token, "progress": seconds, "message": f"Still working after {seconds} s."}
+    return msgspec.json.encode({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+
 async def reply(request: RpcRequest, toolbox: Toolbox, version: str = "") -> bytes:
     """Return the reply to a request."""
     id, given = request.id, request.params
@@ -126,8 +140,10 @@ async def reply(request: RpcRequest, toolbox: Toolbox, version: str = "") -> byt
             if not isinstance(name, str) or not isinstance(arguments, dict):
                 return _error(id, -32602, "a call needs a name and an object of arguments.")
             result = await toolbox.call(name, arguments)
-            content = [{"type": "text", "text": result.text}]
-            return _result(id, {"content": content, "isError": result.wrong})
+            replied: dict[str, Any] = {"content": [{"type": "text", "text": result.text}], "isError": result.wrong}
+            if result.structured is not None:
+                replied["structuredContent"] = result.structured
+            return _result(id, replied)
     if toolbox.texts is not None:
         return await _reply_with_text(request, toolbox.texts)
     return _error(id, -32601, "unknown method.")

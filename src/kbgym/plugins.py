@@ -28,8 +28,8 @@ Group = Literal["kbgym.backends", "kbgym.engines", "kbgym.agents", "kbgym.worlds
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "kbgym.backends": {
-        "postgresql": "kbgym.backends.postgres.place:PLUGIN",
-        "postgres": "kbgym.backends.postgres.place:PLUGIN",
+        "postgresql": "kbgym.backends.postgres.backend:PLUGIN",
+        "postgres": "kbgym.backends.postgres.backend:PLUGIN",
         "hnsw": "kbgym.backends.hnsw.index_files",
     },
     "kbgym.engines": {"ray": "kbgym.engines.ray:RayEngine"},

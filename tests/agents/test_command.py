@@ -345,7 +345,7 @@ def test_a_pass_that_is_dropped_between_two_actions_leaves_no_process(home: Path
     class Stuck:
         require_visible_ids = False
 
-        async def step(self, *_: object) -> Step:
+        async def carry_out(self, *_: object) -> Step:
             await asyncio.sleep(600)
             raise AssertionError
 

@@ -122,7 +122,6 @@ def test_training_in_one_conversation_leaves_the_trace_of_training_in_process(
     assert traces[0] == traces[1] and len(traces[0]) > 10
     asked = ("serve", tmp_path / "there", "--http", "127.0.0.1:0", "--no-auth")
     assert kbgym(*asked) == 2 and "name another with --reader" in capfd.readouterr().err
-    assert kbgym(*asked, "--set", "curator=caller") == 2 and "--mcp with --role curator" in capfd.readouterr().err
 
 
 def test_a_conversation_is_compared_with_nothing(world: Path, tmp_path: Path) -> None:

@@ -14,13 +14,12 @@ from kbgym.analysis.cells import Cell, CellSource, as_csv, explain, number, show
 from kbgym.analysis.page import Figure, write
 from kbgym.analysis.report import make_report, write_report
 from kbgym.analysis.results import open_results
-from kbgym.api.factory import embedder_named
 from kbgym.canonical import decode
 from kbgym.errors import BadInput
 
 TABLES = (
     "worlds arms edits-trained-paper edits-trained-class learning-trained-paper gradient seeds noninferiority budget "
-    "benchmarks coverage readings against-b3 retention-trained-paper audit index-quality-trained-paper break-even"
+    "coverage readings against-b3 retention-trained-paper audit index-quality-trained-paper break-even"
 ).split()
 FIGURES = "learning-figure-trained-paper gradient-dots growth-trained-paper growth-trained-class".split()
 
@@ -33,7 +32,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(folder):
     """Every table and every figure: half a minute and more, so whoever asks for it is slow."""
-    made = make_report(folder, embedder_named)
+    made = make_report(folder)
     write(made, folder / "report")
     return made
 
@@ -52,7 +51,7 @@ def cells(folder, report):
 def test_every_table_and_figure_is_there(folder, page):
     place = folder / "report"
     assert {file.stem for file in (place / "tables").glob("*.csv")} >= set(TABLES)
-    assert {file.stem for file in (place / "figures").iterdir()} >= {*FIGURES, "network-trained-paper"}
+    assert {file.stem for file in (place / "figures").iterdir()} >= set(FIGURES)
     for name in (*TABLES, *FIGURES):
         assert f'id="{name}"' in page
 
@@ -124,7 +123,7 @@ def test_markdown_holds_every_table(folder, report):
 
 @pytest.mark.slow
 def test_the_same_experiment_gives_the_same_report(folder, report, tmp_path):
-    write_report(folder, tmp_path / "again", embedder=embedder_named)
+    write_report(folder, tmp_path / "again")
     for file in sorted((folder / "report").rglob("*")):
         if file.is_file():
             assert (tmp_path / "again" / file.relative_to(folder / "report")).read_bytes() == file.read_bytes(), file
@@ -138,7 +137,7 @@ def test_without_matplotlib_the_tables_remain(folder, monkeypatch):
 
 
 def test_a_folder_without_exams_is_refused(folder, tmp_path):
-    with pytest.raises(BadInput, match="is neither an experiment nor a run, and holds no exam"):
+    with pytest.raises(BadInput, match="neither an experiment nor a run"):
         make_report(tmp_path)
     shutil.copytree(folder / "seed-0" / "trained-paper", tmp_path / "run")
     with pytest.raises(BadInput, match="no exam of the flat and the trained store"):

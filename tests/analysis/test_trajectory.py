@@ -1,6 +1,7 @@
 """The trajectory read off a trace equals what was done, counted by hand; and what a training run says of itself."""
 
 import asyncio
+from functools import partial
 
 import msgspec
 import pytest
@@ -12,8 +13,9 @@ from kbgym.api.factory import agents_named, embedder_named
 from kbgym.gym.actions import Add, Delete, Done, Edit, Link, LinkMany, Search, Unlink
 from kbgym.search.factory import engine_for
 from kbgym.store import source
+from kbgym.trace.copying import save_store
 from kbgym.trace.events import Began
-from kbgym.trace.folder import StoreFolder, open_folder, save_store
+from kbgym.trace.folder import StoreFolder, open_folder
 from kbgym.training.run import Run, Settings
 from kbgym.training.trainer import Trainer
 from kbgym.worlds import people
@@ -107,7 +109,7 @@ def test_a_training_run_agrees_with_its_own_store(tmp_path):
     world = people.generate(40, 0)
     settings = Settings(questions=12, epochs=2, embedder="hash", eval=False)
     run = Run.open_or_create(tmp_path / "run", world, settings)
-    engine = engine_for(StoreFolder(run.folder).store(), embedder_named("hash"))
+    engine = partial(engine_for, embedder=embedder_named("hash"))
     trainer = Trainer(run, agents_named(settings), engine)
     asyncio.run(trainer.train())
     found = trajectory(StoreFolder(run.folder))

@@ -273,7 +273,7 @@ def test_your_own_files(tmp_path):
     (tmp_path / "notes" / "boats.md").write_text("# Boats\n\nThe Kestrel is blue. The Heron is grey.\n")
     (tmp_path / "questions.csv").write_text("question,answer\nWhich colour is the Kestrel?,blue\n")
     world = kbgym.import_corpus(tmp_path / "notes", questions=tmp_path / "questions.csv", out=tmp_path / "world")
-    assert len(world.documents) == 2 and world.questions[0].golds == ("blue",)
+    assert len(world.documents) == 1 and world.questions[0].golds == ("blue",)
     assert kbgym.open(tmp_path / "world").world.hash == world.hash
     assert kbgym.import_corpus([tmp_path / "notes"]).documents == world.documents
 

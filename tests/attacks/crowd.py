@@ -46,7 +46,7 @@ async def write(connection: Connection, number: int, out: Path) -> None:
         await asyncio.sleep(0.02)
         text = f"Note {count} of writer {number} at {time.monotonic()}."
         try:
-            status, said = await connection.request("/add", {"text": text})
+            status, said = await connection.request("/v1/add", {"text": text})
         except (OSError, asyncio.IncompleteReadError):
             connection.close()
             connection.streams = None
@@ -64,18 +64,19 @@ async def honest(connection: Connection, number: int, curator: bool, told: Told)
         try:
             if curator and luck < 0.15:
                 text = f"Note {count} of client {number} at {started}."
-                status, said = await connection.request("/add", {"text": text})
+                status, said = await connection.request("/v1/add", {"text": text})
                 if status == 200:
                     told.added[said["result"]["id"]] = text
             elif curator and luck < 0.17:
-                status, said = await connection.request("/questions", {"question": f"{QUESTION} ({number}, {count})"})
+                asking = {"question": f"{QUESTION} ({number}, {count})"}
+                status, said = await connection.request("/v1/questions", asking)
                 if status == 200:
                     id = said["id"]
-                    status, said = await connection.request(f"/questions/{id}/gold", {"answers": ["baker"]})
+                    status, said = await connection.request(f"/v1/questions/{id}/gold", {"answers": ["baker"]})
                     told.golds += [id] * (status == 200)
             else:
                 query = dice.choice(QUERIES) if luck < 0.7 else f"somebody whose number is {dice.random()}"
-                status, said = await connection.request("/search", {"query": query})
+                status, said = await connection.request("/v1/search", {"query": query})
                 told.searches.append((started, time.monotonic() - started))
         except (OSError, asyncio.IncompleteReadError) as error:
             told.broken.append(repr(error))
@@ -144,9 +145,9 @@ def asking(make: Callable[[int], tuple[str, Any, str]]) -> Callable[[Connection,
 async def golds(connection: Connection, number: int) -> None:
     """Asks and gives golds, as a curator may: everything the store learns from costs it work."""
     for count in itertools.count():
-        status, said = await connection.request("/questions", {"question": f"Who is number {count} of {number}?"})
+        status, said = await connection.request("/v1/questions", {"question": f"Who is number {count} of {number}?"})
         if status == 200:
-            await connection.request(f"/questions/{said['id']}/gold", {"answers": [f"nobody {count}"]})
+            await connection.request(f"/v1/questions/{said['id']}/gold", {"answers": [f"nobody {count}"]})
 
 
 async def malformed(connection: Connection, number: int) -> None:
@@ -154,7 +155,7 @@ async def malformed(connection: Connection, number: int) -> None:
 
     def request() -> bytes:
         body = next(bodies)
-        head = f"POST /search HTTP/1.1\r\n{connection.head}Content-Type: application/json\r\n"
+        head = f"POST /v1/search HTTP/1.1\r\n{connection.head}Content-Type: application/json\r\n"
         return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
     await raw(connection, request, read=True)
@@ -164,12 +165,12 @@ KINDS: dict[str, Callable[[Connection, int], Awaitable[None]]] = {
     "endless heads": endless_head,
     "answers nobody reads": unread,
     "silence": silent,
-    "sessions": asking(lambda n: ("/search", {"query": "baker"}, f"s{n}")),
-    "long new queries": asking(lambda n: ("/search", {"query": " ".join(str(n + k) for k in range(200))}, "")),
+    "sessions": asking(lambda n: ("/v1/search", {"query": "baker"}, f"s{n}")),
+    "long new queries": asking(lambda n: ("/v1/search", {"query": " ".join(str(n + k) for k in range(200))}, "")),
     "golds": golds,
     "malformed": malformed,
-    "edits as a reader": asking(lambda n: ("/edit", {"id": "c0", "text": f"Counter c0 stands at {n}."}, "")),
-    "open questions": asking(lambda n: ("/questions", {"question": f"Who is {n}?", "reader": "caller"}, "")),
+    "edits as a reader": asking(lambda n: ("/v1/edit", {"id": "c0", "text": f"Counter c0 stands at {n}."}, "")),
+    "open questions": asking(lambda n: ("/v1/questions", {"question": f"Who is {n}?", "reader": "caller"}, "")),
 }
 
 

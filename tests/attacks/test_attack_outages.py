@@ -46,14 +46,14 @@ class Client:
     def add(self) -> bool:
         self.count += 1
         text = f"Nils Holm keeps {self.count} geese."
-        answer = self._post("/add", {"text": text})
+        answer = self._post("/v1/add", {"text": text})
         if answer is not None:
             self.added[answer["result"]["id"]] = text
         return answer is not None
 
     def teach(self) -> bool:
-        asked = self._post("/questions", {"question": "What is the job of Ada Alm?"})
-        given = asked and self._post(f"/questions/{asked['id']}/gold", {"answers": ["baker"]})
+        asked = self._post("/v1/questions", {"question": "What is the job of Ada Alm?"})
+        given = asked and self._post(f"/v1/questions/{asked['id']}/gold", {"answers": ["baker"]})
         if asked and given:
             self.golds.append(asked["id"])
         return bool(given)
@@ -129,7 +129,7 @@ def outages(place: Path, fill: Callable[[Server], None], empty: Callable[[Server
             until(lambda: not ada.add())
             assert not ada.teach()
             with client(server, tokens.reader) as rex:
-                assert rex.post("/search", json={"query": "baker"}).status_code == 200, "looking needs no disk"
+                assert rex.post("/v1/search", json={"query": "baker"}).status_code == 200, "looking needs no disk"
             empty(server)
             until(ada.add)
         assert ada.teach()

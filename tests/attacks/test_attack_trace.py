@@ -26,7 +26,7 @@ def emptied(trace: Path) -> None:
 
 def add(server: Server, token: str, text: str) -> int:
     with client(server, token) as ada:
-        return ada.post("/add", json={"text": text}, timeout=15).status_code
+        return ada.post("/v1/add", json={"text": text}, timeout=15).status_code
 
 
 @pytest.mark.parametrize("change", [replaced, emptied, Path.unlink])

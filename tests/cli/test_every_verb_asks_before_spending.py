@@ -88,9 +88,9 @@ def test_an_experiment_by_a_model_is_capped_and_pays_for_nothing_twice(world, tm
         base += ["--agent", MODEL, "--set", f"base_url={server.url}"]
         code, _, error = kbgym(*base, "--set", f"max_tokens={60_000}")
         assert code == 1 and "max_tokens 60000 is reached" in error
-        code, _, error = kbgym(*base, "--jobs", 2)
+        code, _, error = kbgym(*base, "--set", "workers=2")
         assert code == 2 and "one process" in error
         assert kbgym(*base, "--quiet")[0] == 0
         asked = server.answered
         assert kbgym(*base, "--quiet")[0] == 0 and server.answered == asked
-    assert kbgym("report", tmp_path / "exp", "--no-map", "--quiet")[0] == 0
+    assert kbgym("report", tmp_path / "exp", "--quiet")[0] == 0

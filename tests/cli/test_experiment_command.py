@@ -29,9 +29,9 @@ def test_seeds_in_processes_of_their_own_come_to_the_same(capfdbinary, tmp_path)
     result = json.loads(printed)
     assert code == 0 and result["seeds"] == [0, 1]
     assert result["arms"] == ["flat", "hipporag", "trained-paper", "trained-class"]
-    assert kbgym(capfdbinary, *common, "--out", str(tmp_path / "two"), "--jobs", "2")[0] == 0
+    assert kbgym(capfdbinary, *common, "--out", str(tmp_path / "two"), "--set", "workers=2")[0] == 0
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    code, printed, _ = kbgym(capfdbinary, "report", str(tmp_path / "one"), "--no-map", "--json")
+    code, printed, _ = kbgym(capfdbinary, "report", str(tmp_path / "one"), "--json")
     result = json.loads(printed)
     assert code == 0 and (tmp_path / "one" / "report" / "report.html").samefile(result["report"])
     cell = "gradient/trained-paper/trained/rho"
@@ -67,10 +67,7 @@ def test_a_demos_run_has_a_report_too(capfdbinary, tmp_path):
     assert (out / "report" / "report.html").is_file() and (out / "report" / "tables" / "gradient.csv").is_file()
     rho = json.loads((out / "report" / "cells.json").read_bytes())["gradient/trained-paper/one/rho"]
     assert round(rho["value"], 4) == result["groups"]["one"]["rho"]
-    assert (round(rho["low"], 4), round(rho["high"], 4)) == (
-        result["groups"]["one"]["rho_low"],
-        result["groups"]["one"]["rho_high"],
-    )
+    assert "high" not in rho and result["groups"]["one"]["rho_high"] is None, "too few keys for an interval"
     code, printed, _ = kbgym(capfdbinary, *arguments)
     assert code == 0 and "report.html" in printed
 
@@ -96,18 +93,3 @@ def test_seeds_are_numbers_and_ranges():
     assert seeds_in("0,1,2") == (0, 1, 2) and seeds_in("0-2,7,1") == (0, 1, 2, 7)
     with pytest.raises(BadInput):
         seeds_in("3-")
-
-
-def test_headroom_examines_flat_stores_of_two_sizes_and_goes_on(tmp_path, kbgym, monkeypatch):
-    monkeypatch.setattr("kbgym.cli.experiment.SIZES", (60, 90))
-    arguments = ("experiment", "run", "headroom", "--out", tmp_path / "h", "--set", "embedder=hash", "--json")
-    code, text, _ = kbgym(*arguments)
-    found = json.loads(text)
-    assert code == 0 and json.loads((tmp_path / "h" / "headroom.json").read_text()) == found
-    rows = [json.loads(line) for line in (tmp_path / "h" / "exams" / "people-90-seed-0.jsonl").read_text().splitlines()]
-    relations = [row for row in rows if row["class"] not in ("QC1", "QC2", "QC3", "QC9")]
-    cell = found["cells"]["headroom/90/relations/actions"]
-    assert found["n"]["90/relations"] == len(relations) > 20
-    assert cell["value"] == pytest.approx(sum(row["actions"] for row in relations) / len(relations))
-    assert cell["low"] < cell["value"] < cell["high"]
-    assert kbgym(*arguments)[1] == text, "run again, the same"

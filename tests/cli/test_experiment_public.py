@@ -40,7 +40,7 @@ def test_arms_and_trainings_on_real_text(kbgym, tmp_path):
     begun = json.loads((out / "seed-0" / "trained-paper-from-hipporag" / "run.json").read_text())
     assert begun["settings"]["begins"].startswith("hipporag ") and begun["settings"]["reader"] == "general"
     assert kbgym("experiment", "run", "pretrain", *given, "--arms", "flat,bm25", "--strategy", "paper")[0] == 0
-    assert kbgym("report", out, "--no-map", "--quiet")[0] == 0
+    assert kbgym("report", out, "--quiet")[0] == 0
     evidence = (out / "report" / "tables" / "evidence.csv").read_text(encoding="utf-8")
     assert "all within 4" in evidence and "BM25" in evidence
 

@@ -13,7 +13,8 @@ from store_fixtures import Live, records
 from kbgym.canonical import write_lines
 from kbgym.gym.actions import Add, Delete, Edit, Link, LinkMany
 from kbgym.store import Store
-from kbgym.trace.folder import StoreFolder, save_store
+from kbgym.trace.copying import save_store
+from kbgym.trace.folder import StoreFolder
 
 Kbgym = Callable[..., tuple[int, str, str]]
 

@@ -65,7 +65,7 @@ def test_structure_links_pages(capfdbinary, harbour):
     (harbour / "notes" / "crane.md").write_text("# Crane\n\nThe crane serves the [boats](boats.md). It is red.\n")
     changes = imported(capfdbinary, harbour, "--update")["changes"]
     crane = {one.id: one for one in World.load(harbour.parent / "world").documents}[changes["added"][0]]
-    assert changes["added"][1] in crane.links
+    assert len(crane.links) == 1 and "boats" in crane.links[0]
 
 
 def test_the_example_of_pages(capfdbinary, tmp_path):
@@ -161,7 +161,7 @@ def test_from_a_folder_to_a_trained_and_examined_store_that_follows_its_files(ca
     boats.write_text(boats.read_text().replace("Her hull is green;", "Her hull is blue now;"))
     (harbour / "notes" / "notices.txt").unlink()
     result = imported(capfdbinary, harbour, "--update", "--store", trained)
-    assert len(result["changes"]["edited"]) == 1 and len(result["changes"]["removed"]) > 3
+    assert len(result["changes"]["edited"]) == 1 and len(result["changes"]["removed"]) == 1
     assert result["store"]["iteration"] == before + 1 and result["store"]["edited"] == 1
     store = StoreFolder(trained).store()
     (edited,) = result["changes"]["edited"]
@@ -207,12 +207,12 @@ def test_the_report_names_what_is_not_in_the_documents(capfdbinary, tmp_path):
     for number in range(25):
         (notes / f"photo{number:02d}.png").write_bytes(b"x")
     code, printed, _ = kbgym(capfdbinary, "import", "corpus", notes, "--out", tmp_path / "w")
-    assert code == 0 and f"{(notes / 'a.md').stat().st_size} bytes in, 40 characters out." in printed
+    assert code == 0 and f"{(notes / 'a.md').stat().st_size} bytes in, 33 characters out." in printed
     assert "2 comments (" in printed and "1 link target (4 characters): a link is its words" in printed
     assert "not read: photo00.png (.png: not a format that is read)" in printed and "photo19.png" in printed
     assert "photo20.png" not in printed and "not read: 5 more (5 .png: not a format that is read" in printed
     result = json.loads(kbgym(capfdbinary, "import", "corpus", notes, "--out", tmp_path / "w", "--json")[1])
-    assert len(result["ignored"]) == 25 and result["characters"] == 40 and result["empty"] == []
+    assert len(result["ignored"]) == 25 and result["characters"] == 33 and result["empty"] == []
     assert {loss["what"]: loss["texts"] for loss in result["left_out"]}["comment"] == ["# or so", "<!-- no -->"]
 
 
@@ -240,7 +240,7 @@ def test_an_update_says_what_it_means_for_questions_and_indexes(capfdbinary, tmp
     boats = "# Boats\n\n- Kestrel: owner Ingrid Falk\n- Turnstone: owner Ingrid Falk\n- Petrel: owner Amos Teller\n"
     (notes / "boats.md").write_text(boats)
     (tmp_path / "q.csv").write_text("question,answer,support\nWho owns the Petrel?,Amos Teller,owner Amos Teller\n")
-    add = ("import", "corpus", notes, "--out", world)
+    add = ("import", "corpus", notes, "--unit", "sentence", "--out", world)
     assert kbgym(capfdbinary, *add, "--questions", tmp_path / "q.csv")[0] == 0
     shutil.copytree(world, run_ / "world")
     folder = StoreFolder(run_)
@@ -257,7 +257,6 @@ def test_an_update_says_what_it_means_for_questions_and_indexes(capfdbinary, tmp
     assert code == 0, err
     assert "1 documents added, 1 edited, 0 removed" in printed and "boats.md is fleet.md now" in printed
     assert "'Who owns the Petrel?': its answer 'Amos Teller' is not there any more, with 1 edited" in printed
-    assert "Boats: Heron: owner Ingrid Falk belongs under [n1] Everything about Ingrid Falk" in printed
 
 
 def test_an_update_needs_a_world_and_a_store_an_update(capfdbinary, harbour, tmp_path):

@@ -99,13 +99,13 @@ def test_an_experiment_adds_the_arm_and_its_report_the_sentence(place, tmp_path)
         "nostore-trained.jsonl",
         "nostore-unseen.jsonl",
     }
-    assert kbgym("report", str(out), "--no-map")[0] == 0
+    assert kbgym("report", str(out))[0] == 0
     page = (out / "report" / "report.md").read_text()
     assert "without a store the same reader scores F1 0.000 on the same 10 questions" in page and "| No store |" in page
     assert "People universe" not in page, "a public set is neither of the paper's benchmarks"
     for file in (out / "seed-0" / "exams").glob("nostore-*"):
         file.unlink()
-    assert kbgym("report", str(out), "--no-map")[0] == 0
+    assert kbgym("report", str(out))[0] == 0
     page = (out / "report" / "report.md").read_text()
     assert "its score without a store is missing: run the experiment again with --arms nostore" in page
 
@@ -120,12 +120,12 @@ def test_a_report_of_one_run_finds_the_rows_beside_its_exams(place, tmp_path):
         for group in ("trained", "unseen"):
             out = run / "exams" / f"{name}-{group}.jsonl"
             assert kbgym("exam", store, "--set", group, "--out", str(out), "--set", "embedder=hash")[0] == 0
-    assert kbgym("report", str(run), "--no-map")[0] == 0
+    assert kbgym("report", str(run))[0] == 0
     assert "without a store the same reader scores F1" in (run / "report" / "report.md").read_text()
     for file in (run / "exams").glob("*.nostore.jsonl"):
         file.unlink()
     shutil.rmtree(run / "report")
-    assert kbgym("report", str(run), "--no-map")[0] == 0
+    assert kbgym("report", str(run))[0] == 0
     assert "examine the run again with `kbgym exam --out" in (run / "report" / "report.md").read_text()
 
 

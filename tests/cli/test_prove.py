@@ -31,8 +31,10 @@ def test_a_verdict_with_everything_it_rests_on(world, tmp_path, kbgym):
     out = tmp_path / "run"
     code, text, _ = kbgym("prove", world, "--out", out, *SMALL, "--json")
     found = json.loads(text)
-    keys = "verdict n rho rho_low rho_high f1_flat f1_trained evidence_flat evidence_trained break_even cost".split()
-    assert code == 0 and not set(keys) - set(found)
+    keys = "verdict accuracy n rho rho_low rho_high f1_flat f1_trained evidence_flat evidence_trained break_even cost"
+    more = "groups headroom tokens_flat tokens_trained first_page_flat first_page_trained f1_within_flat right answers"
+    assert code == 0 and not {*keys.split(), *more.split()} - set(found)
+    assert found["accuracy"] in ("not lower", "undecided", "lower") and sum(found["right"].values()) == found["n"]
     assert found["verdict"] in ("helps", "no difference shown", "hurts") and found["n"] == 10
     assert found["trained"]["n"] == 10 and found["cost"]["training_actions"] > 0 and found["cost"]["dollars"] == 0
     assert json.loads((out / "verdict.json").read_text()) == found
@@ -40,6 +42,16 @@ def test_a_verdict_with_everything_it_rests_on(world, tmp_path, kbgym):
     for store in ("flat", "trained"):
         lines = (out / "exams" / f"{store}-test_in.jsonl").read_text().splitlines()
         rows[store] = [json.loads(line) for line in lines]
+    actions = [row["actions"] for row in rows["flat"]]
+    assert found["headroom"] == pytest.approx(1 - sum(min(2, one) for one in actions) / sum(actions), abs=1e-4)
+    assert found["f1_within_flat"][3] == pytest.approx(
+        sum(row["f1"] for row in rows["flat"] if row["actions"] <= 4) / 10
+    )
+    assert found["tokens_flat"] == round(sum(row["characters"] for row in rows["flat"]) / 40, 1)
+    seen = [row["evidence"] for row in rows["flat"] if row["evidence"].get("supports")]
+    first = sum(one.get("seen", []).count(1) / one["supports"] for one in seen) / len(seen)
+    assert found["first_page_flat"] == pytest.approx(first, abs=1e-6) and found["evidence_n"] == len(seen)
+    assert [one["id"] for one in found["answers"]] == [row["id"] for row in rows["flat"]]
     ratio = sum(row["actions"] for row in rows["trained"]) / sum(row["actions"] for row in rows["flat"])
     assert found["rho"] == pytest.approx(ratio, abs=1e-4)
     opened = {
@@ -115,7 +127,7 @@ def test_an_own_corpus_from_its_files_to_a_verdict(tmp_path, kbgym):
     assert kbgym("import", "corpus", notes, *asked, "--out", tmp_path / "world", "--quiet")[0] == 0
     code, said, _ = kbgym("prove", tmp_path / "world", "--out", out, "--set", "embedder=hash")
     assert code == 0 and said.startswith("Verdict: ")
-    assert kbgym("report", out, "--no-map", "--quiet")[0] == 0
+    assert kbgym("report", out, "--quiet")[0] == 0
 
 
 def test_public_text_is_also_asked_without_a_store_and_only_once(tmp_path, kbgym):
@@ -142,7 +154,7 @@ def test_public_text_is_also_asked_without_a_store_and_only_once(tmp_path, kbgym
     assert json.loads(text)["nostore_f1"] is not None
     assert len(list((tmp_path / "run" / "exams").glob("*.nostore.jsonl"))) == 1
     assert "This text is public" in kbgym("prove", tmp_path / "world", "--out", tmp_path / "run")[1]
-    assert kbgym("report", tmp_path / "run", "--no-map", "--quiet")[0] == 0
+    assert kbgym("report", tmp_path / "run", "--quiet")[0] == 0
 
 
 @pytest.mark.slow
@@ -181,7 +193,7 @@ def test_who_remembers_earlier_questions_proves_nothing(kbgym, tmp_path):
     generate(40, 0).save(tmp_path / "world")
     for words in (
         ["prove", tmp_path / "world", "--out", tmp_path / "run", "--set", "reader=hand"],
-        ["experiment", "run", "paper", "--out", tmp_path / "exp", "--readers", "reference,hand"],
+        ["experiment", "run", "paper", "--out", tmp_path / "exp", "--set", "readers=reference,hand"],
     ):
         code, _, error = kbgym(*words)
         assert code == 2 and "remembers earlier questions" in error

@@ -27,7 +27,7 @@ Angular is a framework. It is old.
 
 def of(tmp_path: Path, name: str, content: str, **options) -> list[str]:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    return [document.text for document in read_corpus([tmp_path], ReadingOptions(**options)).documents]
+    return [document.text for document in read_corpus([tmp_path], ReadingOptions(unit="sentence", **options)).documents]
 
 
 def test_yaml_front_matter(tmp_path):
@@ -43,7 +43,7 @@ def test_yaml_front_matter(tmp_path):
         "Angular is a framework.",
         "Angular: Angular is a framework. It is old.",
     ]
-    documents = read_corpus([tmp_path], ReadingOptions()).documents
+    documents = read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents
     assert {document.kind for document in documents[:8]} == {"field"}
     assert {document.about for document in documents} == {("Angular",)}
     there = [ANGULAR[document.source.start : document.source.end] for document in documents[:7]]
@@ -78,7 +78,7 @@ def test_yaml_and_toml_and_json_files(tmp_path):
     )
     (tmp_path / "c.toml").write_text("name = 'kb'\n[tool.x]\nports = [80, 8080]\n")
     (tmp_path / "d.json").write_text('{"title": "Prices", "berth": {"5": 55.50, "6": null}, "n": 1e3}')
-    assert [document.text for document in read_corpus([tmp_path], ReadingOptions()).documents] == [
+    assert [document.text for document in read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents] == [
         "boats: Kestrel: crew: mate: Petra",
         "boats: Kestrel: crew: cook: Sam",
         "boats: Kestrel (2): built: 1987",

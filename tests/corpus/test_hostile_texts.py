@@ -93,6 +93,8 @@ def test_references_count_wherever_they_stand():
 def test_a_large_file_says_how_far_it_is(tmp_path):
     (tmp_path / "a.md").write_text("# T\n\n" + "Ruth sails the boat. Nell does not.\n\n" * 20_000)
     told: list[tuple[int, int]] = []
-    corpus = read_corpus([tmp_path], ReadingOptions(), tick=lambda done, total, note: told.append((done, total)))
+    corpus = read_corpus(
+        [tmp_path], ReadingOptions(unit="sentence"), tick=lambda done, total, note: told.append((done, total))
+    )
     assert len(corpus.documents) == 40_000
     assert len(told) > 10 and told == sorted(told) and told[-1][0] == told[-1][1] == corpus.bytes

@@ -40,10 +40,10 @@ def test_a_hostile_file_is_refused_and_the_next_one_read(tmp_path: Path, name):
     (tmp_path / "z.md").write_text("Ruth is here.")
     began = time.monotonic()
     with pytest.raises(BadInput) as refused:
-        read_corpus([tmp_path], ReadingOptions())
+        read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     assert name in str(refused.value) and reason in str(refused.value) and "\n" not in str(refused.value)
     assert time.monotonic() - began < 20
-    corpus = read_corpus([tmp_path], ReadingOptions(on_error="skip"))
+    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence", on_error="skip"))
     assert [document.text for document in corpus.documents] == ["z: Ruth is here."]
     assert [problem.file for problem in corpus.skipped] == [name]
 
@@ -55,8 +55,8 @@ def test_a_reader_that_dies_is_replaced(tmp_path: Path, monkeypatch):
         patch.setattr(reading, "MEMORY_PER_BYTE", 0)
         (tmp_path / "b.md").write_text("Nell. " * 10_000)
         with pytest.raises(BadInput, match=r"b\.md"):
-            read_corpus([tmp_path], ReadingOptions())
-    assert read_corpus([tmp_path], ReadingOptions()).files == 2
+            read_corpus([tmp_path], ReadingOptions(unit="sentence"))
+    assert read_corpus([tmp_path], ReadingOptions(unit="sentence")).files == 2
 
 
 def test_the_command_refuses_a_hostile_file_with_exit_code_2(tmp_path: Path):

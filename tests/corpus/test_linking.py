@@ -21,7 +21,7 @@ def linked(folder: Path, link: str, site: str = "") -> tuple[Corpus, str]:
     for name, text in PAGES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text.replace("{}", link))
-    corpus = read_corpus([folder], ReadingOptions(links=True, site=site))
+    corpus = read_corpus([folder], ReadingOptions(unit="sentence", links=True, site=site))
     (source,) = (document for document in corpus.documents if document.text.startswith("B: See"))
     there = {document.id: document.source.file for document in corpus.documents}
     return corpus, "".join(there[id] for id in source.links)

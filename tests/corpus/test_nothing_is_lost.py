@@ -240,7 +240,7 @@ CASES = {
 def test_every_word_comes_out_or_is_named(tmp_path: Path, name: str, code):
     text = filled(CASES[name])
     (tmp_path / name).write_text(text, encoding="utf-8")
-    corpus = read_corpus([tmp_path], ReadingOptions(code=code))
+    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence", code=code))
     assert unnamed(text, corpus) == set()
     assert all(loss.why == REASONS[loss.what] and loss.count >= len(loss.texts) > 0 for loss in corpus.lost)
 
@@ -249,7 +249,7 @@ def test_every_word_comes_out_or_is_named(tmp_path: Path, name: str, code):
 def test_front_matter_and_data_come_out_as_documents_but_for_comments(tmp_path: Path, name: str):
     text = filled(CASES[name].removesuffix(MARKDOWN))
     (tmp_path / name).write_text(text, encoding="utf-8")
-    corpus = read_corpus([tmp_path], ReadingOptions())
+    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     said = "\n".join(document.text for document in corpus.documents)
     bare = re.sub(r"#[^\n]*|&w\d+q", "", text)
     assert [word for word in re.findall(r"w\d{3}q", bare) if word not in said] == []
@@ -259,7 +259,7 @@ def test_of_markdown_only_markup_is_lost_without_a_reader_saying_so(tmp_path: Pa
     """Names of footnotes and attributes of tags; everything else a reader gave or named itself."""
     text = filled(MARKDOWN)
     (tmp_path / "a.md").write_text(text)
-    (other,) = (loss for loss in read_corpus([tmp_path], ReadingOptions()).lost if loss.what == "other")
+    (other,) = (loss for loss in read_corpus([tmp_path], ReadingOptions(unit="sentence")).lost if loss.what == "other")
     markup = set(re.findall(r'(?:\[\^|=")(w\d{3}q)', text))
     assert {word for word in other.texts if re.fullmatch(r"w\d{3}q", word)} <= markup
 
@@ -272,7 +272,7 @@ def test_in_any_order(tmp_path_factory, pieces):
     folder = tmp_path_factory.mktemp("any")
     text = filled("Begin @.\n\n" + "\n\n".join(pieces) + "\n")
     (folder / "a.md").write_text(text)
-    assert unnamed(text, read_corpus([folder], ReadingOptions())) == set()
+    assert unnamed(text, read_corpus([folder], ReadingOptions(unit="sentence"))) == set()
 
 
 def test_a_word_no_reader_gave_is_named():
@@ -290,6 +290,6 @@ def test_what_is_left_out_is_counted_and_shortened():
 
 def test_characters_nobody_sees_are_taken_out_and_counted(tmp_path: Path):
     (tmp_path / "a.md").write_text("# T\n\nRuth\u200b is\U000e0041 here\u202e.\n", encoding="utf-8")
-    corpus = read_corpus([tmp_path], ReadingOptions())
+    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     assert [document.text for document in corpus.documents] == ["T: Ruth is here."]
     assert [(loss.what, loss.count, loss.texts) for loss in corpus.lost] == [("hidden character", 3, [])]

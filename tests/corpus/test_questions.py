@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.corpus.questions import make_questions, read_questions, read_rows
+from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
 from kbgym.corpus.splits import NEAR, Split, divide, near_duplicates, normalised
 from kbgym.errors import BadInput
 from kbgym.worlds.world import Document, Key
@@ -20,6 +20,10 @@ def written(tmp_path: Path, text: str, name: str = "qa.csv") -> Path:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def read_questions(path: Path, documents, seed: int = 0, old=()) -> MadeQuestions:
+    return make_questions(read_rows(path), documents, seed, old)
 
 
 def test_csv_with_everything(tmp_path):
@@ -62,10 +66,6 @@ def test_jsonl_says_the_same(tmp_path):
         ("question,answer,support\nWho?,Me,k9\n", "no document has the id or the words 'k9'"),
         ("question,answer,unanswerable\nWho?,Me,perhaps\n", "yes or no"),
         ("question,answer\nWho is it?,Me\nwho is IT,You\n", "line 2 and qa.csv, line 3 ask the same"),
-        (
-            "question,answer,group,split\nA b c?,x,g,train\nD e f?,y,g,eval\n",
-            "group 'g' is in the splits train and eval",
-        ),
         ("question,answer\n", "holds no question"),
         ('question,answer\n"Who,Me\n', "line 2"),
     ],

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kbgym.corpus.blocks import Broken
 from kbgym.corpus.documents import ReadingOptions, read_corpus
-from kbgym.corpus.html import read_html
 from kbgym.corpus.markdown import read_markdown
+from kbgym.corpus.reading import html_page
 
 MARKDOWN = """\
 ---
@@ -54,7 +54,7 @@ It is green.
 
 
 def texts(folder: Path, **options) -> list[str]:
-    return [document.text for document in read_corpus([folder], ReadingOptions(**options)).documents]
+    return [document.text for document in read_corpus([folder], ReadingOptions(unit="sentence", **options)).documents]
 
 
 def of(tmp_path: Path, name: str, content: str, **options) -> list[str]:
@@ -86,8 +86,8 @@ def test_markdown(tmp_path):
 
 def test_code_blocks_are_counted_and_left_out_on_request(tmp_path):
     (tmp_path / "notes.md").write_text(MARKDOWN)
-    skipped = read_corpus([tmp_path], ReadingOptions(code="skip"))
-    kept = read_corpus([tmp_path], ReadingOptions())
+    skipped = read_corpus([tmp_path], ReadingOptions(unit="sentence", code="skip"))
+    kept = read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     assert skipped.code_blocks == kept.code_blocks == 1
     assert [d.text for d in kept.documents if d.kind == "code"] == [
         "Harbour notes > Kestrel & crew: x = 1.0 # no sentence. At all."
@@ -98,13 +98,13 @@ def test_code_blocks_are_counted_and_left_out_on_request(tmp_path):
 def test_every_document_knows_its_place(tmp_path):
     for name, content in (("notes.md", MARKDOWN), ("crlf.md", MARKDOWN.replace("\n", "\r\n")), ("page.html", HTML)):
         (tmp_path / name).write_bytes(content.encode())
-    for document in read_corpus([tmp_path], ReadingOptions(code="skip")).documents:
+    for document in read_corpus([tmp_path], ReadingOptions(unit="sentence", code="skip")).documents:
         source = document.source
         there = (tmp_path / source.file).read_text(encoding="utf-8")[source.start : source.end]
         words = unescape(there).translate(dict.fromkeys(map(ord, "*`|[]\\"), " "))
         shown = document.text.replace("*", " ")
-        assert words.split()[0] in shown or there.startswith("<tr>"), (document, there)
-        assert words.split()[-1].rstrip("1^") in shown or document.kind == "row", (document, there)
+        assert words.split()[0] in shown or "<" in there, (document, there)
+        assert words.split()[-1].rstrip("1^") in shown or document.kind == "row" or "<" in there, (document, there)
 
 
 HTML = """<!DOCTYPE html><html><head><title>Yards &amp; slips</title><style>p{color:red. Blue}</style></head>
@@ -145,7 +145,7 @@ def test_html_tables_definitions_and_images(tmp_path):
         "Yards: Boat: Brent; Cost: 7",
         "Yards: Prices: Owner: Ruth",
         "Yards: Slip: A slope.",
-        "Yards: Slip: Boats use it.",
+        "Yards: Slip: A slope. Boats use it.",
         "Yards: Berth: A place.",
         "Yards: See panic!, assert! and a red boat here.",
     ]
@@ -153,10 +153,9 @@ def test_html_tables_definitions_and_images(tmp_path):
 
 @given(st.text(alphabet="<>!-/ab \"'=&;#x3?\n", max_size=200))
 def test_html_never_fails_and_never_leaves_its_text(text):
-    for block in read_html(text).blocks:
-        plain = block.text
-        start, end = plain.span(0, len(plain))
-        assert 0 <= start < end <= len(text)
+    for block in html_page(text).blocks:
+        start, end = block.span or block.text.span(0, len(block.text))
+        assert 0 <= start < end <= len(text) + 1
 
 
 @pytest.mark.parametrize(
@@ -167,7 +166,7 @@ def test_hostile_html_is_read_in_one_pass(piece):
     """A quadratic reader would need hours for this; the deepest ones are refused."""
     text = piece * (300_000 // len(piece))
     try:
-        read_html(text)
+        html_page(text)
     except Broken as broken:
         assert "nested" in str(broken)
 
@@ -210,7 +209,7 @@ def test_plain_text(tmp_path):
 def test_jsonl(tmp_path):
     content = '{"title": "Kestrel", "text": "She is old. Jonas Vael sails her."}\n\n{"text": "Ruth is here."}\n'
     (tmp_path / "docs.jsonl").write_text(content)
-    documents = read_corpus([tmp_path], ReadingOptions()).documents
+    documents = read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents
     assert [d.text for d in documents] == [
         "Kestrel: She is old.",
         "Kestrel: Jonas Vael sails her.",
@@ -222,7 +221,7 @@ def test_jsonl(tmp_path):
 def test_csv_with_and_without_a_text_column(tmp_path):
     (tmp_path / "a.csv").write_text('title,text\nPetrel,"She is ""green"".\nAmos Teller owns her."\n')
     (tmp_path / "b.tsv").write_text("Boat\tBuilt\nBrent\t1998\n\t\nDipper\t\n")
-    documents = read_corpus([tmp_path], ReadingOptions()).documents
+    documents = read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents
     assert [d.text for d in documents] == [
         'Petrel: She is "green".',
         "Petrel: Amos Teller owns her.",
@@ -235,7 +234,7 @@ def test_csv_with_and_without_a_text_column(tmp_path):
 
 def test_a_sentence_that_is_too_long_is_cut_and_counted(tmp_path):
     (tmp_path / "long.md").write_text("The Kestrel " + "sails, " * 2_000 + "and rests.")
-    corpus = read_corpus([tmp_path], ReadingOptions())
+    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     assert corpus.long_sentences == 1 and len(corpus.documents) > 3
     assert all(len(document.text) <= 4_000 for document in corpus.documents)
 
@@ -249,9 +248,9 @@ def test_links_between_pages(tmp_path):
     (tmp_path / "sub" / "b.md").write_text(
         "# Beta Page\n\nBack to [a](../a.md) with Karl. Then to [[a|Alpha]] and Ruth.\n"
     )
-    linked = read_corpus([tmp_path], ReadingOptions(links=True))
+    linked = read_corpus([tmp_path], ReadingOptions(unit="sentence", links=True))
     a, b = linked.documents[0], linked.documents[3]
     assert a.links == (b.id,) and b.links == (a.id,)
     assert linked.documents[4].links == (a.id,)
     assert linked.dead_links == 1
-    assert not any(document.links for document in read_corpus([tmp_path], ReadingOptions()).documents)
+    assert not any(document.links for document in read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents)

@@ -46,7 +46,7 @@ Brent 1998
 
 def of(tmp_path: Path, content: str, name: str = "a.rst", **options) -> list[str]:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    return [document.text for document in read_corpus([tmp_path], ReadingOptions(**options)).documents]
+    return [document.text for document in read_corpus([tmp_path], ReadingOptions(unit="sentence", **options)).documents]
 
 
 def test_what_comes_out(tmp_path):
@@ -67,7 +67,7 @@ def test_what_comes_out(tmp_path):
 def test_links_and_places(tmp_path):
     (tmp_path / "yards.rst").write_text("Yards\n=====\n\nElias is here.\n")
     (tmp_path / "a.rst").write_text(TEXT)
-    corpus = read_corpus([tmp_path], ReadingOptions(links=True))
+    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence", links=True))
     linking = [document for document in corpus.documents if document.links]
     assert [document.text.split()[1] for document in linking] == ["The"] and linking[0].links == (
         corpus.documents[-1].id,
@@ -88,6 +88,6 @@ def test_a_table_of_contents_is_named_and_no_document(tmp_path):
     (tmp_path / "a.rst").write_text(
         "Boats\n=====\n\n.. contents:: :local:\n\nCrew\n----\n\nJonas sails.\n\nTide\n----\n\nIt ebbs.\n"
     )
-    corpus = read_corpus([tmp_path], ReadingOptions())
+    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence"))
     assert [document.text for document in corpus.documents] == ["Boats > Crew: Jonas sails.", "Boats > Tide: It ebbs."]
     assert [(loss.what, loss.count) for loss in corpus.lost if "contents" in loss.what] == [("table of contents", 1)]

@@ -32,7 +32,7 @@ def notes(tmp_path):
 
 
 def again(folder, old: World, questions=None, **options) -> Made:
-    return make([folder], questions, ReadingOptions(**options), old=old)
+    return make([folder], questions, ReadingOptions(unit="sentence", **options), old=old)
 
 
 def by_text(world: World) -> dict[str, str]:
@@ -40,7 +40,7 @@ def by_text(world: World) -> dict[str, str]:
 
 
 def test_nothing_changed(notes, tmp_path):
-    old = make([notes], None, ReadingOptions()).world
+    old = make([notes], None, ReadingOptions(unit="sentence")).world
     old.save(tmp_path / "w")
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "w").iterdir()}
     made = again(notes, load_old(tmp_path / "w"))
@@ -54,11 +54,14 @@ def test_a_copy_elsewhere_is_the_same_world(notes, tmp_path):
     other.mkdir()
     for path in notes.iterdir():
         (other / path.name).write_bytes(path.read_bytes())
-    assert make([other], None, ReadingOptions()).world.hash == make([notes], None, ReadingOptions()).world.hash
+    assert (
+        make([other], None, ReadingOptions(unit="sentence")).world.hash
+        == make([notes], None, ReadingOptions(unit="sentence")).world.hash
+    )
 
 
 def test_only_what_changed_changes(notes):
-    old = make([notes], None, ReadingOptions()).world
+    old = make([notes], None, ReadingOptions(unit="sentence")).world
     text = BOATS.replace("She is old and slow.", "She is old and fast.").replace(" She is green.", "")
     (notes / "boats.md").write_text(text + "\nRuth Calloway sails the Whimbrel.\n")
     made = again(notes, old)
@@ -75,7 +78,7 @@ def test_only_what_changed_changes(notes):
 
 
 def test_an_update_of_an_update_changes_nothing(notes, tmp_path):
-    first = make([notes], None, ReadingOptions()).world
+    first = make([notes], None, ReadingOptions(unit="sentence")).world
     first.save(tmp_path / "w")
     (notes / "boats.md").write_text(BOATS.replace("old and slow", "new and slow"))
     second = again(notes, first).world
@@ -86,7 +89,7 @@ def test_an_update_of_an_update_changes_nothing(notes, tmp_path):
 
 
 def test_the_old_sentence_comes_back_under_the_same_id(notes):
-    first = make([notes], None, ReadingOptions()).world
+    first = make([notes], None, ReadingOptions(unit="sentence")).world
     (notes / "boats.md").write_text(BOATS.replace("old and slow", "new and slow"))
     second = again(notes, first).world
     (notes / "boats.md").write_text(BOATS)
@@ -94,7 +97,7 @@ def test_the_old_sentence_comes_back_under_the_same_id(notes):
 
 
 def test_moved_renamed_and_reheaded_sentences_keep_their_ids(notes):
-    old = make([notes], None, ReadingOptions()).world
+    old = make([notes], None, ReadingOptions(unit="sentence")).world
     head, kestrel, petrel = BOATS.partition("\n## Kestrel")[0], *BOATS.split("## ")[1:]
     (notes / "boats.md").write_text(f"{head}\n## {petrel}\n## {kestrel.replace('Kestrel', 'The Kestrel', 1)}")
     (notes / "crews.md").rename(notes / "people.md")
@@ -106,7 +109,7 @@ def test_moved_renamed_and_reheaded_sentences_keep_their_ids(notes):
 
 
 def test_a_new_sentence_in_an_old_place_is_not_an_edit(notes):
-    old = make([notes], None, ReadingOptions()).world
+    old = make([notes], None, ReadingOptions(unit="sentence")).world
     (notes / "crews.md").write_text("# Crews\n\nJonas Vael sails the Kestrel. Nobody knows where Sam Okoro went.\n")
     changed = again(notes, old).changed
     assert (len(changed.added), len(changed.edited), len(changed.removed)) == (1, 0, 1)
@@ -117,7 +120,7 @@ def test_questions_follow(notes, tmp_path):
     qa.write_text(
         "question,answer,support\nWho owns the Petrel?,Amos Teller,Amos Teller owns her\nWho cooks?,Petra,cooks\n"
     )
-    old = make([notes], qa, ReadingOptions()).world
+    old = make([notes], qa, ReadingOptions(unit="sentence")).world
     (notes / "crews.md").write_text("# Crews\n\nJonas Vael sails the Kestrel.\n")
     made = again(notes, old)
     assert made.lost_supports == 1 and [len(q.support) for q in made.world.questions] == [1, 0]
@@ -127,7 +130,7 @@ def test_questions_follow(notes, tmp_path):
 
 
 def test_an_interrupted_replacement_is_put_back(notes, tmp_path):
-    make([notes], None, ReadingOptions()).world.save(tmp_path / "w")
+    make([notes], None, ReadingOptions(unit="sentence")).world.save(tmp_path / "w")
     (tmp_path / "w").rename(tmp_path / ".w.old")
     assert load_old(tmp_path / "w").documents
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "w"]
@@ -140,7 +143,7 @@ def test_only_a_corpus_is_updated(tmp_path):
 
 
 def test_other_files_in_the_folder_are_not_lost(notes, tmp_path):
-    old = make([notes], None, ReadingOptions()).world
+    old = make([notes], None, ReadingOptions(unit="sentence")).world
     old.save(tmp_path / "w")
     (tmp_path / "w" / "precious.txt").write_text("mine")
     (notes / "crews.md").unlink()
@@ -156,7 +159,7 @@ def test_a_renamed_file_keeps_its_ids_whatever_its_title_becomes(tmp_path):
     text = "Jonas Vael sails. Petra Lind cooks for the crew. No.\n\nThe third is Sam Okoro, deckhand."
     (folder / "crews.md").write_text(text)
     (folder / "a.md").write_text("# A\n\nSee [the crews](crews.md) for Ruth.\n")
-    old = make([folder], None, ReadingOptions(links=True)).world
+    old = make([folder], None, ReadingOptions(unit="sentence", links=True)).world
     (folder / "crews.md").unlink()
     (folder / "people.md").write_text(text.replace("for the crew", "for the whole crew"))
     made = again(folder, old, links=True)
@@ -175,7 +178,7 @@ def test_a_field_with_another_value_is_the_same_field(tmp_path):
     notes.mkdir()
     page = "---\nkeeper: Marit Olsrud\nbuilt: 1987\ncrew: [Jonas, Petra]\n---\nIt is old.\n"
     (notes / "a.md").write_text(page)
-    old = make([notes], None, ReadingOptions()).world
+    old = make([notes], None, ReadingOptions(unit="sentence")).world
     (notes / "a.md").unlink()
     (notes / "b.md").write_text(page.replace("Marit Olsrud", "Saoirse Kell").replace("Petra", "Sam"))
     made = again(notes, old)
@@ -191,7 +194,7 @@ def test_questions_whose_support_changed_are_named(notes, tmp_path):
         "Who cooks?,Petra Lind,Petra Lind cooks\nWho built the Kestrel?,Dunmore Yard,by Dunmore Yard\n"
         "Who owns the Kestrel?,Ingrid Falk,Ingrid Falk owns\n"
     )
-    old = make([notes], qa, ReadingOptions()).world
+    old = make([notes], qa, ReadingOptions(unit="sentence")).world
     (notes / "boats.md").write_text(
         BOATS.replace("Amos Teller owns her", "Nell Osgood owns her").replace(
             "by Dunmore Yard.", "by Dunmore Yard in May."

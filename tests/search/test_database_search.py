@@ -11,7 +11,7 @@ from bases import base_of
 from postgres import MISSING, NEWER, USUAL, Cluster, installed
 
 from kbgym.backends.postgres import vectors as pgvector
-from kbgym.backends.postgres import word_tables
+from kbgym.backends.postgres import words as words_module
 from kbgym.backends.postgres.base import DatabaseBase
 from kbgym.backends.postgres.vectors import PgVectorIndex
 from kbgym.backends.postgres.words import DatabaseWords
@@ -139,8 +139,7 @@ def test_opening_again_reads_no_text_and_embeds_none(base: DatabaseBase, monkeyp
 
 def test_what_was_interrupted_goes_on_where_it_was(base: DatabaseBase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pgvector, "_AT_ONCE", 64)
-    monkeypatch.setattr(word_tables, "_RUN", 500)
-    monkeypatch.setattr(word_tables, "_TOLD", 50)
+    monkeypatch.setattr(words_module, "_BATCH", 50)
     told: list[tuple[str, int]] = []
 
     def stop(note: str, at: int):  # type: ignore[no-untyped-def]
@@ -158,11 +157,10 @@ def test_what_was_interrupted_goes_on_where_it_was(base: DatabaseBase, monkeypat
             engine_for(Store.over(base), CachedEmbedder(embedder), stop(note, 200), "hybrid")
         assert ("embedding", 128) in told, "progress is told over all texts"
     assert embedder.count <= 400 + 64
-    counted: list[object] = []
-    add = word_tables._Run.add
-    monkeypatch.setattr(word_tables._Run, "add", lambda self, found: counted.append(found) or add(self, found))
+    told.clear()
     answers(base, embedder)
-    assert 0 < len(counted) < 400
+    with base.connection() as connection:
+        assert connection.execute("SELECT count(*) FROM word_texts").fetchone() == (400,)
 
 
 def test_two_at_once_make_it_once(cluster: Cluster, base: DatabaseBase) -> None:
@@ -188,11 +186,11 @@ def test_two_at_once_make_it_once(cluster: Cluster, base: DatabaseBase) -> None:
 
 def test_tables_of_the_same_name_elsewhere_are_left_alone(base: DatabaseBase) -> None:
     with base.connection() as connection:
-        for table in ("word_places", "words"):
+        for table in ("word_texts", "word_counts"):
             connection.execute(f"CREATE TABLE public.{table} AS SELECT 'of somebody else' AS whose")
     answers(base, Counting())
     with base.connection() as connection:
-        for table in ("word_places", "words"):
+        for table in ("word_texts", "word_counts"):
             assert connection.execute(f"SELECT whose FROM public.{table}").fetchone() == ("of somebody else",)
             connection.execute(f"DROP TABLE public.{table}")
 

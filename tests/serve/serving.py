@@ -37,7 +37,7 @@ def family_store(place: Path) -> Path:
 async def opened(
     place: Path, settings: Settings = HASH, curator: Agent | None = None, gate: Gate | None = None
 ) -> AsyncIterator[Online]:
-    online = open_online(place, settings, "hash")
+    online = open_online(place, settings, settings.embedder)
     if curator is not None:
         online.curator = curator
     online.gate = gate

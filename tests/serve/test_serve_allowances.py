@@ -1,21 +1,17 @@
-"""One token's share: requests a second, sessions, the embedding queue; and tokens that end while the server runs."""
+"""One token's share: requests a second, sessions; and tokens that end while the server runs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
 from serving import Server, client, family_store, make_tokens, opened, serving
 
 from kbgym.errors import BadInput, Failed
-from kbgym.search.embed import CachedEmbedder, HashEmbedder
-from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.serving.http import make_app
 from kbgym.serving.middleware import RateLimit
 from kbgym.serving.tokens import Client, Tokens, new_token, revoke
@@ -49,12 +45,12 @@ def test_too_many_requests_are_429_with_a_time_to_wait(tmp_path: Path) -> None:
     place = family_store(tmp_path / "store")
     tokens = make_tokens(place)
     with serving(place, "--rate-limit", "2") as server, client(server, tokens.reader) as rex:
-        answers = [rex.post("/search", json={"query": "baker"}) for _ in range(30)]
+        answers = [rex.post("/v1/search", json={"query": "baker"}) for _ in range(30)]
         refused = [answer for answer in answers if answer.status_code == 429]
         assert len(refused) > 15 and {answer.status_code for answer in answers} == {200, 429}
         assert all(int(answer.headers["retry-after"]) >= 1 and "error" in answer.json() for answer in refused)
         with client(server, tokens.curator) as ada:
-            assert ada.post("/search", json={"query": "baker"}).status_code == 200, "another token has its own share"
+            assert ada.post("/v1/search", json={"query": "baker"}).status_code == 200, "another token has its own share"
             metrics = ada.get("/metrics").text
         assert f"kbgym_limited_total {len(refused)}\n" in metrics and "kbgym_allowed_requests 2\n" in metrics
         assert all(httpx.get(f"{server.url}/health").status_code == 200 for _ in range(20))
@@ -106,7 +102,7 @@ def test_a_token_taken_away_or_expired_opens_nothing_any_more(tmp_path: Path) ->
     with serving(place) as server:
 
         def status(token: str) -> int:
-            return httpx.get(f"{server.url}/store/stats", headers={"Authorization": f"Bearer {token}"}).status_code
+            return httpx.get(f"{server.url}/v1/stats", headers={"Authorization": f"Bearer {token}"}).status_code
 
         assert status(tokens.reader) == status(tokens.curator) == 200
         assert status(brief) == 200
@@ -152,61 +148,6 @@ def test_when_a_token_ends(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-# -- the embedding queue -----------------------------------------------------------------------------------------------
-
-
-class Slow(HashEmbedder):
-    """Notes what it embeds, in order; takes a moment for each batch."""
-
-    def __init__(self) -> None:
-        super().__init__(16)
-        self.order: list[str] = []
-
-    def length(self, text: str) -> int:
-        return len(text)
-
-    def embed(self, texts):  # type: ignore[no-untyped-def]
-        self.order += list(texts)
-        time.sleep(0.005)
-        return super().embed(texts)
-
-
-def test_long_and_many_texts_of_one_hold_up_nobody_else() -> None:
-    async def work() -> list[str]:
-        slow = Slow()
-        embedding = EmbeddingQueue(CachedEmbedder(slow, cache=None), remember=1_000)
-        hostile = [asyncio.create_task(embedding.prepare([f"{n} " + "long " * 700], "rex")) for n in range(60)]
-        await asyncio.sleep(0.02)
-        for n in range(5):
-            await embedding.prepare([f"short {n}"], "ada")
-        order = list(slow.order)
-        await asyncio.gather(*hostile)
-        assert len(slow.order) == 65, "everybody is served in the end"
-        embedding.close()
-        return order
-
-    order = asyncio.run(work())
-    assert [text for text in order if text.startswith("short")] == [f"short {n}" for n in range(5)]
-    assert len(order) < 5 + 30, "a short text waits for what is under way, not for what waits"
-
-
-def test_a_text_two_want_is_worked_out_once_and_does_not_wait_for_the_slower() -> None:
-    async def work() -> None:
-        slow = Slow()
-        embedding = EmbeddingQueue(CachedEmbedder(slow, cache=None), remember=1_000)
-        texts = [f"{n} " + "long " * 300 for n in range(40)] + ["wanted by both"]
-        hostile = asyncio.create_task(embedding.prepare(texts, "rex"))
-        await asyncio.sleep(0.02)
-        await embedding.prepare(["wanted by both"], "ada")
-        assert len(slow.order) < 35
-        await hostile
-        assert slow.order.count("wanted by both") == 1
-        assert np.array_equal(embedding("wanted by both"), embedding("wanted by both"))
-        embedding.close()
-
-    asyncio.run(work())
-
-
 # -- what a failure says -----------------------------------------------------------------------------------------------
 
 
@@ -222,7 +163,7 @@ def test_a_failure_names_no_file_and_no_machine(tmp_path: Path, caplog: pytest.L
             online.live.prepare = fails  # type: ignore[method-assign, assignment]
             app = make_app(online.live, online, None, "1", Client("local", "curator"), None)
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as one:
-                return await one.post("/add", json={"text": "A sentence."})
+                return await one.post("/v1/add", json={"text": "A sentence."})
 
     answer = asyncio.run(work())
     assert answer.status_code == 503 and "nothing was changed" in answer.json()["error"]
@@ -234,5 +175,5 @@ def test_a_server_is_told_apart_from_its_test(tmp_path: Path) -> None:
     """The share of requests is for tokens: without any, everybody is the one person at this machine."""
     with serving(family_store(tmp_path / "store"), "--no-auth", "--rate-limit", "1") as server:
         assert isinstance(server, Server)
-        statuses = {httpx.post(f"{server.url}/search", json={"query": "x"}).status_code for _ in range(20)}
+        statuses = {httpx.post(f"{server.url}/v1/search", json={"query": "x"}).status_code for _ in range(20)}
     assert statuses == {200}

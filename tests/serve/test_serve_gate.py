@@ -1,4 +1,4 @@
-"""What speaks for an edit, what is withheld, what is withdrawn later, and what the agenda makes of a rollback."""
+"""Reasons for edits, withheld documents, and the agenda after a rollback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from family import documents, family
-from serving import HASH, family_store, opened, replayed
+from serving import HASH, family_store, opened
 
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.gym.actions import Action, Add, Done, Edit, LinkMany, Search
@@ -20,7 +20,6 @@ from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import Store
 from kbgym.store.record import source
 from kbgym.trace.folder import StoreFolder
-from kbgym.trace.history import log
 from kbgym.trace.replay import replaying
 from kbgym.training.gate import Gate, QAPair
 from kbgym.worlds.people import generate
@@ -41,53 +40,6 @@ def family_of_documents() -> Store:
 
 def gate() -> Gate:
     return Gate(4, [QAPair("h1", QUESTION, (GOLD,))], ReferenceReader)
-
-
-def test_an_admitted_index_that_costs_an_answer_is_withdrawn(place: Path) -> None:
-    """Made by a client, so no gate saw it: the questions it costs are what shows it."""
-
-    async def work() -> None:
-        async with opened(place, curator=Nothing, gate=gate()) as online:
-            ada = ClientSession("ada")
-            wrong = (IDS["Bo Alm lives in the city of Lund"], IDS["Kim Fox lives in the city of Lund"])
-            await act(online.live, ada, Add("Cities of people whose job is baker"), "curator")
-            await act(online.live, ada, LinkMany("n1", wrong), "curator")
-            lost = 0.0
-            while lost < 1.0:
-                assert online.withdrawn == 0, "it is withdrawn when it has cost a whole answer, not before"
-                asked = await online.ask(QUESTION, "rex")
-                graded = await online.gold(asked.id, (GOLD,))
-                lost += 1.0 - (graded.f1 or 0.0)
-                await online.learn()
-            assert online.withdrawn == 1 and "n1" not in online.live.store
-            assert (await online.ask(QUESTION, "rex")).answer == GOLD
-
-    asyncio.run(work())
-    assert replayed(place)
-    assert [entry.notes for entry in log(StoreFolder(place).events) if entry.notes] == [("withdrawn",)]
-
-
-class Nothing(PlannedPolicy):
-    def __init__(self) -> None:
-        super().__init__(self._plan, lambda view: Done())
-
-    def _plan(self, view: View) -> Steps[Action]:
-        yield Search("anything")
-        return Done()
-
-
-def test_an_index_that_is_no_fault_of_a_wrong_answer_stays(place: Path) -> None:
-    async def work() -> None:
-        async with opened(place, curator=Nothing, gate=gate()) as online:
-            ada = ClientSession("ada")
-            await act(online.live, ada, Add("People whose job is baker."), "curator")
-            await act(online.live, ada, LinkMany("n1", (ADA, CY)), "curator")
-            asked = await online.ask(QUESTION, "rex")
-            await online.gold(asked.id, ("Bo Alm",))
-            await online.learn()
-            assert online.withdrawn == 0 and "n1" in online.live.store
-
-    asyncio.run(work())
 
 
 def test_after_a_rollback_the_agenda_believes_the_store(place: Path) -> None:

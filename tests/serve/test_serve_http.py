@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import re
 import socket
 import time
@@ -16,12 +15,12 @@ from serving import Server, Tokens, client, replayed
 
 from kbgym.gym.tools import ROLES
 from kbgym.serving import tokens as tokens_module
-from kbgym.serving.openapi import ACTIONS, document
 from kbgym.serving.tokens import new_token
 
 Served = tuple[Server, Tokens]
 IDS = documents(family())
 BAKER, MILLER = IDS["Ada Alm's job is baker"], IDS["Bo Alm's job is miller"]
+ACTIONS = tuple("search read add edit delete link link_many unlink".split())
 QUESTION, GOLD = "Who is the baker who lives in the city of Lund?", "Ada Alm"
 BODIES = {
     "search": {"query": "baker"},
@@ -38,18 +37,18 @@ BODIES = {
 def test_search_and_read(served: Served) -> None:
     server, tokens = served
     with client(server, tokens.reader) as rex:
-        found = rex.post("/search", json={"query": "Ada Alm's job is baker"}).json()
+        found = rex.post("/v1/search", json={"query": "Ada Alm's job is baker"}).json()
         assert found["result"]["result"] == "found" and found["result"]["ids"][0] == BAKER
         assert found["observation"].startswith(f"[{BAKER}] Ada Alm's job is baker.")
         assert isinstance(found["version"], int)
-        read = rex.post("/read", json={"id": BAKER}).json()
+        read = rex.post("/v1/read", json={"id": BAKER}).json()
         assert read["result"] == {"result": "opened", "id": BAKER, "links": []}
 
 
 def test_an_agents_mistake_is_an_answer(served: Served) -> None:
     server, tokens = served
     with client(server, tokens.curator) as ada:
-        for path, body in {"/read": {"id": "nobody"}, "/link": {"source": BAKER, "target": BAKER}}.items():
+        for path, body in {"/v1/read": {"id": "nobody"}, "/v1/link": {"source": BAKER, "target": BAKER}}.items():
             response = ada.post(path, json=body)
             assert response.status_code == 200 and response.json()["result"]["result"] == "error"
             assert response.json()["observation"].startswith("Error: ")
@@ -59,19 +58,19 @@ def test_two_curators_and_a_conflict(fresh: tuple[Server, Tokens, Path]) -> None
     server, tokens, place = fresh
     with client(server, tokens.curator) as ada, client(server, tokens.other) as bo:
         for one in (ada, bo):
-            one.post("/read", json={"id": BAKER})
-        assert bo.post("/edit", json={"id": BAKER, "text": "Ada Alm bakes."}).status_code == 200
-        late = ada.post("/edit", json={"id": BAKER, "text": "Ada Alm cooks."})
+            one.post("/v1/read", json={"id": BAKER})
+        assert bo.post("/v1/edit", json={"id": BAKER, "text": "Ada Alm bakes."}).status_code == 200
+        late = ada.post("/v1/edit", json={"id": BAKER, "text": "Ada Alm cooks."})
         assert late.status_code == 409 and "Ada Alm bakes." in late.json()["observation"]
-        assert ada.post("/edit", json={"id": BAKER, "text": "Ada Alm cooks."}).status_code == 200
+        assert ada.post("/v1/edit", json={"id": BAKER, "text": "Ada Alm cooks."}).status_code == 200
         # Two sessions of one token are two clients.
         one, two = ({"Kbgym-Session": name} for name in ("1", "2"))
         for session in (one, two):
-            ada.post("/read", json={"id": MILLER}, headers=session)
-        ada.post("/delete", json={"id": BAKER}, headers=one)
-        ada.post("/edit", json={"id": MILLER, "text": "Bo Alm mills."}, headers=one)
-        assert ada.post("/delete", json={"id": MILLER}, headers=two).status_code == 409
-        hash = ada.get("/store/stats").json()["hash"]
+            ada.post("/v1/read", json={"id": MILLER}, headers=session)
+        ada.post("/v1/delete", json={"id": BAKER}, headers=one)
+        ada.post("/v1/edit", json={"id": MILLER, "text": "Bo Alm mills."}, headers=one)
+        assert ada.post("/v1/delete", json={"id": MILLER}, headers=two).status_code == 409
+        hash = ada.get("/v1/stats").json()["hash"]
     server.stop()
     assert replayed(place) == hash
 
@@ -79,9 +78,9 @@ def test_two_curators_and_a_conflict(fresh: tuple[Server, Tokens, Path]) -> None
 def test_a_question_from_asking_to_learning(fresh: tuple[Server, Tokens, Path]) -> None:
     server, tokens, place = fresh
     with client(server, tokens.reader) as rex, client(server, tokens.curator) as ada:
-        asked = rex.post("/questions", json={"question": QUESTION}).json()
+        asked = rex.post("/v1/questions", json={"question": QUESTION}).json()
         assert (asked["answer"], asked["state"]) == (GOLD, "answered")
-        path = f"/questions/{asked['id']}"
+        path = f"/v1/questions/{asked['id']}"
         assert rex.post(f"{path}/gold", json={"answers": [GOLD]}).status_code == 403, "a gold leads to edits"
         assert ada.post(f"{path}/gold", json={"answers": [GOLD]}).json()["f1"] == 1.0
         assert ada.post(f"{path}/gold", json={"answers": [GOLD]}).status_code == 409
@@ -90,22 +89,22 @@ def test_a_question_from_asking_to_learning(fresh: tuple[Server, Tokens, Path]) 
                 break
             time.sleep(0.02)
         assert state == "learnt"
-        again = rex.post("/questions", json={"question": QUESTION}).json()
-        assert rex.post(f"/questions/{again['id']}/gold", json={"right": True}).json()["right"] is True
+        again = rex.post("/v1/questions", json={"question": QUESTION}).json()
+        assert rex.post(f"/v1/questions/{again['id']}/gold", json={"right": True}).json()["right"] is True
         # Of another's question a reader says nothing, and cannot even tell that it is there.
-        other = ada.post("/questions", json={"question": QUESTION}).json()["id"]
+        other = ada.post("/v1/questions", json={"question": QUESTION}).json()["id"]
         for right in (True, False):
-            said = rex.post(f"/questions/{other}/gold", json={"right": right})
+            said = rex.post(f"/v1/questions/{other}/gold", json={"right": right})
             assert (said.status_code, said.json()["error"]) == (
                 404,
                 f"there is no question '{other}' among the latest.",
             )
-        assert ada.get(f"/questions/{other}").json()["right"] is None
-        assert ada.post(f"/questions/{other}/gold", json={"right": False}).json()["right"] is False
-        stats = rex.get("/store/stats").json()
+        assert ada.get(f"/v1/questions/{other}").json()["right"] is None
+        assert ada.post(f"/v1/questions/{other}/gold", json={"right": False}).json()["right"] is False
+        stats = rex.get("/v1/stats").json()
         assert stats["links"] > 0 and stats["questions"]["graded"] == 3
         metrics = rex.get("/metrics").text
-    assert f"kbgym_links {stats['links']}\n" in metrics and 'route="/questions/{id}/gold",status="409"} 1' in metrics
+    assert f"kbgym_links {stats['links']}\n" in metrics and 'route="/v1/questions/{id}/gold",status="409"} 1' in metrics
     server.stop()
     assert replayed(place) == stats["hash"]
 
@@ -113,21 +112,21 @@ def test_a_question_from_asking_to_learning(fresh: tuple[Server, Tokens, Path]) 
 def test_a_clients_own_agent(fresh: tuple[Server, Tokens, Path]) -> None:
     server, tokens, _ = fresh
     with client(server, tokens.reader) as rex, client(server, tokens.curator) as ada:
-        opened = rex.post("/questions", json={"question": QUESTION, "reader": "caller"}).json()
+        opened = rex.post("/v1/questions", json={"question": QUESTION, "reader": "caller"}).json()
         here = {"Kbgym-Question": opened["id"]}
-        before = rex.post("/search", json={"query": "job is baker"}, headers=here).json()
-        ada.post("/delete", json={"id": BAKER})
-        assert rex.post("/search", json={"query": "job is baker"}, headers=here).json() == before
-        assert BAKER not in rex.post("/search", json={"query": "job is baker"}).json()["result"]["ids"]
-        assert ada.post("/search", json={"query": "x"}, headers=here).status_code == 404, "it is another client's"
-        assert rex.post(f"/questions/{opened['id']}/answer", json={"text": " "}).status_code == 422
-        answered = rex.post(f"/questions/{opened['id']}/answer", json={"text": GOLD}).json()
+        before = rex.post("/v1/search", json={"query": "job is baker"}, headers=here).json()
+        ada.post("/v1/delete", json={"id": BAKER})
+        assert rex.post("/v1/search", json={"query": "job is baker"}, headers=here).json() == before
+        assert BAKER not in rex.post("/v1/search", json={"query": "job is baker"}).json()["result"]["ids"]
+        assert ada.post("/v1/search", json={"query": "x"}, headers=here).status_code == 404, "it is another client's"
+        assert rex.post(f"/v1/questions/{opened['id']}/answer", json={"text": " "}).status_code == 422
+        answered = rex.post(f"/v1/questions/{opened['id']}/answer", json={"text": GOLD}).json()
         assert (answered["agent"], answered["actions"], answered["answer"]) == ("rex", 3, GOLD)
         calls = [{"tool": "search", "query": "job is baker"}, {"tool": "read", "id": MILLER}]
-        told = rex.post("/questions", json={"question": QUESTION, "answer": "Bo", "actions": calls}).json()
+        told = rex.post("/v1/questions", json={"question": QUESTION, "answer": "Bo", "actions": calls}).json()
         assert (told["answer"], told["actions"]) == ("Bo", 3)
         calls = [{"tool": "delete", "id": MILLER}]
-        edit = rex.post("/questions", json={"question": QUESTION, "answer": "Bo", "actions": calls})
+        edit = rex.post("/v1/questions", json={"question": QUESTION, "answer": "Bo", "actions": calls})
         assert edit.status_code == 422
 
 
@@ -138,16 +137,18 @@ def test_a_clients_own_agent(fresh: tuple[Server, Tokens, Path]) -> None:
 def test_a_readers_token_edits_by_no_route(served: Served, name: str) -> None:
     server, tokens = served
     with client(server, tokens.reader) as rex:
-        before = rex.get("/store/stats").json()
-        response = rex.post(f"/{name}", json=BODIES[name])
+        before = rex.get("/v1/stats").json()
+        response = rex.post(f"/v1/{name}", json=BODIES[name])
         assert response.status_code == 403 and "curator" in response.json()["error"]
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": BODIES[name]}}
         over_mcp = rex.post("/mcp", json=call, headers={"Accept": "application/json, text/event-stream"})
         assert over_mcp.status_code < 500
-        assert rex.get("/store/stats").json() == before
+        assert rex.get("/v1/stats").json() == before
 
 
-@pytest.mark.parametrize("path", [*(f"/{name}" for name in ACTIONS), "/questions", "/mcp", "/questions/s1/gold"])
+@pytest.mark.parametrize(
+    "path", [*(f"/v1/{name}" for name in ACTIONS), "/v1/questions", "/mcp", "/v1/questions/s1/gold"]
+)
 @pytest.mark.parametrize(
     "header", [None, "Bearer wrong", "Bearer", "Basic cmV4OnJleA==", "Bearer \xff\xfe", "nonsense"]
 )
@@ -160,13 +161,13 @@ def test_no_token_no_answer(served: Served, path: str, header: str | None) -> No
 
 def test_a_token_in_the_address_is_none(served: Served) -> None:
     server, tokens = served
-    assert httpx.get(f"{server.url}/store/stats?token={tokens.curator}").status_code == 401
+    assert httpx.get(f"{server.url}/v1/stats?token={tokens.curator}").status_code == 401
 
 
 def test_health_and_the_api_document_need_none(served: Served) -> None:
     server, _ = served
     assert httpx.get(f"{server.url}/health").json()["status"] == "ok"
-    assert httpx.get(f"{server.url}/openapi.json").json() == json.loads(json.dumps(document("0.2.0", True)))
+    assert "/v1/search" in httpx.get(f"{server.url}/openapi.json").json()["paths"]
     assert httpx.get(f"{server.url}/metrics").status_code == 401
 
 
@@ -185,17 +186,17 @@ def test_other_sites_and_other_hosts_are_refused(served: Served) -> None:
             {"Host": name} for name in (*named, "localhost@evil.com", "", "127.0.0.1:", "127.0.0.1/x", "[::1]x:80")
         ]
         for headers in (*hosts, {"Origin": "https://evil.example"}, {"Origin": "null"}):
-            assert ada.post("/search", json={"query": "x"}, headers=headers).status_code == 403
-        assert ada.post("/search", json={"query": "x"}, headers={"Origin": server.url}).status_code == 200
+            assert ada.post("/v1/search", json={"query": "x"}, headers=headers).status_code == 403
+        assert ada.post("/v1/search", json={"query": "x"}, headers={"Origin": server.url}).status_code == 200
         for name in ("localhost", "LOCALHOST:80", "127.0.0.1", "[::1]:8765", "[::1]"):
-            assert ada.post("/search", json={"query": "x"}, headers={"Host": name}).status_code == 200
+            assert ada.post("/v1/search", json={"query": "x"}, headers={"Host": name}).status_code == 200
         preflight = ada.options(
-            "/add", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+            "/v1/add", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
         )
         assert preflight.status_code == 403
-        every = [ada.get("/health"), preflight, ada.post("/search", json={"query": "x"})]
+        every = [ada.get("/health"), preflight, ada.post("/v1/search", json={"query": "x"})]
         assert not any(name.startswith("access-control") for response in every for name in response.headers)
-        form = ada.post("/add", content=b'{"text": "x y."}', headers={"Content-Type": "text/plain"})
+        form = ada.post("/v1/add", content=b'{"text": "x y."}', headers={"Content-Type": "text/plain"})
         assert form.status_code == 415, "a page can send this without asking"
 
 
@@ -243,7 +244,7 @@ def test_tokens_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytes
 def test_a_bad_body_is_told_what_is_wrong(served: Served, body: bytes, status: int) -> None:
     server, tokens = served
     with client(server, tokens.reader) as rex:
-        response = rex.post("/search", content=body, headers={"Content-Type": "application/json"})
+        response = rex.post("/v1/search", content=body, headers={"Content-Type": "application/json"})
         assert response.status_code in (status, 400), response.text
         assert set(response.json()) == {"error"}
 
@@ -251,7 +252,7 @@ def test_a_bad_body_is_told_what_is_wrong(served: Served, body: bytes, status: i
 def test_an_oversized_body_is_refused_whatever_it_says_of_its_size(served: Served) -> None:
     server, tokens = served
     with client(server, tokens.curator) as ada:
-        assert ada.post("/add", json={"text": "x" * 2_000_000}).status_code == 413
+        assert ada.post("/v1/add", json={"text": "x" * 2_000_000}).status_code == 413
 
         def endless():  # type: ignore[no-untyped-def]
             yield b'{"text": "'
@@ -259,7 +260,7 @@ def test_an_oversized_body_is_refused_whatever_it_says_of_its_size(served: Serve
                 yield b"x" * 100_000
 
         try:
-            status = ada.post("/add", content=endless(), headers={"Content-Type": "application/json"}).status_code
+            status = ada.post("/v1/add", content=endless(), headers={"Content-Type": "application/json"}).status_code
         except httpx.WriteError:
             status = 413  # the server hung up before everything was sent
         assert status == 413
@@ -270,11 +271,11 @@ def test_an_oversized_body_is_refused_whatever_it_says_of_its_size(served: Serve
 def test_an_id_is_no_path(served: Served, id: str) -> None:
     server, tokens = served
     with client(server, tokens.reader) as rex:
-        read = rex.post("/read", json={"id": id})
+        read = rex.post("/v1/read", json={"id": id})
         assert read.status_code in (200, 422)
         assert "error" in read.json() or read.json()["result"]["result"] == "error"
         assert "sha256" not in read.text and "root:" not in read.text
-        raw = _raw(server, f"GET /questions/{id.replace(chr(0), '%00')} HTTP/1.1", tokens.reader)
+        raw = _raw(server, f"GET /v1/questions/{id.replace(chr(0), '%00')} HTTP/1.1", tokens.reader)
         assert b" 404 " in raw.split(b"\r\n")[0]
         for path in ("/../tokens.jsonl", "/store/../tokens.jsonl", "/store/%2e%2e/tokens.jsonl", "/tokens.jsonl"):
             assert b" 404 " in _raw(server, f"GET {path} HTTP/1.1", tokens.reader).split(b"\r\n")[0]
@@ -343,9 +344,9 @@ def test_unknown_routes_and_methods(served: Served) -> None:
     server, tokens = served
     with client(server, tokens.curator) as ada:
         assert ada.get("/nothing").status_code == 404 and set(ada.get("/nothing").json()) == {"error"}
-        assert ada.get("/add").status_code == 405
-        assert ada.post("/questions/s99/gold", json={"right": True}).status_code == 404
-        assert ada.get("/questions/s99").status_code == 404
+        assert ada.get("/v1/add").status_code == 405
+        assert ada.post("/v1/questions/s99/gold", json={"right": True}).status_code == 404
+        assert ada.get("/v1/questions/s99").status_code == 404
 
 
 @pytest.mark.slow
@@ -354,14 +355,14 @@ def test_slow_bodies_are_refused_and_hold_up_no_other_client(fresh: tuple[Server
     server, tokens, _ = fresh
     host, port = server.url.removeprefix("http://").split(":")
     auth = f"Host: {host}\r\nAuthorization: Bearer {tokens.reader}\r\nContent-Type: application/json\r\n"
-    bodies = [f"POST {path} HTTP/1.1\r\n{auth}Content-Length: 50\r\n\r\n{{".encode() for path in ("/search", "/mcp")]
+    bodies = [f"POST {path} HTTP/1.1\r\n{auth}Content-Length: 50\r\n\r\n{{".encode() for path in ("/v1/search", "/mcp")]
     waiting = []
     for start in bodies * 20:
         one = socket.create_connection((host, int(port)), timeout=40)
         one.sendall(start)
         waiting.append(one)
     with client(server, tokens.reader) as rex:
-        assert all(rex.post("/search", json={"query": f"x {n}"}).status_code == 200 for n in range(20))
+        assert all(rex.post("/v1/search", json={"query": f"x {n}"}).status_code == 200 for n in range(20))
     for one in waiting:
         with one:
             received = b""
@@ -377,11 +378,11 @@ def test_no_secret_is_ever_logged(tmp_path: Path) -> None:
     tokens = make_tokens(place)
     with serving(place) as server:
         with client(server, tokens.curator) as ada:
-            ada.post("/search", json={"query": "x"})
+            ada.post("/v1/search", json={"query": "x"})
             ada.get(f"/{tokens.curator}")
-            ada.post("/search", content=tokens.curator.encode(), headers={"Content-Type": "application/json"})
+            ada.post("/v1/search", content=tokens.curator.encode(), headers={"Content-Type": "application/json"})
             metrics = ada.get("/metrics").text
-        httpx.get(f"{server.url}/store/stats", headers={"Authorization": "Bearer almost-a-secret"})
+        httpx.get(f"{server.url}/v1/stats", headers={"Authorization": "Bearer almost-a-secret"})
         _raw(server, f"GARBAGE {tokens.curator}", tokens.curator)
         said = server.stop()
     for text in (said, metrics, (place / "trace.jsonl").read_text(), (place / "tokens.jsonl").read_text()):

@@ -22,7 +22,8 @@ from kbgym.trace.history import log
 
 BAKER = documents(family())["Ada Alm's job is baker"]
 READER = ["search", "read", "how_sure"]
-CURATOR = ["search", "read", "add", "edit", "delete", "link", "link_many", "unlink", "how_sure", "teach", "undo"]
+EDITING = ["add", "edit", "delete", "link", "link_many", "unlink"]
+CURATOR = ["search", "read", *EDITING, "how_sure", "teach", "forget", "undo"]
 
 
 @asynccontextmanager
@@ -143,12 +144,12 @@ def test_the_question_header_opens_the_answer_tool(fresh: tuple[Server, Tokens, 
     async def work() -> None:
         async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {tokens.reader}"}) as http:
             body = {"question": "Who bakes?", "reader": "caller"}
-            id = (await http.post(f"{server.url}/questions", json=body)).json()["id"]
+            id = (await http.post(f"{server.url}/v1/questions", json=body)).json()["id"]
             async with over_http(server, tokens.reader, "legacy", **{"Kbgym-Question": id}) as client:
                 assert await names(client) == ["search", "read", "answer"]
                 await call(client, "search", query="baker")
                 assert await call(client, "answer", text="Ada Alm") == ("Answer submitted.", False)
-            stats = (await http.get(f"{server.url}/store/stats")).json()
+            stats = (await http.get(f"{server.url}/v1/stats")).json()
             assert stats["questions"]["asked"] == 1
 
     asyncio.run(work())

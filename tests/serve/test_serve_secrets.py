@@ -37,8 +37,8 @@ def test_a_reader_is_never_shown_an_expected_answer(served: tuple[str, str, str]
 
     async def race(client: httpx.AsyncClient, number: int) -> tuple[str, str]:
         secret = f"TOPSECRET{number}"
-        opened = await client.post("/questions", json={"question": QUESTION, "reader": "caller"}, headers=as_reader)
-        path = f"/questions/{opened.json()['id']}"
+        opened = await client.post("/v1/questions", json={"question": QUESTION, "reader": "caller"}, headers=as_reader)
+        path = f"/v1/questions/{opened.json()['id']}"
 
         async def post_gold() -> httpx.Response:
             for _ in range(20):

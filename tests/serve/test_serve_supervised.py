@@ -150,21 +150,6 @@ def test_learning_goes_on_when_the_disk_is_back(place: Path, monkeypatch: pytest
     assert StoreFolder(place).store().links > 0
 
 
-def test_measures_that_cannot_be_written_are_no_trouble_of_the_gold(place: Path) -> None:
-    async def work() -> None:
-        async with opened(place) as online:
-            first = await online.ask(QUESTION, "ada")
-            (place / "prequential.jsonl").unlink()
-            (place / "prequential.jsonl").mkdir()
-            assert (await online.gold(first.id, ("baker",))).golds == ("baker",)
-            (place / "prequential.jsonl").rmdir()
-            second = await online.ask(QUESTION, "ada")
-            await online.gold(second.id, ("baker",))
-
-    asyncio.run(work())
-    assert (place / "prequential.jsonl").read_bytes().count(b"\n") == 2, "written once it could be"
-
-
 def test_served_questions_do_not_grow_without_bound() -> None:
     questions, store = QuestionLog(most=50), Store([])
     for number in range(1, 700):

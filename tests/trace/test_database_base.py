@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import postgres
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,10 +19,8 @@ from store_fixtures import ACTIONS, SENTENCES, all_of, records
 
 import kbgym
 from kbgym.backends.postgres import base as base_module
+from kbgym.backends.postgres.backend import PostgresBackend
 from kbgym.backends.postgres.base import DatabaseBase
-from kbgym.backends.postgres.place import PostgresBackend
-from kbgym.backends.postgres.server import Server
-from kbgym.backends.postgres.tables import CREATE_TRACE
 from kbgym.canonical import encode
 from kbgym.cli.main import run
 from kbgym.errors import BadInput
@@ -84,7 +81,7 @@ def test_no_id_breaks_it(url: str) -> None:
 
 
 def test_little_is_remembered(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_module, "REMEMBERED", 4)
+    monkeypatch.setattr(base_module, "CACHED", 4)
     place = opened(url)
     base, asked = DatabaseBase(place.address, place.meta), []
     real = base.ask
@@ -159,42 +156,12 @@ def test_it_is_copied_back_in_every_byte(url: str, tmp_path_factory: pytest.Temp
     assert (target / "records.jsonl").read_bytes() == b"".join(encode(record) + b"\n" for record in records())
 
 
-def test_tables_of_the_first_version_are_upgraded(cluster: postgres.Cluster, url: str) -> None:
-    """They held the store at its head, too; its trace and its initial lines are what counts."""
-    live = LiveClient(url, "ada")
-    live.act(Add("Di Ek lives in Malmö."))
-    live.close()
-    before = opened(url)
-    lines, expected = list(before.base.lines()), all_of(before.store())
-    old = cluster.url("old")
-    server = Server(opened(url).address)
-    server.address = msgspec.structs.replace(server.address, schema="kbgym_old")
-    connection = server.connection
-    connection.execute("CREATE SCHEMA kbgym_old")
-    for statement in (
-        "CREATE TABLE meta (version int NOT NULL, initial text NOT NULL, arm text)",
-        "INSERT INTO meta VALUES (1, 'records.jsonl', NULL)",
-        "CREATE TABLE initial (number bigint PRIMARY KEY, line text NOT NULL)",
-        "CREATE TABLE head (seq bigint)",
-        "CREATE TABLE documents (id text PRIMARY KEY)",
-        "CREATE TABLE links (source text REFERENCES documents, target text)",
-        CREATE_TRACE,
-        f'INSERT INTO trace SELECT * FROM "{before.address.schema}".trace',
-    ):
-        connection.execute(statement)
-    for number, line in enumerate(lines, 1):
-        connection.execute("INSERT INTO initial VALUES (%s, %s)", [number, line])
-    made: list[object] = []
-    threads = [threading.Thread(target=lambda: made.append(all_of(open_backend(old).store()))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert made == [expected, expected], "two that open it at once: one upgrades it"
-    assert LiveClient(old, "bo").act(Add("Ed Ek lives in Malmö.")) == Added("n4")
-    connection.execute("UPDATE meta SET version = 99")
-    with pytest.raises(BadInput, match="tables of version 99; this version of kbgym reads 2"):
-        open_backend(old)
+def test_tables_of_another_version_are_rejected(cluster: postgres.Cluster) -> None:
+    place = cluster.url("newer")
+    save_store(Store(records()), place)
+    opened(place).server.connection.execute("UPDATE meta SET version = 99")
+    with pytest.raises(BadInput):
+        open_backend(place)
 
 
 @pytest.mark.parametrize("search", ["vectors", "words", "hybrid"])

@@ -61,45 +61,45 @@ HITS = (("a", 0.99), ("b", 0.95), ("c", 0.92), ("d", 0.92))
 
 
 @pytest.mark.parametrize("action", [Add("X."), Edit("d", "X.")])
-def test_what_was_considered_is_decided_and_not_asked_again(action: Action) -> None:
+def test_what_was_prepared_is_not_asked_again(action: Action) -> None:
     cache, judge, environment = world("", *HITS)
-    assert not cache.is_decided(action, environment)
-    asyncio.run(cache.consider(action, environment))
+    asyncio.run(cache.prepare([action], environment))
     assert judge.pairs == [("X.", "A."), ("X.", "B."), ("X.", "C.")], "the three nearest"
-    assert cache.is_decided(action, environment)
     asyncio.run(environment.step(action, "curator"))
     assert len(judge.pairs) == 3
 
 
-def test_a_neighbour_that_came_since_is_not_decided() -> None:
+def test_a_neighbour_that_came_meanwhile_is_asked_about_in_another_round() -> None:
     cache, judge, environment = world("", ("a", 0.99))
-    asyncio.run(cache.consider(Add("X."), environment))
-    environment.engine.hits.append(("b", 0.90))
-    assert cache.is_decided(Add("X."), environment), "it is not near enough to be asked about"
-    environment.engine.hits.append(("c", 0.91))
-    assert not cache.is_decided(Add("X."), environment)
-    assert not cache.is_decided(Add("Y."), environment) and not cache.is_decided(Edit("b", "Y."), environment)
-    assert judge.pairs == [("X.", "A.")]
+    asked = judge.duplicate
+
+    async def slow(candidate: str, existing: str) -> bool:
+        environment.engine.hits = [("a", 0.99), ("b", 0.90), ("c", 0.91)]
+        return await asked(candidate, existing)
+
+    judge.duplicate = slow
+    asyncio.run(cache.prepare([Add("X.")], environment))
+    assert judge.pairs == [("X.", "A."), ("X.", "C.")], "b is not near enough"
 
 
-def test_after_a_duplicate_the_rest_need_not_be_decided() -> None:
+def test_after_a_duplicate_the_rest_is_not_asked_about() -> None:
     cache, judge, environment = world("B.", *HITS)
-    asyncio.run(cache.consider(Add("X."), environment))
-    assert judge.pairs == [("X.", "A."), ("X.", "B.")] and cache.is_decided(Add("X."), environment)
-    assert not cache.is_decided(Edit("b", "X."), environment), "b is not compared with itself, so c counts"
+    asyncio.run(cache.prepare([Add("X.")], environment))
+    assert judge.pairs == [("X.", "A."), ("X.", "B.")]
+    asyncio.run(cache.prepare([Edit("b", "X.")], environment))
+    assert judge.pairs[2:] == [("X.", "C."), ("X.", "D.")], "b is not compared with itself"
 
 
-def test_what_needs_no_judge_is_decided() -> None:
+def test_what_needs_no_judge_is_not_asked_about() -> None:
     cache, judge, environment = world("", *HITS)
-    for action in (Add("a"), Edit("b", "A."), Delete("a")):
-        assert cache.is_decided(action, environment)
-        asyncio.run(cache.consider(action, environment))
+    asyncio.run(cache.prepare([Add("a"), Edit("b", "A."), Delete("a")], environment))
     assert judge.pairs == []
-    assert not cache.is_decided(Edit("a", "A"), environment), "its own text is no other document's"
+    asyncio.run(cache.prepare([Edit("a", "A")], environment))
+    assert judge.pairs, "its own text is no other document's"
 
 
 def test_only_the_latest_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge_cache, "_MOST", 3)
+    monkeypatch.setattr(judge_cache, "_MAX_VERDICTS", 3)
     cache, judge, _ = world("A.")
 
     async def ask(*texts: str) -> list[bool]:

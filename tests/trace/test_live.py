@@ -239,7 +239,7 @@ def test_whoever_only_looks_writes_nothing_and_follows_the_file(folder: Path) ->
         ear = Ear()
         async with opened(folder, ear, write=False) as looking:
             assert not (folder / "trace.jsonl").exists() and not looking.shared
-            with pytest.raises(BadInput, match="looking only"):
+            with pytest.raises(BadInput):
                 async with looking.turn():
                     pass
             async with opened(folder) as live:

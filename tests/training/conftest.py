@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kbgym.api.factory import agents_named, embedder_named
 from kbgym.search.factory import engine_for
-from kbgym.trace.folder import StoreFolder
 from kbgym.training.run import Run, Settings
 from kbgym.training.trainer import Trainer
 from kbgym.worlds.people import generate
@@ -29,7 +29,7 @@ def start(small_world: World) -> Callable[..., Trainer]:
 
     def starting(folder: Path, settings: Settings = SMALL, world: World = small_world) -> Trainer:
         run = Run.open_or_create(folder, world, settings)
-        engine = engine_for(StoreFolder(folder).store(), embedder_named(settings.embedder))
+        engine = partial(engine_for, embedder=embedder_named(settings.embedder))
         return Trainer(run, agents_named(settings), engine)
 
     return starting

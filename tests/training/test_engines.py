@@ -1,4 +1,4 @@
-"""Exams and experiments in pieces that travel: the same rows and files as in one process, nothing asked twice."""
+"""Exams in pieces that travel: the same rows as in one process, nothing asked twice."""
 
 from __future__ import annotations
 
@@ -9,26 +9,18 @@ import sys
 
 import numpy as np
 import pytest
-from experiments import contents, run, small_plan
-from fault_server import FaultServer
-from llm_fixtures import direct_rows, flat_store, plain, world
+from llm_fixtures import flat_store, world
 from pickling_engine import Posted
 
-from kbgym.agents.llm.cassette import Cassette
-from kbgym.agents.llm.connect import Models, Options
-from kbgym.agents.llm.retry import CapReached
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api import Workspace
 from kbgym.api.factory import embedder_named
 from kbgym.baselines.registry import engine_for_arm
 from kbgym.canonical import read_lines
-from kbgym.cli.experiment import prepare
-from kbgym.errors import BadInput, Damaged, Failed, Missing
+from kbgym.errors import BadInput, Damaged, Missing
 from kbgym.experiments import engines
-from kbgym.experiments.chunks import Chunk, ChunkResult, ExamSetup, ask_chunk, examine_in_chunks, examine_on
+from kbgym.experiments.chunks import ExamSetup, examine_in_chunks, examine_on
 from kbgym.experiments.engines import Here, opened
-from kbgym.experiments.experiment import open_experiment
-from kbgym.experiments.parts import run_parts
 from kbgym.search.index import ExactIndex
 from kbgym.training.exam import Row, examine
 from kbgym.training.run import Settings
@@ -99,91 +91,15 @@ def test_an_interrupted_exam_asks_only_what_is_missing(questions, tmp_path):
     assert done.chunks == 0
 
 
-def test_a_bad_agent_is_one_sentence(questions, tmp_path):
+def test_a_bad_agent_is_one_sentence(questions):
     with pytest.raises(BadInput, match="there is no agent 'nobody'"):
         examine_in_chunks(Posted(), flat_desk("nobody"), questions)
-    with pytest.raises(BadInput, match=r"cannot read .*none.jsonl: No such file"):
-        flat_desk(f"cassette:{tmp_path}/none.jsonl")
 
 
-# -- models -----------------------------------------------------------------------------------------------------------
-
-
-def asked(server, questions, out, engine=None, **options):
-    """The exam by a model, in chunks, with one cassette."""
-    models = Models(Options(base_url=server.url, cassette=out.with_suffix(".cassette"), timeout=20.0, **options))
-    try:
-        return examine_in_chunks(engine or Posted(), flat_desk("llm:local/m"), questions, out, None, models, 5), models
-    finally:
-        asyncio.run(models.close())
-
-
-def test_a_model_is_asked_where_the_chunk_is_and_one_cassette_holds_it_all(questions, tmp_path, monkeypatch):
-    monkeypatch.setenv("KBGYM_LOCAL_API_KEY", "sk-never-to-be-seen")
-    engine, out = Posted(), tmp_path / "rows"
-    with FaultServer() as server:
-        rows, models = asked(server, questions[:12], out, engine, concurrency=6)
-    assert plain(rows) == direct_rows(questions[:12])
-    assert models.budget.spent.requests == sum(row.usage["requests"] for row in rows) == len(server.bodies)
-    assert not any(b"never-to-be-seen" in data for data in engine.sent)
-    cassette = Cassette(out.with_suffix(".cassette"), record=False)
-    assert len(cassette) == len(server.bodies) and cassette.spent.requests == len(server.bodies)
-    lines = [line for line in out.with_suffix(".cassette").read_bytes().splitlines() if b'"reply"' not in line]
-    assert len(set(lines)) == len(lines)
-    played = examine_in_chunks(Posted(), flat_desk(f"cassette:{cassette.path}"), questions[:12], None)
-    assert plain(played) == plain(rows)
-
-
-def test_a_cap_stops_between_chunks_and_a_higher_one_goes_on(questions, tmp_path):
-    out = tmp_path / "rows"
-    with FaultServer() as server:
-        whole, _ = asked(server, questions, tmp_path / "whole")
-        tokens = sum(row.usage["prompt"] + row.usage["completion"] for row in whole)
-        before = len(server.bodies)
-        with pytest.raises(CapReached, match=f"max_tokens {tokens // 2} is reached .*run the same command again"):
-            asked(server, questions, out, max_tokens=tokens // 2)
-        kept = list(read_lines(out, Row))
-        assert 0 < len(kept) < len(questions)
-        rows, models = asked(server, questions, out, max_tokens=2 * tokens)
-    assert plain(rows) == plain(whole)
-    # What a question cut short had said was played back; only what was under way when the cap was met is asked again.
-    assert 0 <= len(server.bodies) - 2 * before < 5
-    assert models.budget.spent.tokens == tokens
-
-
-def test_a_provider_that_is_down_stops_the_exam_and_keeps_what_was_finished(questions, tmp_path):
-    out = tmp_path / "rows"
-    with FaultServer() as server:
-        asked(server, questions[:10], out)
-    with pytest.raises(Failed):
-        asked(server, questions, out.rename(tmp_path / "more"), Here())
-    assert len(list(read_lines(tmp_path / "more", Row))) == 10
-
-
-def test_rows_finished_before_a_failure_come_back_with_it(questions):
-    desk = flat_desk("pickling_engine:nothing")
-    answered = ask_chunk(desk, Chunk(questions[:2]))
-    assert isinstance(answered, ChunkResult) and isinstance(answered.failure, BadInput) and answered.rows == b""
-
-
-# -- experiments ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_parts_leave_the_folder_one_process_leaves(tmp_path):
-    plan = small_plan(seeds=(0,), arms=("flat", "nostore"))
-    run(tmp_path / "one", plan)
-    many = tmp_path / "many"
-    engine = Posted()
-    run_parts(engine, many, open_experiment(many, plan), prepare)
-    assert contents(many) == contents(tmp_path / "one")
-    assert engine.chunks == len(plan.arms) + len(plan.trainings)
-    timing = (many / "seed-0" / "timing.jsonl").read_bytes()
-    assert timing.count(b"\n") == (tmp_path / "one" / "seed-0" / "timing.jsonl").read_bytes().count(b"\n")
-    # Whatever is missing is done, whatever is there stays.
-    (many / "seed-0" / "exams" / "flat-neither.jsonl").unlink()
-    run_parts(Posted(), many, plan, prepare)
-    assert contents(many) == contents(tmp_path / "one")
+def test_models_are_asked_from_one_process(questions, tmp_path):
+    for agent in ("llm:local/m", f"cassette:{tmp_path}/played.jsonl"):
+        with pytest.raises(BadInput, match="from one process"):
+            flat_desk(agent)
 
 
 # -- the seam ---------------------------------------------------------------------------------------------------------
@@ -206,7 +122,7 @@ def test_nothing_of_ray_is_loaded_unless_asked_for(tmp_path):
     code = (
         "import sys\n"
         "from kbgym.cli.main import run\n"
-        "import kbgym.cli.exam, kbgym.cli.experiment, kbgym.experiments.chunks, kbgym.experiments.parts\n"
+        "import kbgym.cli.exam, kbgym.cli.experiment, kbgym.experiments.chunks\n"
         "try: run(['exam', '--help'])\n"
         "except SystemExit: pass\n"
         "found = [name for name in sys.modules if name.split('.')[0] in ('ray', 'grpc')]\n"

@@ -1,4 +1,4 @@
-"""Exams and experiments on Ray: a cluster of our own, one that is there, a worker killed in the middle."""
+"""Exams on Ray: a cluster of our own, one that is there, a worker killed in the middle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from importlib.util import find_spec
 
 import pytest
-from experiments import contents
 from pickling_engine import FOLDER
 from processes import gone
 from ray_cluster import TESTS, free_port, ray_cluster
@@ -94,16 +93,6 @@ def test_what_goes_wrong_there_is_one_sentence_here(cluster, exam):
     done = kbgym(*words, *ray, "--agent", "pickling_engine:Broken", **token)
     assert done.returncode == 1
     assert done.stderr == "kbgym: a Ray worker failed: ZeroDivisionError: division by zero\n"
-
-
-def test_an_experiment_on_a_cluster_leaves_the_folder_one_process_leaves(cluster, tmp_path):
-    addresses, token = cluster
-    small = ["--people", "80", "--questions", "10", "--epochs", "1", "--n", "4", "--arms", "nostore"]
-    small += ["--set", "strategy=paper", "--set", "embedder=hash"]
-    for place, ray in (("one", []), ("many", ["--set", "engine=ray", "--set", f"address={addresses['direct']}"])):
-        done = kbgym("experiment", "run", "paper", "--out", str(tmp_path / place), *small, *ray, **token)
-        assert done.returncode == 0, done.stderr
-    assert contents(tmp_path / "many") == contents(tmp_path / "one")
 
 
 def test_an_address_where_nobody_is_is_one_sentence(exam):

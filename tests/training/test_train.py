@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -126,9 +127,10 @@ def test_a_model_is_called_what_it_is_and_the_first_line_remembers_it(tmp_path, 
     run = Run.open_or_create(tmp_path / "run", small_world, settings)
     agents = agents_named(settings)
     described = {"reader": {"agent": "llm:a-model"}}
-    store = StoreFolder(tmp_path / "run").store()
     trainer = Trainer(
-        run, Agents(agents.reader, agents.curator, None, described), engine_for(store, embedder_named("hash"))
+        run,
+        Agents(agents.reader, agents.curator, None, described),
+        partial(engine_for, embedder=embedder_named("hash")),
     )
     asyncio.run(trainer.train())
     folder = StoreFolder(tmp_path / "run")
@@ -185,7 +187,7 @@ def test_the_agenda_survives_an_interruption_because_it_is_the_traces(tmp_path, 
 def test_the_strategy_class_without_an_agenda_is_refused(tmp_path, small_world):
     run = Run.open_or_create(tmp_path / "run", small_world, msgspec.structs.replace(SMALL, strategy="class"))
     whole = agents_named(run.settings)
-    engine = engine_for(StoreFolder(run.folder).store(), embedder_named("hash"))
+    engine = partial(engine_for, embedder=embedder_named("hash"))
     with pytest.raises(BadInput, match="needs an agenda"):
         Trainer(run, Agents(whole.reader, whole.curator), engine)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def trained(folder: Path, world: World, *scripts: list[Action]) -> Trainer:
 
     settings = Settings(questions=len(scripts), epochs=1, embedder="hash", batch_size=len(scripts), eval=False)
     run = Run.open_or_create(folder, world, settings)
-    engine = engine_for(StoreFolder(folder).store(), embedder_named("hash"))
+    engine = partial(engine_for, embedder=embedder_named("hash"))
     trainer = Trainer(run, Agents(Reader, Curator, SlowJudge()), engine)
     asyncio.run(trainer.train())
     return trainer

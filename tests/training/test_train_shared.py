@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from pickling_engine import FOLDER
 from postgres import MISSING, Cluster, installed
 
 from kbgym.api.factory import agents_named, embedder_named
-from kbgym.backends.postgres.place import PostgresBackend
-from kbgym.backends.postgres.tables import read_head
+from kbgym.backends.postgres.backend import PostgresBackend
+from kbgym.backends.postgres.tables import read_meta
 from kbgym.cli.main import run as verb
 from kbgym.engines.fleet import Fleet, train_fleet
 from kbgym.errors import BadInput
@@ -53,7 +54,7 @@ def train(folder: str, url: str, settings: Settings = SETTINGS) -> Trainer:
     run, agents = run_in(folder), agents_named(settings)
     initial = StoreFolder(Path(folder)).initial
     check_database(url, initial.fingerprint, "hash", recorded_settings(settings, agents))
-    trainer = Trainer(run, agents, engine_for(initial, embedder_named("hash")), url)
+    trainer = Trainer(run, agents, partial(engine_for, embedder=embedder_named("hash")), url)
     asyncio.run(trainer.train())
     return trainer
 
@@ -84,13 +85,13 @@ def test_one_trainer_learns_there_what_it_learns_in_a_folder(cluster: Cluster, t
     copy_store(str(run.folder / "world"), url)
     alone = Settings(questions=20, epochs=2, embedder="hash", eval=False, strategy="class")
     here = Run.open_or_create(tmp_path / "here", run.world, alone)
-    engine = engine_for(StoreFolder(here.folder).store(), embedder_named("hash"))
+    engine = partial(engine_for, embedder=embedder_named("hash"))
     asyncio.run(Trainer(here, agents_named(alone), engine).train())
     there = Run.open_or_create(tmp_path / "one", run.world, alone)
     agents = agents_named(alone)
     initial = StoreFolder(there.folder).initial
     check_database(url, initial.fingerprint, "hash", recorded_settings(alone, agents))
-    trainer = Trainer(there, agents, engine_for(initial, embedder_named("hash")), url)
+    trainer = Trainer(there, agents, partial(engine_for, embedder=embedder_named("hash")), url)
     asyncio.run(trainer.train())
     assert trainer.store.fingerprint == StoreFolder(here.folder).store().fingerprint
     whole(url)
@@ -209,11 +210,11 @@ def test_a_fleet_on_ray_of_which_one_dies(cluster: Cluster, tmp_path: Path) -> N
 def test_what_a_fleet_needs_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         verb(["train", "--world", "w", "--out", "r", "--set", "engine=ray"])
-    assert stopped.value.code == 2 and "name it with --store" in capfd.readouterr().err
+    assert stopped.value.code == 2 and "store=URL" in capfd.readouterr().err
     with pytest.raises(BadInput, match="no common budget"):
         train_fleet(Here(), Fleet(generate(people=40, seed=1), Settings(reader="llm:local/m"), "postgresql://x/y"))
 
 
 def _iteration(place: StoreBackend) -> int:
     assert isinstance(place, PostgresBackend)
-    return read_head(place.server.connection).iteration
+    return read_meta(place.server)[1].iteration

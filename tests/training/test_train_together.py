@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,15 @@ import msgspec
 import pytest
 from shared_place import URL, SharedPlace
 
-from kbgym.api.factory import agents_named, embedder_named
+from kbgym.api.factory import agents_named
 from kbgym.errors import BadInput
-from kbgym.search.factory import engine_for
 from kbgym.store import Store
 from kbgym.trace import live
 from kbgym.trace.folder import StoreFolder
 from kbgym.training import trainer as module
 from kbgym.training.run import Run, Settings
 from kbgym.training.session import recorded_settings
-from kbgym.training.trainer import Trainer, check_database
+from kbgym.training.trainer import check_database
 from kbgym.worlds.world import World
 
 SETTINGS = Settings(questions=3, epochs=1, embedder="hash", eval=False, batch_size=2)
@@ -52,14 +50,3 @@ def test_who_joins_brings_the_same_documents_and_settings_but_for_how_many_it_te
         joined(shared, epochs=2, seed=4)
     with pytest.raises(BadInput, match="other documents"):
         check_database(URL, Store(shared.records[1:]).fingerprint, "hash", begun)
-
-
-def test_a_search_made_before_others_wrote_is_brought_up_to_date(shared: SharedPlace, run: Run) -> None:
-    joined(shared)
-    known = Store(shared.records)
-    engine = engine_for(known, embedder_named("hash"))
-    first = Trainer(run, agents_named(SETTINGS), engine_for(known, embedder_named("hash")), URL)
-    asyncio.run(first.train())
-    new = [record for record in first.store if record.id not in known]
-    late = Trainer(run, agents_named(SETTINGS), engine, URL, known)
-    assert new and all(late.live.environment.engine.search(record.text, 0, 1)[0][0] == record.id for record in new)

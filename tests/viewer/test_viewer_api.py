@@ -32,8 +32,9 @@ from kbgym.errors import BadInput
 from kbgym.gym.observations import render
 from kbgym.gym.tools import PAGE_SIZE
 from kbgym.search.factory import engine_for
+from kbgym.trace.copying import save_store
 from kbgym.trace.events import Acted
-from kbgym.trace.folder import StoreFolder, save_store
+from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import Row
 from kbgym.viewer.app import HEADERS, PAGES, guarded, make_viewer
 from kbgym.viewer.assets import assets

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from family import numbered
@@ -18,7 +19,8 @@ from kbgym.canonical import read_lines, write_lines
 from kbgym.cli.exam import probe_run
 from kbgym.search.factory import engine_for
 from kbgym.store import Store
-from kbgym.trace.folder import StoreFolder, save_store
+from kbgym.trace.copying import save_store
+from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import examine
 from kbgym.training.run import Run, Settings
 from kbgym.training.trainer import Trainer
@@ -38,7 +40,7 @@ HOSTILE = (
 
 def trained_run(place: Path, world: World, settings: Settings) -> Run:
     run = Run.open_or_create(place, world, settings)
-    engine = engine_for(StoreFolder(place).store(), embedder_named("hash"))
+    engine = partial(engine_for, embedder=embedder_named("hash"))
     asyncio.run(Trainer(run, agents_named(settings), engine).train())
     return run
 
@@ -48,7 +50,7 @@ def examined(run: Run, sets: dict[str, Sequence[Question]]) -> None:
     reader = agents_named(run.settings).reader
     for arm, at in (("flat", 0), ("trained", None)):
         store = StoreFolder(run.folder).store(at)
-        engine = engine_for(store, embedder_named("hash"))
+        engine = partial(engine_for, embedder=embedder_named("hash"))
         for name, questions in sets.items():
             asyncio.run(examine(store.copy(), engine, questions, reader, run.exam_path(f"{arm}-{name}")))
 

@@ -1,11 +1,15 @@
-"""Learning curves: the stores of a training after several iterations, examined on the same questions.
+"""Learning curves, the eval split by epoch, and retention (E3).
 
-A point is one store of one seed; a curve is the mean of its seeds with their spread. Iteration 0 is the flat store.
+A point of a curve is one store of one seed; a curve is the mean of its seeds with their spread. Iteration 0 is the flat
+store. Retention compares the same training questions in two epochs, read off the trace, and examined on the flat and on
+the final store, so that only the store differs.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from statistics import fmean, stdev
 
 import msgspec
@@ -13,7 +17,10 @@ import msgspec
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
-from kbgym.experiments.experiment import EVAL
+from kbgym.analysis.trajectory import Trained
+from kbgym.experiments.experiment import EVAL, LESSONS
+from kbgym.sanitize import number_in
+from kbgym.trace.events import Acted, Began, Ended, Graded
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
@@ -148,3 +155,127 @@ def eval_curve(results: Results, arm: str) -> Table | None:
     title = f"The eval split, epoch by epoch: {results.label(arm)}"
     caption = f"{results.caption(n=False)} In: trained templates; out: reserved ones.{results.paper_note}"
     return Table(f"eval-{arm}", title, heads, lines, caption, f"F1 {', '.join(ways)}.", "store")
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One forward pass of training."""
+
+    question: str
+    epoch: int
+    f1: float
+    steps: int
+    exhausted: bool
+
+
+def forward_passes(trained: Trained) -> list[Pass]:
+    """Every graded forward pass, in the order of the trace; a pass whose agent failed was never graded."""
+    epoch, steps, exhausted = dict[int, int](), dict[int, int](), dict[int, bool]()
+    asked: dict[str, int] = {}  # a question that was served is graded in a later iteration than it was asked in
+    found = []
+    for event in trained.events:
+        match event:
+            case Began(iteration, "forward"):
+                epoch[iteration], asked[event.question] = event.epoch, iteration
+            case Acted(iteration, "forward", step):
+                steps[iteration] = step
+            case Ended(iteration, "forward", outcome):
+                exhausted[iteration] = outcome == "out_of_budget"
+            case Graded(iteration, question):
+                at = iteration if iteration in epoch else asked.get(question)
+                if at is not None:
+                    found.append(Pass(question, epoch[at], event.f1, steps.get(at, 0), exhausted.get(at, False)))
+    return found
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return fmean(found) if found else None
+
+
+Asked = tuple[int, Pass]  # the number of the seed
+
+
+def retention(results: Results, arm: str) -> Table | None:
+    """Forward F1 by class in each epoch, and the exams of the same questions on the flat and the final store.
+
+    What was asked outside of a training has no epoch; None if there is nothing else.
+    """
+    passes = [(seed.number, one) for seed in results.seeds for one in forward_passes(seed.trained[arm]) if one.epoch]
+    if not passes:
+        return None
+    epochs = sorted({one.epoch for _, one in passes})[:2]
+    class_of = {(seed.number, one.id): one.class_ for seed in results.seeds for one in seed.world.split("train")}
+    classes = sorted({class_of.get((seed, one.question), "") for seed, one in passes}, key=_class_order)
+    within = _within_budget(passes, epochs)
+    controlled = all(seed.has(arm, LESSONS) and seed.has("flat", LESSONS) for seed in results.seeds)
+    lines, f1 = [], dict[str, list[float | None]]()
+    for name in (*classes, "all"):
+        inside = [(s, p) for s, p in passes if name in ("all", class_of.get((s, p.question), ""))]
+        cells, f1[name] = _by_epoch(results, arm, name, inside, epochs, "f1", paper.RETENTION.get(name), 2)
+        for store in ("flat", arm) if controlled else ():
+            rows = [row for seed in results.seeds for row in seed.rows(store, LESSONS) if row.f1 is not None]
+            mean = _mean(row.f1 or 0.0 for row in rows if name in ("all", row.class_))
+            what = f"mean F1 of the same questions examined on the {'flat' if store == 'flat' else 'final'} store"
+            at = len(epochs) + 1 + (store == arm)
+            files = results.sources(store, LESSONS, "f1, class")
+            cells.insert(at, number(f"retention/{arm}/{name}/exam_{store}", mean, what, files))
+        lines.append(Line(name, cells))
+    gap: list[Cell | None] = [None, None] if controlled else []
+    for name, some, field, theirs, digits in (
+        ("steps", passes, "steps", paper.RETENTION_STEPS, 2),
+        ("out of budget", passes, "exhausted", tuple(share / 100 for share in paper.RETENTION_EXHAUSTED), 2),
+        ("within/f1", within, "f1", paper.RETENTION_WITHIN[1], 3),
+        ("within/steps", within, "steps", paper.RETENTION_WITHIN[2], 2),
+    ):
+        cells, f1[name] = _by_epoch(results, arm, name, some, epochs, field, theirs, digits)
+        at = len(epochs) + 1
+        lines.append(Line(name.replace("within/", "within budget in both: "), [*cells[:at], *gap, *cells[at:]]))
+    heads = [
+        "n",
+        *(f"epoch {epoch}" for epoch in epochs),
+        *(("F1 on flat", "F1 on final store") if controlled else ()),
+        *(f"paper: epoch {place + 1}" for place in range(len(epochs) if results.beside_paper else 0)),
+    ]
+    title = f"E3, retention by class: {results.label(arm)}"
+    mixes = "Epoch against epoch mixes store and order; the exam columns do not."
+    caption = f"{results.caption(n=False)} {mixes}{results.paper_note}"
+    said = " to ".join(f"{value:.3f}" for value in f1["all"] if value is not None)
+    steps = " to ".join(f"{value:.1f}" for value in f1["steps"] if value is not None)
+    sentence = f"Forward F1 on the same questions, epoch by epoch: {said}; steps: {steps}."
+    return Table(f"retention-{arm}", title, heads, lines, caption, sentence, "class")
+
+
+def _within_budget(passes: Sequence[Asked], epochs: Sequence[int]) -> list[Asked]:
+    """The passes of questions that ended within their budget in every epoch."""
+    spent = {(seed, one.question) for seed, one in passes if one.exhausted}
+    counts = Counter((seed, one.question) for seed, one in passes if one.epoch in epochs)
+    return [(s, p) for s, p in passes if (s, p.question) not in spent and counts[s, p.question] == len(epochs)]
+
+
+def _by_epoch(
+    results: Results,
+    arm: str,
+    name: str,
+    passes: Sequence[Asked],
+    epochs: Sequence[int],
+    field: str,
+    theirs: Sequence[float] | None,
+    digits: int,
+) -> tuple[list[Cell | None], list[float | None]]:
+    """Return n, the mean of a field in each epoch and the paper's figures as cells, and the means."""
+    ids = tuple(dict.fromkeys(one.question for _, one in passes))
+    files = [CellSource(seed.trained[arm].trace, f"forward passes, {field}", ids) for seed in results.seeds]
+    id = f"retention/{arm}/{name.replace(' ', '-')}"
+    asked = sum(one.epoch == epochs[0] for _, one in passes)
+    cells: list[Cell | None] = [number(f"{id}/n", asked, "training questions, all seeds", files, 0)]
+    means = [_mean(float(getattr(one, field)) for _, one in passes if one.epoch == epoch) for epoch in epochs]
+    for epoch, mean in zip(epochs, means, strict=True):
+        what = f"mean {field} of forward passes in epoch {epoch}, from the trace"
+        cells.append(number(f"{id}/epoch{epoch}", mean, what, files, digits if field != "f1" else 3))
+    for place in range(len(epochs) if results.beside_paper else 0):
+        cells.append(published(f"{id}/epoch{place + 1}", theirs[place] if theirs else None, digits))
+    return cells, means
+
+
+def _class_order(name: str) -> tuple[int, str]:
+    return number_in("".join(letter for letter in name if letter.isdigit())) or 0, name

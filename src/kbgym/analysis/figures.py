@@ -11,7 +11,6 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from kbgym.analysis import published as paper
 from kbgym.analysis.curves import CurvePoint, curve
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.tables.arms import gain_of, ratio_of
@@ -66,13 +65,6 @@ def as_svg(figure: Any) -> str:
     return text[text.index("<svg") :]
 
 
-def as_png(figure: Any, dpi: int = 110) -> bytes:
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None}, bbox_inches="tight")
-    plotting().close(figure)
-    return out.getvalue()
-
-
 def _with_legend(figure: Any, axis: Any, columns: int = 99) -> str:
     """The figure with the legend of one of its axes above it."""
     handles, labels = axis.get_legend_handles_labels()
@@ -123,11 +115,8 @@ def learning_panels(results: Results, arm: str) -> str:
     shares = [100 * point.coverage for point in points]
     for axis, (values, spread), colour in zip(axes[1], _lines(points, POOLED), (BLUE, RED), strict=True):
         axis.errorbar(shares, values, yerr=spread, color=colour, marker="o", ms=4.5, lw=1.4, elinewidth=0.8)
-        _name_points(axis, shares, values, steps)
-        axis.set_xlabel("coverage, % of the originals (numbers: iteration)")
+        axis.set_xlabel("coverage, % of the originals")
     questions = results.seeds[0].trained[arm].settings.questions
-    if results.beside_paper:
-        _papers_points(axes, questions)
     for axis in axes[0]:
         axis.axvline(questions, color=GREY, lw=0.9, ls="--")
         axis.set_xlabel("training iteration (dashed: epoch 2 begins)")
@@ -136,19 +125,6 @@ def learning_panels(results: Results, arm: str) -> str:
         axis.set_ylabel(name)
         axis.set_title(f"({letter})", loc="left", fontsize=10)
     return _with_legend(figure, axes[0][0])
-
-
-def _papers_points(axes: Any, questions: int) -> None:
-    """What the paper's text gives of its curves, hollow: a model's levels, to compare shapes with."""
-    for group, by_epoch in paper.LEARNING.items():
-        colour, marker = GROUP_STYLE[group]
-        for axis, place in zip(axes[0], (0, 1), strict=True):
-            known = [(epoch * questions, of[place]) for epoch, of in by_epoch.items() if of[place] is not None]
-            look = {"color": colour, "marker": marker, "mfc": "none", "ls": "none", "ms": 7.0}
-            axis.plot([at for at, _ in known], [value for _, value in known], **look)
-    for axis, values, colour in zip(axes[1], (paper.ACTIONS, paper.F1), (BLUE, RED), strict=True):
-        ends = [(100 * paper.PER_POINT[arm][0], values[arm][POOLED]) for arm in ("flat", "trained-paper")]
-        axis.plot(*zip(*ends, strict=True), color=colour, marker="o", mfc="none", ls=":", ms=7.0)
 
 
 def _lines(points: Sequence[CurvePoint], group: str) -> list[tuple[list[float], list[float]]]:
@@ -163,22 +139,6 @@ def _band(axis: Any, x: Sequence[float], values: Sequence[float], spread: Sequen
     low = [value - sd for value, sd in zip(values, spread, strict=True)]
     high = [value + sd for value, sd in zip(values, spread, strict=True)]
     axis.fill_between(x, low, high, color=colour, alpha=0.12, lw=0)
-
-
-def _name_points(axis: Any, x: Sequence[float], y: Sequence[float], names: Sequence[int]) -> None:
-    """Iterations beside the points, off the line's side; points on one spot share a name."""
-    width = (max(x) - min(x)) or 1.0
-    rising = y[-1] >= y[0]
-    spots: list[tuple[float, float, str]] = []
-    for here, value, name in zip(x, y, names, strict=True):
-        if spots and abs(here - spots[-1][0]) < 0.05 * width:
-            spots[-1] = (*spots[-1][:2], f"{spots[-1][2]}, {name}")
-        else:
-            spots.append((here, value, str(name)))
-    for here, value, text in spots:
-        offset = (7, -12) if rising else (7, 7)
-        axis.annotate(text, (here, value), textcoords="offset points", xytext=offset, fontsize=7.5, color="#444444")
-    axis.margins(x=0.12, y=0.14)
 
 
 def growth(results: Results, arm: str) -> str:

@@ -89,12 +89,12 @@ def _use(id: str, text: str, pairs: Sequence[Pair]) -> IndexUse:
 
 
 def _worse(pairs: Sequence[Pair]) -> bool:
-    """Whether several questions lost their answers, or as right as on the flat store took more actions for sure."""
+    """Whether several questions lost their answers, or none gained and they took more actions beyond chance."""
     gained = [(trained.f1 or 0.0) - (flat.f1 or 0.0) for trained, flat in pairs]
     net = round(sum(gained), 6)
-    if net < 0:
-        return sum(one < 0 for one in gained) >= LOST
-    return bool(pairs) and not net and ratio([Sampled(*split(pairs, "actions"))]).interval.low > 1
+    if net < 0 and sum(one < 0 for one in gained) >= LOST:
+        return True
+    return bool(pairs) and net <= 0 and ratio([Sampled(*split(pairs, "actions"))]).interval.low > 1
 
 
 def needs(row: Row, id: str) -> bool:

@@ -1,4 +1,4 @@
-"""What `kbgym prove` says when everything was played: the verdict, what it cost, which indexes were used."""
+"""The result of `kbgym prove`: the verdict and what surrounds it (headroom, cost, evidence, groups, indexes used)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from kbgym.analysis.index_use import IndexUse, costly, index_use, use_line
 from kbgym.analysis.results import LABELS
 from kbgym.analysis.statistics import break_even
 from kbgym.analysis.trajectory import Trained, tokens_of
-from kbgym.analysis.verdict import WORDS, Finding, judge, paired_rows
+from kbgym.analysis.verdict import UNSHOWN, WORDS, Finding, judge, paired_rows, right_in
+from kbgym.sanitize import safe_text
 from kbgym.trace.events import Ended
-from kbgym.training.exam import Row, summarise
+from kbgym.training.exam import Row, Summary, summarise
+from kbgym.training.run import Settings
 
-NAMED = 5  # indexes, in the text; the file has all
+LISTED = 5  # indexes and questions, in the text; the file has all
 WIDTH = 116  # of a line for people
+LEAST = 2  # actions: one search and the answer
+CHARACTERS = 4  # a token, roughly
+Groups = Mapping[str, Sequence[str]]  # ids of questions
 
 
 class BothExams(msgspec.Struct, frozen=True):
@@ -30,16 +35,44 @@ class BothExams(msgspec.Struct, frozen=True):
     flat: Sequence[Row]
     trained: Sequence[Row]
 
+    def only(self, name: str, ids: Iterable[str]) -> BothExams:
+        wanted = {*ids}
+        flat, trained = ([row for row in rows if row.id in wanted] for rows in (self.flat, self.trained))
+        return BothExams(name, flat, trained)
+
 
 def joined(name: str, several: Sequence[BothExams]) -> BothExams:
-    """Several sets as one, in their order."""
+    """Join several sets in their order."""
     return BothExams(
         name, [row for one in several for row in one.flat], [row for one in several for row in one.trained]
     )
 
 
+class Headroom(msgspec.Struct, frozen=True):
+    """Mean actions on the flat store, the least possible, and the share that could be saved at most."""
+
+    actions: float
+    least: float
+    share: float
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"Headroom: the flat store takes {self.actions:.2f} actions a question and {self.least:.2f} is the least, "
+            f"so at most {self.share:.0%} can be saved."
+        )
+
+
+def headroom(flat: Sequence[Row]) -> Headroom:
+    actions = [row.actions for row in flat if row.f1 is not None]
+    if not actions:
+        return Headroom(0.0, 0.0, 0.0)
+    least = sum(min(LEAST, one) for one in actions)
+    return Headroom(sum(actions) / len(actions), least / len(actions), 1 - least / sum(actions))
+
+
 class Costs(msgspec.Struct, frozen=True):
-    """What it took. Tokens are 0 where no model played; dollars None where a price is unknown."""
+    """Training and exams in actions, characters and tokens (0 if no model played); dollars None if unpriced."""
 
     training_actions: int
     training_characters: int
@@ -50,20 +83,26 @@ class Costs(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """The answer to "does a trained store help me?", and everything it rests on. Holds no clock: made again, the same.
+    """The verdict on questions training never saw, and everything it rests on. Holds no clock.
 
-    `verdict` is about questions training never saw; `on_trained` about those it did. `break_even` counts questions, in
-    `unit`; None where a question saves nothing. `nostore_f1`, where the text is public: what the reader knew before.
+    `on_trained` is about questions training asked. `break_even` counts questions, in `unit`; None if a question saves
+    nothing or no difference is shown. `nostore_f1`: the score without a store, if the text is public.
     """
 
     verdict: Finding
     on_trained: Finding
-    evidence_flat: float | None
-    evidence_trained: float | None
+    headroom: Headroom
+    flat: Summary
+    trained: Summary
+    groups: Mapping[str, Mapping[str, Any]]
+    right: Mapping[str, int]
+    answers: Sequence[Mapping[str, Any]]
+    tokens: tuple[float, float]
     cost: Costs
     break_even: float | None
     unit: str
-    documents: int
+    settings: Settings
+    suspects: int
     links: int
     indexes: Sequence[IndexUse]
     nostore_f1: float | None = None
@@ -78,41 +117,53 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 def prove(
-    run: Path, unseen: BothExams, seen: BothExams, keys: Mapping[str, Sequence[Hashable]], alone: Sequence[Row] = ()
+    run: Path,
+    unseen: BothExams,
+    seen: BothExams,
+    keys: Mapping[str, Sequence[Hashable]],
+    alone: Sequence[Row] = (),
+    groups: Groups | None = None,
 ) -> Proof:
-    """From a trained run and four exams of it; `alone` are rows of the unseen questions asked without a store.
+    """Judge a trained run by four exams of it.
 
-    `keys`: what a question, by its text, has in common with others.
+    `keys` are those of each question, by its text; `alone` are rows of the unseen questions asked without a store;
+    `groups` are the ids of the questions of each group.
     """
     trained = Trained(run, run, "trained", "Trained")
     rows = [*unseen.flat, *unseen.trained, *seen.flat, *seen.trained]
     spent = trained.spent[max(trained.spent)]
     passes = [event.usage for event in trained.events if isinstance(event, Ended)]
-    cost = Costs(
-        training_actions=spent.actions,
-        training_characters=spent.characters,
-        training_tokens=spent.tokens,
-        exam_actions=sum(row.actions for row in rows),
-        exam_tokens=sum(map(tokens_of, rows)),
-        dollars=_dollars([*passes, *(row.usage for row in rows)]),
-    )
     pairs, unit = paired_rows(unseen.trained, unseen.flat), "tokens" if spent.tokens else "actions"
+    verdict = judge(unseen.trained, unseen.flat, keys)
     paid = None
-    if pairs:
+    if pairs and verdict.word != UNSHOWN:
         means = [sum(map(_size[unit], side)) / len(pairs) for side in zip(*pairs, strict=True)]
         paid = break_even(getattr(spent, unit), means[1], means[0])
-    store = trained.store
+    whole = joined("all", [unseen, seen])
     return Proof(
-        verdict=judge(unseen.trained, unseen.flat, keys),
+        verdict=verdict,
         on_trained=judge(seen.trained, seen.flat, keys),
-        evidence_flat=summarise(unseen.flat).evidence,
-        evidence_trained=summarise(unseen.trained).evidence,
-        cost=cost,
+        headroom=headroom(unseen.flat),
+        flat=summarise(unseen.flat),
+        trained=summarise(unseen.trained),
+        groups={name: group_values(whole.only(name, ids), keys) for name, ids in (groups or {}).items()},
+        right=right_in(pairs),
+        answers=[_answer(*pair) for pair in pairs],
+        tokens=(_tokens(unseen.flat), _tokens(unseen.trained)),
+        cost=Costs(
+            training_actions=spent.actions,
+            training_characters=spent.characters,
+            training_tokens=spent.tokens,
+            exam_actions=sum(row.actions for row in rows),
+            exam_tokens=sum(map(tokens_of, rows)),
+            dollars=_dollars([*passes, *(row.usage for row in rows)]),
+        ),
         break_even=paid,
         unit=unit,
-        documents=len(store),
-        links=store.links,
-        indexes=index_use(store, [*pairs, *paired_rows(seen.trained, seen.flat)]),
+        settings=trained.settings,
+        suspects=len(trained.health.suspects),
+        links=trained.store.links,
+        indexes=index_use(trained.store, [*pairs, *paired_rows(seen.trained, seen.flat)]),
         nostore_f1=summarise(alone).f1 if alone else None,
     )
 
@@ -125,12 +176,55 @@ def _dollars(used: Iterable[dict[str, Any] | None]) -> float | None:
     return None if any(cost is None for cost in costs) else math.fsum(costs)
 
 
+def _tokens(rows: Sequence[Row]) -> float:
+    """Return the mean tokens of a question, estimated from the characters read if no model read."""
+    used = sum(map(tokens_of, rows)) or sum(row.characters for row in rows) / CHARACTERS
+    return round(used / max(1, len(rows)), 1)
+
+
+def _answer(after: Row, before: Row) -> dict[str, Any]:
+    return {
+        "id": after.id,
+        "question": after.question,
+        "expected": list(after.golds),
+        "before": before.answer,
+        "after": after.answer,
+        "f1_before": before.f1,
+        "f1_after": after.f1,
+        "actions_before": before.actions,
+        "actions_after": after.actions,
+    }
+
+
+def group_values(exams: BothExams, keys: Mapping[str, Sequence[Hashable]]) -> dict[str, Any]:
+    """Return one group of questions on both stores, as scripts read it."""
+    found = judge(exams.trained, exams.flat, keys)
+    return {
+        "n": found.n,
+        "rho": _finite(found.rho.value),
+        "rho_low": _finite(found.rho.low),
+        "rho_high": _finite(found.rho.high),
+        "f1_flat": round(found.f1_flat, 4),
+        "f1_trained": round(found.f1_trained, 4),
+        "actions_flat": round(found.actions_flat, 4),
+        "actions_trained": round(found.actions_trained, 4),
+        "first_page_flat": summarise(exams.flat).first_page,
+        "first_page_trained": summarise(exams.trained).first_page,
+        "accuracy": found.accuracy,
+    }
+
+
 def values(proof: Proof) -> dict[str, Any]:
-    """For machines: the keys a script may rely on, and the whole proof beside them."""
-    verdict = proof.verdict
-    rho = verdict.rho
+    """Return the keys a script may rely on, and the whole proof beside them."""
+    verdict, rho = proof.verdict, proof.verdict.rho
+    both = {
+        f"{name}_{side}": getattr(summary, name)
+        for side, summary in (("flat", proof.flat), ("trained", proof.trained))
+        for name in ("evidence", "first_page", "f1_within")
+    }
     return {
         "verdict": verdict.word,
+        "accuracy": verdict.accuracy,
         "sentence": verdict.sentence,
         "n": verdict.n,
         "rho": _finite(rho.value),
@@ -138,32 +232,51 @@ def values(proof: Proof) -> dict[str, Any]:
         "rho_high": _finite(rho.high),
         "f1_flat": round(verdict.f1_flat, 4),
         "f1_trained": round(verdict.f1_trained, 4),
-        "evidence_flat": proof.evidence_flat,
-        "evidence_trained": proof.evidence_trained,
+        "f1_difference": [_finite(one) for one in (verdict.gain.value, verdict.gain.low, verdict.gain.high)],
+        "actions_flat": round(verdict.actions_flat, 4),
+        "actions_trained": round(verdict.actions_trained, 4),
+        "headroom": round(proof.headroom.share, 4),
+        "tokens_flat": proof.tokens[0],
+        "tokens_trained": proof.tokens[1],
+        "tokens_measured": proof.cost.exam_tokens > 0,
+        "characters_flat": round(verdict.characters_flat, 1),
+        "characters_trained": round(verdict.characters_trained, 1),
+        **both,
+        "evidence_n": proof.flat.evidence_n,
+        "right": proof.right,
+        "groups": proof.groups,
         "break_even": None if proof.break_even is None else math.ceil(proof.break_even),
         "break_even_unit": proof.unit,
         "cost": msgspec.to_builtins(proof.cost),
         "more_questions": verdict.more_questions,
+        "effective": round(verdict.effective, 1),
         "failed": verdict.failed,
         "trained": {"verdict": proof.on_trained.word, "sentence": proof.on_trained.sentence, "n": proof.on_trained.n},
+        "suspect_links": proof.suspects,
         "indexes": msgspec.to_builtins(proof.indexes),
         "harmful": [one.id for one in proof.harmful],
+        "answers": proof.answers,
         "nostore_f1": proof.nostore_f1,
     }
 
 
-def group_lines(groups: Mapping[str, Finding]) -> list[str]:
-    """Return the gradient of a people world as a table, beside the paper's figures."""
-    found = [f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}   paper: rho, F1"]
+def group_lines(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return groups of questions as a table for people, the paper's figures beside the gradient's."""
+    theirs = paper.RHO["trained-paper"] if any(name in paper.RHO["trained-paper"] for name in groups) else {}
+    found = [f"{'':12}{'n':>4}  {'rho [95%]':>22}{'F1 flat → trained':>22}{'actions':>14}{'first page':>14}"]
+    if theirs:
+        found[0] += "   paper: rho, F1"
     for name, group in groups.items():
-        rho = f"{group.rho.value:.3f} [{group.rho.low:.2f}, {group.rho.high:.2f}]"
-        f1 = f"{group.f1_flat:.3f} → {group.f1_trained:.3f}"
-        actions = f"{group.actions_flat:.1f} → {group.actions_trained:.1f}"
-        theirs = ""
-        if name in paper.RHO["trained-paper"]:
+        rho = "unknown" if group["rho_high"] is None else "{rho:.3f} [{rho_low:.2f}, {rho_high:.2f}]".format(**group)
+        f1, actions = ("{f1_flat:.3f} → {f1_trained:.3f}", "{actions_flat:.1f} → {actions_trained:.1f}")
+        pages = (group["first_page_flat"], group["first_page_trained"])
+        page = "" if None in pages else "{:.2f} → {:.2f}".format(*pages)
+        line = f"{LABELS[name]:12}{group['n']:>4}  {rho:>22}{f1.format(**group):>22}{actions.format(**group):>14}"
+        line += f"{page:>14}"
+        if name in theirs:
             before, after = (paper.F1[arm][name] for arm in ("flat", "trained-paper"))
-            theirs = f"{paper.RHO['trained-paper'][name]:.3f}, {before:.3f} → {after:.3f}"
-        found.append(f"{LABELS[name]:12}{group.n:>4}  {rho:>22}{f1:>22}{actions:>14}   {theirs}".rstrip())
+            line += f"   {theirs[name]:.3f}, {before:.3f} → {after:.3f}"
+        found.append(line.rstrip())
     return found
 
 
@@ -172,36 +285,82 @@ def verdict_lines(proof: Proof) -> list[str]:
 
 
 def lines(proof: Proof, run: Path, world: Path) -> list[str]:
-    """For people, the verdict first; every word that is ours is explained where it stands."""
-    verdict, used, harmful = proof.verdict, proof.used, proof.harmful
-    said = [
-        f"{WORDS} These are {verdict.n} questions training never saw.",
-        "",
+    """Return the proof for people, the verdict first."""
+    verdict = proof.verdict
+    said = [proof.headroom.sentence, _a_question(proof), f"{WORDS} These are {verdict.n} questions training never saw."]
+    found = verdict_lines(proof) + [line for one in said for line in wrap(one, WIDTH)] + [""]
+    if proof.groups:
+        found += [*group_lines(proof.groups), ""]
+    found += [line for one in _surroundings(proof) for line in wrap(one, WIDTH)]
+    found += [*_changed(proof), *_indexes(proof, run)]
+    return [*found, "", *_next(proof, run, world)]
+
+
+def _a_question(proof: Proof) -> str:
+    """Return what a question costs on both stores."""
+    verdict, about = proof.verdict, "" if proof.cost.exam_tokens else "about "
+    parts = (
+        ("actions", verdict.actions_flat, verdict.actions_trained, ".2f"),
+        ("characters read", verdict.characters_flat, verdict.characters_trained, ",.0f"),
+        (f"{about}tokens", *proof.tokens, ",.0f"),
+    )
+    listed = [
+        f"{name} {before:{form}} to {after:{form}}" + (f" ({after / before - 1:+.0%})" if before else "")
+        for name, before, after, form in parts
+    ]
+    return f"A question costs, flat to trained: {'; '.join(listed)}."
+
+
+def _surroundings(proof: Proof) -> list[str]:
+    verdict, right = proof.verdict, proof.right
+    found = [
+        f"Right on both stores {right['both']}, only on the flat one {right['flat']}, only on the trained one "
+        f"{right['trained']}, on neither {right['neither']}.",
         f"On questions it was trained on, which is easier: {proof.on_trained.sentence}",
     ]
-    if proof.evidence_flat is not None and proof.evidence_trained is not None:
-        before, after = proof.evidence_flat, proof.evidence_trained
-        said.append(
-            f"Of the sentences the answers rest on, {before:.0%} were seen before training and {after:.0%} after."
+    if proof.flat.evidence is not None and proof.trained.evidence is not None:
+        found.append(
+            f"Evidence (n = {proof.flat.evidence_n} questions with known sources): {proof.flat.evidence:.0%} was seen "
+            f"before training and {proof.trained.evidence:.0%} after; on the first page of results "
+            f"{proof.flat.first_page:.0%} and {proof.trained.first_page:.0%}."
         )
     if proof.nostore_f1 is not None:
         known = f"without any document the same reader's accuracy is {proof.nostore_f1:.2f}"
-        said.append(f"This text is public, and a model may know it: {known}. Only what lies above that is the store's.")
+        found.append(
+            f"This text is public, and a model may know it: {known}. Only what lies above that is the store's."
+        )
     if verdict.failed:
-        said.append(f"{verdict.failed} questions are left out because the agent failed on them, not the store.")
-    wrote = f"Training wrote {len(proof.indexes):,} documents of its own"
-    opened = f"{len(used):,} were opened by a question of these exams, {len(proof.indexes) - len(used):,} never"
-    said += [_cost(proof), f"{wrote}; {opened}."]
-    if used:
-        said.append("What these exams would have lost without it, estimated from what was seen only through it:")
-    found = [*verdict_lines(proof), *(line for one in said for line in wrap(one, WIDTH) or [""])]
-    best = [one for one in used if one.useful][:NAMED]
-    found += [f"  gave {use_line(one)}" for one in best] + [f"  cost {use_line(one)}" for one in harmful[:NAMED]]
+        found.append(f"{verdict.failed} questions are left out because the agent failed on them, not the store.")
+    if proof.suspects:
+        found.append(f"{proof.suspects:,} of {proof.links:,} links are wrong or look wrong; see kbgym audit.")
+    return [*found, _cost(proof)]
+
+
+def _changed(proof: Proof) -> list[str]:
+    """List the answers that changed most."""
+    changed = [one for one in proof.answers if one["f1_before"] != one["f1_after"]]
+    changed.sort(key=lambda one: -abs(one["f1_after"] - one["f1_before"]))
+    found = ["Answers that changed (question | expected | before | after):"] if changed else []
+    for one in changed[:LISTED]:
+        texts = (one["question"], one["expected"][0], one["before"], one["after"])
+        found.append("  " + " | ".join(safe_text(str(text or "no answer"))[:60] for text in texts))
+    return found
+
+
+def _indexes(proof: Proof, run: Path) -> list[str]:
+    used, harmful = proof.used, proof.harmful
+    if not proof.indexes:
+        return ["Training wrote no document."]
+    found = [
+        f"Training wrote {len(proof.indexes):,} documents; {len(used):,} were opened by a question of these exams."
+    ]
+    best = [one for one in used if one.useful][:LISTED]
+    if best or harmful:
+        found.append("What these exams would have lost without one, estimated from what was seen only through it:")
+    found += [f"  gave {use_line(one)}" for one in best] + [f"  cost {use_line(one)}" for one in harmful[:LISTED]]
     if harmful:
         found.append(f"Take out what cost more than it gave: kbgym store prune {run} --harmful --dry-run")
-    elif verdict.word == "hurts":
-        found.append("No single document is shown to do it: what training wrote may stand in the way of searches.")
-    return [*found, "", *_next(proof, run, world)]
+    return found
 
 
 def _cost(proof: Proof) -> str:
@@ -210,21 +369,29 @@ def _cost(proof: Proof) -> str:
     if cost.training_tokens or cost.exam_tokens:
         money = "price unknown" if cost.dollars is None else f"${cost.dollars:,.2f} with the exams"
         took += f" and {cost.training_tokens:,} tokens ({money})"
+    if proof.verdict.word == UNSHOWN:
+        return f"{took}."
     if proof.break_even is None:
         return f"{took}; a question like these saves none, so it is not paid back."
     return f"{took}; in {proof.unit} it is paid back after {math.ceil(proof.break_even):,} questions like these."
 
 
 def _next(proof: Proof, run: Path, world: Path) -> list[str]:
-    match proof.verdict.word:
-        case "helps":
-            first = f"Next: kbgym serve {run} --mcp --role reader"
-        case "hurts":
-            first = f"Next: keep only edits that do no harm: kbgym prove {world} --out {run}-gated --gate 10"
-        case _:
-            first = "Next: " if not proof.verdict.more_questions else "Next: ask more questions, or "
-            first += f"train further: kbgym prove {world} --out {run}-class --set strategy=class"
-    return [first, f"Everything is in {run}: kbgym report {run}, kbgym view {run}"]
+    """Return what to do next, by the verdict and by what was run."""
+    settings, verdict = proof.settings, proof.verdict
+    again = f"kbgym prove {world} --out {run}"
+    look = f"see which questions changed and why: kbgym store explain {run}"
+    if verdict.word == "helps":
+        first = f"serve the store: kbgym serve {run} --mcp --role reader"
+    elif verdict.word == "hurts":
+        first = look if settings.gate else f"keep only edits that do no harm: {again}-gated --gate 10"
+    elif verdict.too_few or verdict.rho.high < 1 or verdict.more_questions:
+        first = "add exam questions on other pages and run prove again"
+    elif settings.strategy != "class" and settings.curator == "reference":
+        first = f"train on classes of questions: {again}-class --set strategy=class"
+    else:
+        first = look
+    return [f"Next: {first}", f"Everything is in {run}: kbgym report {run}, kbgym view {run}"]
 
 
 def _finite(value: float) -> float | None:

@@ -23,8 +23,7 @@ from kbgym.analysis.trajectory import Trained
 from kbgym.analysis.verdict import Pair, paired_rows, shared_keys
 from kbgym.canonical import digest_of, read_lines, read_value
 from kbgym.errors import BadInput
-from kbgym.experiments.experiment import FILE, LESSONS, Plan, read_plan, seed_folder
-from kbgym.experiments.sheets import exams_of
+from kbgym.experiments.experiment import FILE, LESSONS, Plan, exams_of, read_plan, seed_folder
 from kbgym.sanitize import safe_text
 from kbgym.store import Store
 from kbgym.trace.events import Genesis
@@ -110,11 +109,6 @@ def how_to_compare(run: Path) -> str:
     return f"make both: kbgym exam {run}@0 --set test_in && kbgym exam {run} --set test_in"
 
 
-class _Timed(msgspec.Struct, frozen=True):
-    what: str
-    seconds: float
-
-
 class Seed:
     """The rows and trainings of one seed."""
 
@@ -188,13 +182,6 @@ class Seed:
             found[name] = {**_about(trained.store), "coverage": shares}
         return found
 
-    @cached_property
-    def seconds(self) -> dict[str, float]:
-        file = self.folder / "timing.jsonl"
-        if not file.exists():
-            return {}
-        return {line.what: line.seconds for line in read_lines(file, _Timed)}
-
 
 def _about(store: Store) -> dict[str, Any]:
     authored = sum(record.flag == "authored" for record in store)
@@ -208,7 +195,6 @@ class Results:
     def __init__(self, root: Path, plan: Plan | None, seeds: Sequence[Seed], compared: bool = True) -> None:
         """With `compared`, results without an exam of the flat store are refused."""
         self.root = root
-        self.base = root  # what files are named from; a report's own root when these results stand beside its own
         self.plan = plan
         self.seeds = tuple(seeds)
         begun = {(one.number, name) for one in seeds for name in one.trained}
@@ -216,8 +202,9 @@ class Results:
         if late := [f"seed-{seed}/{name}" for seed, name in wanted if (seed, name) not in begun]:
             raise BadInput(f"{root} has no {late[0]} yet; run the experiment first.")
         first = self.seeds[0]
-        self.trainings = tuple(first.trained)
-        known = [*(plan.arms if plan else ("flat",)), *self.trainings]
+        controls = [one.name for one in plan.trainings if one.control] if plan else []
+        self.trainings = tuple(name for name in first.trained if name not in controls)
+        known = [*(plan.arms if plan else ("flat",)), *controls, *self.trainings]
         self.groups = first.sets if plan is None else tuple(name for name in ORDER if first.has("flat", name))
         if not self.groups and (compared or plan is not None):
             how = "run the experiment first" if plan else how_to_compare(root)
@@ -329,7 +316,7 @@ class Results:
     ) -> list[CellSource]:
         names = self.groups if group == POOLED else (group,)
         return [
-            CellSource(os.path.relpath(seed.file(one, name), self.base), field)
+            CellSource(os.path.relpath(seed.file(one, name), self.root), field)
             for seed in (self.seeds if seeds is None else seeds)
             for name in names
             for one in (arm, base)

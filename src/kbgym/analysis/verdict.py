@@ -1,8 +1,9 @@
 """Compare two exams of the same questions and say whether the trained store helps.
 
-The verdict is `helps`, `hurts` or `no difference shown`. The first two require a test of accuracy or of actions at 5%,
-Holm-adjusted over the two, with questions that share a key or a page clustered. Accuracy comes first: fewer actions do
-not help if accuracy may have fallen by more than 3 points, and more actions do not hurt if accuracy has risen.
+The verdict is `helps`, `hurts` or `no difference shown`. Questions that share a key or a page are clustered. A store
+helps if its answers are better, or if it takes fewer actions and accuracy is shown not to be lower by more than 3
+points. It hurts if its answers are worse, or if it takes more actions and its answers are not better. Tests are at 5%,
+Holm-adjusted over accuracy and actions; non-inferiority is read off the 95% interval of the F1 difference.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from statistics import NormalDist, fmean
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from kbgym.analysis.statistics import Estimate, Interval, Sampled, difference, holm, ratio, t_quantile
+from kbgym.analysis.statistics import FEWEST, Estimate, Interval, Sampled, difference, holm, ratio, t_quantile
 from kbgym.training.exam import Row
 from kbgym.worlds.world import Question, World, pages_of
 
 Word = Literal["helps", "no difference shown", "hurts"]
+Accuracy = Literal["not lower", "undecided", "lower"]
 Pair = tuple[Row, Row]
 Keys = Mapping[str, Sequence[Hashable]]  # by the text of the question
 
@@ -27,7 +29,6 @@ LEVEL = 0.05
 MARGIN = 0.03  # of accuracy
 GAIN = 0.20  # the relative saving of actions that users care about
 POWER = 0.80
-FEW_PAGES = 10
 
 # Defines the words of a verdict wherever one is shown.
 WORDS = (
@@ -42,16 +43,19 @@ _UNKNOWN = Interval(math.nan, -math.inf, math.inf)
 class Finding(msgspec.Struct, frozen=True):
     """A trained store compared with the flat store on the same questions.
 
-    `rho` is actions on the trained store over actions on the flat store; `failed` counts questions left out because an
-    agent failed on them. `more_questions` is how many more questions would show a saving of 20% with 80% power, or None
-    if it cannot be estimated.
+    `rho` is actions on the trained store over actions on the flat store, `gain` the difference of F1. `effective` is
+    the number of independent questions these are worth. `failed` counts questions left out because an agent failed on
+    them. `more_questions` is how many more questions would show a saving of 20% with 80% power, or None if it cannot
+    be estimated or such a saving is excluded already.
     """
 
     word: Word
     n: int
     failed: int
+    accuracy: Accuracy = "undecided"
     rho: Interval = _UNKNOWN
-    accuracy: Interval = _UNKNOWN
+    gain: Interval = _UNKNOWN
+    effective: float = 0.0
     f1_flat: float = 0.0
     f1_trained: float = 0.0
     actions_flat: float = 0.0
@@ -59,6 +63,11 @@ class Finding(msgspec.Struct, frozen=True):
     characters_flat: float = 0.0
     characters_trained: float = 0.0
     more_questions: int | None = None
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there are too few keys or pages for any interval."""
+        return self.effective < FEWEST
 
     @property
     def said(self) -> str:
@@ -69,36 +78,46 @@ class Finding(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         if not self.n:
             return "no difference shown: there is no question both stores were asked."
-        saved, right = actions_in_words(self.rho), f"{self.f1_flat:.2f} to {self.f1_trained:.2f}, n = {self.n}"
+        saved = actions_in_words(self.rho)
+        low, high = (f"{end:+.2f}" for end in (self.gain.low, self.gain.high))
+        right = f"F1 {self.f1_flat:.2f} to {self.f1_trained:.2f}, difference 95% CI [{low}, {high}], n = {self.n}"
+        if self.too_few:
+            return (
+                f"no difference shown: too few pages. The {self.n} questions are worth {self.effective:.1f} that share "
+                f"no key or page; a test needs {FEWEST} ({saved}, F1 {self.f1_flat:.2f} to {self.f1_trained:.2f})."
+            )
         if self.word == "helps":
-            if self.accuracy.low > 0:
-                return f"helps: more right answers ({right}), {saved}."
-            return f"helps: {saved}, accuracy not lower ({right})."
+            parts = f"more right answers, {saved}" if self.gain.low > 0 else f"{saved}, accuracy not lower"
+            return f"helps: {parts} ({right})."
         if self.word == "hurts":
-            if self.accuracy.high < 0:
-                return f"hurts: fewer right answers ({right}), {saved}."
-            return f"hurts: {saved}, accuracy not higher ({right})."
-        if self.rho.high < 1 and self.accuracy.value < -MARGIN:
-            return f"no difference shown: {saved}, but accuracy may have fallen ({right})."
-        begin = f"no difference shown: {saved}, accuracy {right}"
-        if self.more_questions is None:
-            return f"{begin}."
+            parts = f"fewer right answers, {saved}" if self.accuracy == "lower" else f"{saved}, accuracy not higher"
+            return f"hurts: {parts} ({right})."
+        begin = "" if self.rho.high < 1 else "no difference shown: "
+        return f"{begin}{saved}; accuracy {self.accuracy} ({right}). {self.outlook}"
+
+    @property
+    def outlook(self) -> str:
+        """What the interval of actions excludes, or how many questions would decide."""
+        if self.rho.high < 1:
+            return "Fewer actions alone are no help: questions on more keys or pages would decide on accuracy."
+        if self.rho.low > 1 - GAIN:
+            return f"A saving of {1 - self.rho.low:.0%} or more is excluded."
         if not self.more_questions:
-            return f"{begin}; a gain of {GAIN:.0%} would have shown in four exams of five."
-        more = f"{self.more_questions:,} more question{'s' if self.more_questions > 1 else ''}"
-        return f"{begin}; with {more} a gain of {GAIN:.0%} would show."
+            return f"A saving of {GAIN:.0%} would have been shown in four exams of five."
+        count = f"{self.more_questions:,} more question{'s' if self.more_questions > 1 else ''}"
+        return f"With {count} a saving of {GAIN:.0%} would show."
 
 
 def shared_keys(world: World, asked: Iterable[Question] = ()) -> dict[str, tuple[Hashable, ...]]:
-    """Return what each question, by its text, may share with others: the keys it names, or the pages of its supports.
+    """Return the keys each question names, by its text, or else the pages of its supports.
 
-    Sentences take the place of pages if all answers rest on fewer than ten pages. `asked` are questions that the world
-    does not hold.
+    `asked` are questions that the world does not hold.
     """
-    questions, pages = (*world.questions, *asked), pages_of(world.documents)
-    if len({pages.get(id) for one in questions for id in one.support}) < FEW_PAGES:
-        pages = {}
-    return {one.text: one.keys or tuple(dict.fromkeys(pages.get(id, id) for id in one.support)) for one in questions}
+    pages = pages_of(world.documents)
+    return {
+        one.text: one.keys or tuple(dict.fromkeys(pages.get(id, id) for id in one.support))
+        for one in (*world.questions, *asked)
+    }
 
 
 def paired_rows(trained: Iterable[Row], flat: Iterable[Row]) -> list[Pair]:
@@ -112,6 +131,15 @@ def split(pairs: Sequence[Pair], field: str) -> tuple[list[float], list[float]]:
     return [getattr(a, field) or 0.0 for a, _ in pairs], [getattr(b, field) or 0.0 for _, b in pairs]
 
 
+def right_in(pairs: Iterable[Pair]) -> dict[str, int]:
+    """Count the questions answered right on both stores, on one of them, and on neither."""
+    found = {"both": 0, "flat": 0, "trained": 0, "neither": 0}
+    names = {(True, True): "both", (False, True): "flat", (True, False): "trained", (False, False): "neither"}
+    for after, before in pairs:
+        found[names[after.f1 == 1.0, before.f1 == 1.0]] += 1
+    return found
+
+
 def judge(trained: Sequence[Row], flat: Sequence[Row], keys: Keys | None = None) -> Finding:
     """Compare two exams of the same questions; questions without `keys` are taken as independent."""
     pairs = paired_rows(trained, flat)
@@ -121,31 +149,45 @@ def judge(trained: Sequence[Row], flat: Sequence[Row], keys: Keys | None = None)
     fields = {field: split(pairs, field) for field in ("f1", "actions", "characters")}
     named = [(keys or {}).get(row.question, ()) for row, _ in pairs]
     rho = ratio([Sampled(*fields["actions"], named)])
-    accuracy = difference([Sampled(*fields["f1"], named)], scores=True)
+    gain = difference([Sampled(*fields["f1"], named)], scores=True)
     means = {
         f"{field}_{side}": fmean(values)
         for field, both in fields.items()
         for side, values in zip(("trained", "flat"), both, strict=True)
     }
+    accuracy = accuracy_of(gain)
     return Finding(
-        word=_word(rho, accuracy),
+        word=word_of(rho, gain, accuracy),
         n=len(pairs),
         failed=failed,
+        accuracy=accuracy,
         rho=rho.interval,
-        accuracy=accuracy.interval,
-        more_questions=more_questions(rho),
+        gain=gain.interval,
+        effective=rho.effective,
+        more_questions=None if rho.interval.low > 1 - GAIN else more_questions(rho),
         **means,
     )
 
 
-def _word(rho: Estimate, accuracy: Estimate) -> Word:
-    p_accuracy, p_actions = holm([accuracy.p, rho.p])
-    if p_accuracy <= LEVEL:
-        return "helps" if accuracy.value > 0 else "hurts"
+def accuracy_of(gain: Estimate) -> Accuracy:
+    """Decide on accuracy by the 95% interval of the F1 difference, against the margin of 3 points."""
+    found = gain.interval
+    if found.low > -MARGIN:
+        return "not lower"
+    return "lower" if found.high < 0 else "undecided"
+
+
+def word_of(rho: Estimate, gain: Estimate, accuracy: Accuracy) -> Word:
+    p_gain, p_actions = holm([gain.p, rho.p])
+    if p_gain <= LEVEL:
+        if gain.value < 0:
+            return "hurts"
+        if accuracy == "not lower":
+            return "helps"
     if p_actions <= LEVEL:
         if rho.value > 1:
             return "hurts"
-        if accuracy.value >= -MARGIN:
+        if accuracy == "not lower":
             return "helps"
     return UNSHOWN
 
@@ -155,9 +197,9 @@ def more_questions(rho: Estimate, gain: float = GAIN) -> int | None:
 
     The spread is estimated from these questions and their keys, at the level of the stricter of the two tests. It is
     taken as at least the gain itself, because a gain is hardly the same on every question; so at least a dozen
-    questions are needed. It is unknown if all questions share a key.
+    questions are needed.
     """
-    if rho.n > 1 and not rho.freedom:
+    if not rho.freedom:
         return None
     effect = -math.log(1 - gain)
     spread = max(effect, rho.error * math.sqrt(rho.n))
@@ -177,45 +219,10 @@ def _wider(rho: Estimate, n: int) -> float:
 def actions_in_words(rho: Interval) -> str:
     """Format a ratio as a change: 38% fewer actions [21, 52], or 5% fewer actions [9% more to 15% fewer]."""
     change, word = abs(1 - rho.value), "fewer" if rho.value <= 1 else "more"
+    said = f"{f'{change:.0%} {word}' if round(100 * change) else 'as many'} actions"
+    if not math.isfinite(rho.high):
+        return said
     ends = sorted((1 - rho.low, 1 - rho.high), key=abs)
     if rho.low < 1 < rho.high:
-        within = f"{_percent(rho.high - 1)}% more to {_percent(1 - rho.low)}% fewer"
-    else:
-        within = ", ".join(_percent(abs(end)) for end in ends)
-    return f"{f'{change:.0%} {word}' if round(100 * change) else 'as many'} actions [{within}]"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.0f}" if math.isfinite(value) else "unknown "
-
-
-# Classes that a reader can answer by following single documents; the others need a relation as a whole.
-CHAINS = ("QC1", "QC2", "QC3", "QC9")
-
-
-def headroom(
-    examined: Mapping[int, Sequence[tuple[Sequence[Row], Keys]]],
-) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
-    """Return the number of questions by size and kind, and mean F1 and actions with their intervals by cell id.
-
-    `examined` holds one exam of a flat store, with the keys of its questions, for every world of a size.
-    """
-    counts, cells = dict[str, int](), dict[str, dict[str, Any]]()
-    for size, worlds in examined.items():
-        for kind in ("chains", "relations"):
-            wanted = [
-                ([row for row in rows if row.f1 is not None and (row.class_ in CHAINS) == (kind == "chains")], keys)
-                for rows, keys in worlds
-            ]
-            counts[f"{size}/{kind}"] = sum(len(rows) for rows, _ in wanted)
-            for field in ("f1", "actions"):
-                samples = [
-                    Sampled(
-                        [getattr(row, field) for row in rows], [0.0] * len(rows), [keys[row.question] for row in rows]
-                    )
-                    for rows, keys in wanted
-                ]
-                found = difference(samples, scores=field == "f1").interval
-                text = f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
-                cells[f"headroom/{size}/{kind}/{field}"] = {"text": text, **msgspec.to_builtins(found)}
-    return counts, cells
+        return f"{said} [{100 * (rho.high - 1):.0f}% more to {100 * (1 - rho.low):.0f}% fewer]"
+    return f"{said} [{', '.join(f'{100 * abs(end):.0f}' for end in ends)}]"

@@ -28,7 +28,7 @@ from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.store import Store
 from kbgym.store.record import fingerprint_of
 from kbgym.sync import run_sync
-from kbgym.trace.backend import is_url, open_backend
+from kbgym.trace.backend import is_url
 from kbgym.trace.folder import read_records
 from kbgym.training.lessons import Lesson
 from kbgym.training.run import Run
@@ -98,15 +98,10 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
             raise BadInput("per_source needs the world's documents, which say where they are from.")
         began = None if there else fingerprint_of(read_records(run.folder))
         check_database(url, began, settings.embedder, recorded_settings(settings, agents))
-    place = open_backend(url or run.folder)
-    overlays = settings.gate > 0  # what is on trial is searched apart
     spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None
     vectors = embedder_named(settings.embedder)
-    store = place.store()
-    made = live_engine_for if overlays else engine_for
-    engine = made(store, vectors, tick, settings.search, spread)
-    place.close()
-    return Trainer(run, agents, engine, url, None if url is None else store)
+    made = live_engine_for if settings.gate else engine_for  # staged edits are searched in an overlay
+    return Trainer(run, agents, lambda store: made(store, vectors, tick, settings.search, spread), url)
 
 
 def teach(trainer: Trainer, tick: ProgressCallback | None = None, lessons: Sequence[Lesson] | None = None) -> None:

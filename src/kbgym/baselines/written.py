@@ -10,7 +10,7 @@ from kbgym.agents.llm.client import Flawed, read_call
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.llm.prompting import as_data
 from kbgym.agents.llm.values import Reply, tool
-from kbgym.corpus.rewriting import Confirm, ModelWriter
+from kbgym.corpus.drafting import Confirm, ModelWriter
 from kbgym.corpus.sentences import clean
 from kbgym.progress import ProgressCallback
 

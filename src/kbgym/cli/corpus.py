@@ -5,23 +5,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 import msgspec
 
-from kbgym.agents.llm.connect import is_model
 from kbgym.api import open
 from kbgym.baselines.pages import with_page_links
 from kbgym.cli.common import emit, output_options, progress, say, with_search
 from kbgym.cli.settings import Command, option, options, place
-from kbgym.cli.spending import Spending, spending_options, with_spend
-from kbgym.corpus.documents import ReadingOptions
+from kbgym.corpus.documents import ReadingOptions, Unit
 from kbgym.corpus.files import Problem
 from kbgym.corpus.importing import Made, load_old, make, repeated, replace_world
-from kbgym.corpus.rewriting import COMPLETION, Rewriter
 from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
 from kbgym.errors import BadInput, KbgymError
 from kbgym.search.base import SearchKind
@@ -32,7 +28,7 @@ from kbgym.trace.url import is_url
 @place("PATHS...", "documents", "paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @option("questions", "--questions", "questions")
 @option("world", "--out", "out", required=True, help="The folder to write the world to.")
-@options("links", "structure")
+@options("unit", "links", "structure")
 @options("on_error", default="refuse")
 @options("code", default="keep")
 @options("language", default="en")
@@ -41,15 +37,14 @@ from kbgym.trace.url import is_url
 @click.option("--seed", default=0, show_default=True, help="Decides the splits where the questions give none.")
 @click.option("--update", is_flag=True, help="Bring the world at --out up to date; unchanged sentences keep their ids.")
 @click.option("--store", type=click.Path(path_type=Path), help="With --update: a run or store that follows as well.")
-@click.option("--rewrite", help="A model that makes every sentence stand alone: llm:PROVIDER/MODEL or cassette:FILE.")
 @options("search")
-@spending_options
 @output_options
 def corpus_command(
     paths: tuple[Path, ...],
     questions: Path | None,
     out: Path,
     on_error: Literal["refuse", "skip"],
+    unit: Unit | None,
     links: bool,
     site: str,
     structure: bool,
@@ -60,62 +55,38 @@ def corpus_command(
     seed: int,
     update: bool,
     store: Path | None,
-    rewrite: str | None,
     search: SearchKind | None,
     as_json: bool,
     quiet: bool,
-    **flags: Any,
 ) -> None:
     """Make a world from your own documents: PATHS are files, or folders of them.
 
-    Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL and CSV are read; with kbgym[documents] also PDF,
-    DOCX, PPTX, XLSX, EPUB and notebooks. Every document is one sentence with the title and section it stands under,
-    one row of a table, one field or one block of code; file and place are kept as its source. What is not read, or
-    read and left out, is named. Writes the whole world or nothing.
-
-    With --rewrite a model says every sentence so that it stands alone ("She was built in 1994." names the boat). Its
-    replies are kept beside the world, so that an interrupted import goes on where it was and unchanged files cost
-    nothing again; what fails the checks stays as it was.
+    Markdown, reStructuredText, HTML, text, YAML, TOML, JSON, JSONL, CSV and notebooks are read; with kbgym[documents]
+    also PDF, DOCX, PPTX, XLSX and EPUB. Each page gives a card (title, fields, first sentence) and passages of 600 to
+    900 characters; with --unit sentence, each sentence, table row, field and code block is a document. Every document
+    keeps its place in its file. What is left out is reported. The world is written whole or not at all.
 
     \b
     Example:
       kbgym import corpus examples/skarn/pages --questions examples/skarn/questions.jsonl --links --out worlds/skarn
       kbgym import corpus examples/skarn/pages --links --out worlds/skarn --update --store runs/skarn
-      kbgym import corpus examples/harbour/notes --out worlds/alone --rewrite llm:openai/gpt-5-mini --max-cost 1
     """
-    spending = Spending(flags)
     if store is not None and not update:
         raise BadInput("--store needs --update: a new world has no store yet.")
     old = load_old(out) if update else None
     structure = structure or (old is not None and bool(old.facts.get("structure")))
     links, relink = links or structure, with_page_links if structure else None
-    options = ReadingOptions(language, links, code, on_error, follow=follow, site=site, about=about.strip())
-
-    def written(made: Made) -> Made:
+    unit = unit or (old.facts.get("unit", "sentence") if old else "passage")
+    options = ReadingOptions(language, unit, links, code, on_error, follow, site, about.strip())
+    with progress("reading", quiet or as_json) as tick:
+        made = make(paths, questions, options, seed, old, tick, relink)
+        tick(1, 1, f"writing {len(made.world.documents):,} documents")
         world = with_search(made.world, search or (old.facts.get("search") if old else None))
+        made = msgspec.structs.replace(made, world=world)
         if old is None:
             world.save(out)
         else:
             replace_world(old, world, out)
-        return msgspec.structs.replace(made, world=world)
-
-    if rewrite is None:
-        with progress("reading", quiet or as_json) as tick:
-            made = make(paths, questions, options, seed, old, tick, structure=relink)
-            tick(1, 1, f"writing {len(made.world.documents):,} documents")
-            made = written(made)
-    else:
-        if not is_model(rewrite):
-            raise BadInput(f"--rewrite takes a model, llm:PROVIDER/MODEL or cassette:FILE, not {rewrite!r}.")
-        # The cassette lies beside the world: a world holds three files and no other.
-        cassette = out.with_name(f"{out.name}.rewrite.cassette.jsonl") if rewrite.startswith("llm:") else None
-        confirm = partial(spending.confirm_requests, rewrite, completion=COMPLETION)
-        with spending.models([rewrite], cassette) as models, progress("rewriting", quiet or as_json) as tick:
-            assert models is not None
-            rewriter = Rewriter(models, rewrite, spending.concurrency, confirm, with_spend(tick, models))
-            options = msgspec.structs.replace(options, rewriter=rewriter.name)
-            made = make(paths, questions, options, seed, old, rewrite=rewriter, structure=relink)
-        made = written(made)
     followed = reimport(store, made.world) if store else None
     emit(result_of(made, followed), as_json, quiet, "\n".join(text_of(out, made, store, followed)))
 
@@ -147,8 +118,6 @@ def result_of(made: Made, followed: Reimport | None) -> dict[str, Any]:
         "leaks": made.questions.leaks,
         "unapproved": made.questions.unapproved,
     }
-    if corpus.asked:
-        result["rewrite"] = _counts(made)
     if made.changed is not None:
         changed = made.changed
         result["changes"] = {
@@ -164,13 +133,6 @@ def result_of(made: Made, followed: Reimport | None) -> dict[str, Any]:
     if followed is not None:
         result["store"] = msgspec.to_builtins(followed)
     return result
-
-
-def _counts(made: Made) -> dict[str, int]:
-    corpus = made.corpus
-    rewritten = len(corpus.originals)
-    kept = corpus.asked - rewritten - corpus.not_rewritten
-    return {"asked": corpus.asked, "rewritten": rewritten, "kept": kept, "failed": corpus.not_rewritten}
 
 
 def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None) -> list[str]:
@@ -190,13 +152,6 @@ def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None
         "supports dropped because their documents are gone": made.lost_supports,
         "drafted questions left out because nobody approved them": made.questions.unapproved,
     }
-    if corpus.asked:
-        counts = _counts(made)
-        lines.append(
-            f"  {counts['rewritten']:,} of {counts['asked']:,} sentences rewritten by {world.facts['rewrite']}, "
-            f"{counts['kept']:,} stand alone as they are, {counts['failed']:,} stay as they are because no rewriting "
-            "passed the checks"
-        )
     lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
     for loss in corpus.lost:
         lines.append(
@@ -252,10 +207,7 @@ def followed_lines(store: Path | None, followed: Reimport) -> list[str]:
     for index in followed.affected:
         pointed = [f"{len(ids)} {what}" for ids, what in ((index.edited, "edited"), (index.removed, "removed")) if ids]
         indexes.append(f"  [{index.id}] {index.text} points at {' and '.join(pointed)}")
-    lines += _some(indexes)
-    return lines + _some(
-        [f"  [{one.document}] {one.text} belongs under [{one.index}] {one.index_text}" for one in followed.belongs]
-    )
+    return lines + _some(indexes)
 
 
 def _some(lines: list[str]) -> list[str]:
@@ -334,7 +286,6 @@ def _watch_result(followed: Followed) -> dict[str, object]:
         "moved": len(changed.moved),
         "renamed": followed.made.renamed,
         "doubtful": followed.made.doubtful,
-        "belongs": followed.store.belongs,
     }
 
 

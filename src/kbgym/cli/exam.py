@@ -108,7 +108,7 @@ def command(
                 exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted, header=header)
             else:
                 with where.opened() as workers:
-                    exam = examine_on(workers, opened, agent, questions, out, counted, models, header)
+                    exam = examine_on(workers, opened, agent, questions, out, counted, header)
     summary = exam.summary
     outcomes = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items())
     text = (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
@@ -18,18 +17,16 @@ from kbgym.agents.registry import make_agent
 from kbgym.agents.trust import NEUTRAL_READERS, allowed
 from kbgym.analysis.audit import Auditor
 from kbgym.analysis.health import coverage
-from kbgym.analysis.verdict import Keys, shared_keys
-from kbgym.analysis.verdict import headroom as measured
-from kbgym.api import open
-from kbgym.api.factory import CASSETTE, embedder_named
+from kbgym.analysis.report import write_report
+from kbgym.api.factory import embedder_named
 from kbgym.baselines import ARMS as REGISTERED
 from kbgym.baselines import arm_named, build_arm, engine_for_arm
-from kbgym.canonical import pretty, write_whole
 from kbgym.cli.common import Printed, progress, seeds_in, verb
-from kbgym.cli.exam import Where, engine_options, how_many
+from kbgym.cli.exam import how_many
 from kbgym.cli.settings import options
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.errors import BadInput
+from kbgym.experiments.controls import CONTROLS
 from kbgym.experiments.experiment import (
     FILE,
     FIRST,
@@ -37,6 +34,7 @@ from kbgym.experiments.experiment import (
     Kind,
     Plan,
     Prepared,
+    exams_of,
     open_experiment,
     read_plan,
     run_seed,
@@ -44,58 +42,26 @@ from kbgym.experiments.experiment import (
     snapshots,
     trainings,
 )
-from kbgym.experiments.parts import run_parts
-from kbgym.experiments.sheets import exams_of
-from kbgym.gym.observations import Observations
 from kbgym.sanitize import number_in
-from kbgym.training.exam import Row, read_rows
 from kbgym.training.exam_header import exam_files
 from kbgym.training.no_store import ARM as NO_STORE
 from kbgym.training.no_store import is_public
 from kbgym.training.run import Settings
-from kbgym.worlds import people
 from kbgym.worlds.kinds import agent_for, budget_of, kind_of
 from kbgym.worlds.people import HARD_BUDGET
+from kbgym.worlds.people.paper import read as read_universe
 from kbgym.worlds.splits import Sizes, sharing, with_pages_apart
 from kbgym.worlds.world import World
 
-HEADROOM_FILE = "headroom.json"
-SIZES = (120, 500)
-SET = "test_in"
-
-
-def headroom(out: Path, seeds: tuple[int, ...], agent: str, embedder: str, hard: bool, spending: Spending) -> Printed:
-    """Every exam that is not there yet, then the means; run again, it does what is missing."""
-    places = [(size, seed, out / f"people-{size}" / f"seed-{seed}") for size in SIZES for seed in seeds]
-    for size, seed, place in places:
-        if not place.exists():
-            people.generate(size, seed, hard=hard).save(place)
-    files = {place: out / "exams" / f"people-{size}-seed-{seed}.jsonl" for size, seed, place in places}
-    asked = {place: len(World.load(place).split(SET)) for place in files}
-    spending.confirm(agent, {"exam": sum(asked[place] - len(read_rows(files[place])) for place in files)})
-    found: dict[int, list[tuple[Sequence[Row], Keys]]] = {}
-    for size, _, place in places:
-        file = files[place]
-        with open(place, embedder=embedder) as opened:
-            cassette = file.with_name(f"{file.stem}.{CASSETTE}")
-            with spending.models([agent], cassette) as models, progress(f"exam {file.stem}") as tick:
-                exam = opened.examine(agent, SET, out=file, models=models, tick=tick)
-        found.setdefault(size, []).append((exam.rows, shared_keys(World.load(place))))
-    n, cells = measured(found)
-    result = {"agent": agent, "seeds": list(seeds), "n": n, "cells": cells}
-    with write_whole(out / HEADROOM_FILE) as scratch:
-        scratch.write_text(pretty(result), encoding="utf-8")
-    lines = [f"By {agent} on stores nobody trained, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}:"]
-    for name in n:
-        people_of, kind = name.split("/")
-        what = "chains of documents" if kind == "chains" else "relations as a whole"
-        f1, actions = (cells[f"headroom/{name}/{field}"]["text"] for field in ("f1", "actions"))
-        lines.append(f"  {people_of} people, {what:20} n = {n[name]:4}: F1 {f1}, {actions} actions")
-    return result, lines
-
-
-PUBLIC = ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor")
 ARMS = ("flat", "graphrag", "hipporag", "raptor", "lightrag", "bm25", "nostore", "oracle")
+ARMS_OF: dict[str, tuple[str, ...]] = {
+    "paper": ARMS,
+    "paper-original": ("flat", "graphrag", "hipporag", "oracle"),
+    "public": ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor"),
+    "pretrain": ("flat", "pages", "hipporag"),
+    "ablation": ("flat", "hipporag"),
+}
+UNIVERSE = Path("shared/data/paper-universe.json")
 READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
 USUAL = 100  # questions a group, for the forecast where all there are will be asked
 PROBED = ("trained", "both", "one", "neither")
@@ -107,135 +73,140 @@ def command() -> None:
 
 
 @verb("run", command)
-@click.argument("kind", type=click.Choice(["paper", "ablation", "public", "pretrain", "headroom"]))
+@click.argument("kind", type=click.Choice(["paper", "paper-original", "ablation", "public", "pretrain"]))
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume."
 )
 @click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
-@click.option("--arms", default=None, help=f"Unsupervised arms, by comma.  [default: {','.join(ARMS)}]")
-@click.option("--strategy", default="paper,class", show_default=True, help="A training for each, by comma.")
-@click.option("--vary", type=click.Choice(["strategy", *VALUES]), default="strategy", help="What an ablation varies.")
-@click.option("--values", default=None, help="The values it takes, by comma.  [default: see below]")
+@click.option("--arms", help=f"Arms and controls, by comma.  [default: {','.join(ARMS)}]")
+@click.option("--strategy", help="A training for each, by comma.  [default: paper,class]")
+@click.option(
+    "--vary",
+    default="strategy",
+    metavar="NAME[=VALUES]",
+    help="What an ablation varies: strategy, budget, questions, ranking or gate.",
+)
 @click.option("--n", "size", default="34", show_default=True, help="Exam questions a group, or `all`.")
 @click.option("--questions", default=100, show_default=True, type=click.IntRange(min=1), help="Training questions.")
 @click.option("--epochs", default=2, show_default=True, type=click.IntRange(min=1), help="How often each is asked.")
-@click.option("--readers", default="", help="Readers to examine every arm with, by comma, or `all`: see below.")
-@click.option("--agent", help="Who reads and curates.  [default: general for public, else by the world]")
+@click.option("--agent", help="Who reads and curates.  [default: by the world]")
 @click.option("--people", default=500, show_default=True, type=click.IntRange(min=1), help="Size of generated worlds.")
-@click.option("--hard", is_flag=True, help="Generate hard worlds: larger classes, readers have eight actions.")
 @click.option("--world", "world_folder", type=click.Path(path_type=Path), help="A world to use for every seed instead.")
-@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Seeds side by side.")
-@click.option("--trust", is_flag=True, help="Let the agents an earlier --out names play, now and later.")
 @options("embedder", default="all-MiniLM-L6-v2")
-@engine_options
+@options("readers", default="")
+@options("workers", default=1, help="Seeds side by side.  [1]")
+@options("hard", "trust", default=False)
 @spending_options
-def run_command(
-    kind: Kind | Literal["headroom"],
-    out: Path,
-    vary: str,
-    people: int,
-    world_folder: Path | None,
-    jobs: int,
-    **flags: Any,
-) -> Printed:
-    """Train and examine: `paper` is the paper's evaluation, `ablation` varies one thing of the training, `public` puts
-    every arm to a world of real text, `pretrain` trains on top of unsupervised arms, `headroom` trains nothing: it
-    examines the flat stores of generated worlds of 120 and of 500 people.
+def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
+    """Train and examine: for every seed a world, trainings, question groups, and exams of every arm on every group.
 
-    On a world of real text `public` and `pretrain` draw the questions anew for every seed, so that no page supports
-    questions of two splits.
+    `paper` is the paper's evaluation on generated worlds, `paper-original` the same on the authors' universe (--world
+    FILE) with their first 100 training questions, `ablation` varies one thing of the training, `public` examines every
+    arm on a world of real text, and `pretrain` trains on top of unsupervised arms.
 
-    An ablation varies the strategy, the budget of a backward pass (15, 30, 60), the training questions (25, 50, 100,
-    200, 400; a generated world then has that many), the ranking (paper, apart) or gate (0, 10 questions asked
-    again; 0 is off).
-
-    For every seed: a world, a training for each strategy, the gradient's question groups, and exams of every arm on
-    every group. On a given --world the seed decides the order of the questions and which unseen ones are drawn.
-
-    With --readers every arm is examined by each of them, on the groups and on test_in and test_out; training happens
-    once. `all` are reference, general and neutral:trusting, neutral:sceptical, neutral:first, neutral:overlap.
+    Arms may include controls: wrong-answers, no-questions, random-questions.
 
     \b
     Examples:
-      kbgym experiment run paper --out exp/paper --seeds 0-4 --jobs 2
-      kbgym experiment run paper --seeds 0-9 --readers all --jobs 2 --out exp/paper
-      kbgym experiment run paper --out exp/paper --seeds 0-4 --engine ray --address ray://head:10001
-      kbgym experiment run ablation --vary budget --out exp/budget --seeds 0-2
-      kbgym experiment run headroom --seeds 0-9 --out exp/headroom
-      kbgym experiment run ablation --vary gate --values 0,5,20 --out exp/gate
+      kbgym experiment run paper --out exp/paper --seeds 0-4 --set workers=2
+      kbgym experiment run paper --out exp/controls --arms flat,wrong-answers,no-questions
+      kbgym experiment run paper-original --out exp/original --world paper-universe.json
+      kbgym experiment run ablation --vary gate=0,5,20 --out exp/gate
       kbgym report exp/paper
     """
-    where, spending = Where(flags), Spending(flags)
-    if jobs > 1 and not where.is_here:
-        raise BadInput("--jobs is for --engine local; with --engine ray say --workers.")
-    if kind == "headroom":
-        agent = flags["agent"] or "reference"
-        refuse_hand((agent,))
-        return headroom(out, seeds_in(flags["seeds"]), agent, flags["embedder"], flags["hard"], spending)
-    n, given = how_many(flags["size"]), flags["arms"]
-    usual = {"paper": ARMS, "public": PUBLIC, "pretrain": ("flat", "pages", "hipporag")}.get(kind, ("flat", "hipporag"))
-    named = _list(given) if given is not None else tuple(name for name in usual if name in REGISTERED)
+    spending = Spending(flags)
+    world = _world(kind, flags.pop("world_folder"))
+    plan, worlds = _plan(kind, world, flags)
+    before = read_plan(out) if (out / FILE).exists() else None
+    trained = (one.settings for one in before.trainings) if before else ()
+    names = [name for one in trained for name in (one.reader, one.curator, one.judge)]
+    allowed(str(out), [*names, *(before.readers if before else ())], [plan.reader, *plan.readers], flags["trust"])
+    whole = open_experiment(out, plan)
+    if world:
+        for seed in whole.seeds:
+            (worlds.get(seed) or _drawn(world, kind, seed)).save(seed_folder(out, seed) / "world")
+    started = time.perf_counter()
+    _confirm(spending, out, whole, world, is_here=workers == 1)
+    _run(out, whole, workers, spending)
+    result: dict[str, Any] = {
+        "experiment": str(out),
+        "seeds": list(whole.seeds),
+        "arms": [*whole.arms, *(training.name for training in whole.trainings)],
+        "exams": _finished(out, whole),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+    text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {result['seconds']:.0f} s."
+    if kind == "paper-original":
+        result["report"] = str(write_report(out))
+        return result, f"{text}\nThe report: {result['report']}"
+    if kind in FIRST and world is not None:
+        result["sharing"] = {"given": sharing(world), "drawn": max(map(sharing, worlds.values()))}
+        text += f"\nTest questions that share a page with a training question: {result['sharing']['drawn']}."
+    return result, f"{text}\nNext: kbgym report {out}"
+
+
+def _world(kind: Kind, place: Path | None) -> World | None:
+    """Load the world for all seeds, or return None if each seed generates its own."""
+    if kind == "paper-original":
+        file = place or UNIVERSE
+        if not file.is_file():
+            raise BadInput(f"{file} is missing: name the authors' universe file with --world FILE.")
+        return original(read_universe(file))
+    if kind == "public" and place is None:
+        raise BadInput("experiment run public needs a world of real text: name it with --world.")
+    return World.load(place) if place else None
+
+
+def original(world: World, first: int = 100) -> World:
+    """Keep only the first training questions, as the authors trained; the others are asked of nobody."""
+    left = {question.id for question in world.split("train")[first:]}
+    kept = tuple(question for question in world.questions if question.id not in left)
+    return msgspec.structs.replace(world, questions=kept)
+
+
+def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan, dict[int, World]]:
+    """Return what is to be done, and the world of each seed if one was given."""
+    given = flags["arms"]
+    named = _list(given) if given is not None else tuple(name for name in ARMS_OF[kind] if name in REGISTERED)
+    controls = [name for name in CONTROLS if name in named and name != "no-questions"]
+    named = tuple("oracle" if name == "no-questions" else name for name in named if name not in controls)
     for name in named:
         arm_named(name)
-    world = World.load(world_folder) if world_folder else None
-    if kind == "public" and world is None:
-        raise BadInput("experiment run public needs a world of real text: name it with --world.")
-    seeds = seeds_in(flags["seeds"])
     readers = READERS if flags["readers"] == "all" else _list(flags["readers"])
     for name in readers:
         if not is_model(name):
             make_agent(name, "reader")
+    seeds = seeds_in(flags["seeds"])
+    vary, _, given = flags["vary"].partition("=")
     worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
-    agent = flags["agent"] or ("general" if kind == "public" else agent_for(world) if world else "reference")
-    refuse_hand((agent, *readers))
-    chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
-    if kind in FIRST and worlds:
-        chosen["questions"] = min(chosen["questions"], *(len(one.split("train")) for one in worlds.values()))
-    shown: Observations = "rich" if agent == "general" else "paper"
-    if budget := HARD_BUDGET if flags["hard"] else budget_of(world) if world else None:
-        chosen["forward_budget"] = budget
-    base = Settings(**chosen, reader=agent, curator=agent, observations=shown)
-    values = _values(vary, flags["values"], world)
+    base = _settings(kind, world, worlds, flags)
+    refuse_hand((base.reader, *readers))
+    strategies = _list(flags["strategy"] or ("paper" if kind == "paper-original" else "paper,class"))
+    values = _values(vary, given, world)
     plan = Plan(
         kind=kind,
-        trainings=trainings(kind, vary, _list(flags["strategy"]), base, values, REGISTERED),
+        trainings=trainings(kind, vary, strategies, base, values, REGISTERED, controls),
         arms=tuple(dict.fromkeys(("flat", *((NO_STORE,) if world and is_public(world) else ()), *named))),
         seeds=seeds,
-        n=n,
-        people=0 if world else people,
+        n=how_many(flags["size"]),
+        people=0 if world else flags["people"],
         world=world.hash if world else "",
         hard=flags["hard"],
         vary=vary if kind == "ablation" else "",
         touched=base.questions if kind == "ablation" and vary == "questions" else 0,
         readers=readers,
     )
-    before = read_plan(out) if (out / FILE).exists() else None
-    trained = (one.settings for one in before.trainings) if before else ()
-    names = [name for one in trained for name in (one.reader, one.curator, one.judge)]
-    allowed(str(out), [*names, *(before.readers if before else ())], [agent, *readers], flags["trust"])
-    whole = open_experiment(out, plan)
-    if world:
-        for seed in whole.seeds:
-            (worlds.get(seed) or _drawn(world, kind, seed)).save(seed_folder(out, seed) / "world")
-    started = time.perf_counter()
-    _confirm(spending, out, whole, world, is_here=where.is_here and jobs == 1)
-    _run(out, whole, jobs, where, spending)
-    seconds = time.perf_counter() - started
-    result: dict[str, Any] = {
-        "experiment": str(out),
-        "seeds": list(whole.seeds),
-        "arms": [*whole.arms, *(training.name for training in whole.trainings)],
-        "exams": _finished(out, whole),
-        "seconds": round(seconds, 1),
-    }
-    text = f"{out}: {len(whole.seeds)} seeds, {result['exams']} exams, {seconds:.0f} s."
-    if kind in FIRST and world is not None:
-        result["sharing"] = {"given": sharing(world), "drawn": max(map(sharing, worlds.values()))}
-        text += (
-            f"\n{sharing(world)} test questions of the world's own splits share a page with a training question, "
-            f"{result['sharing']['drawn']} of those drawn here."
-        )
-    return result, f"{text}\nNext: kbgym report {out}"
+    return plan, worlds
+
+
+def _settings(kind: Kind, world: World | None, worlds: dict[int, World], flags: dict[str, Any]) -> Settings:
+    agent = flags["agent"] or ("general" if kind == "public" else agent_for(world) if world else "reference")
+    chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
+    if kind in FIRST and worlds:
+        chosen["questions"] = min(chosen["questions"], *(len(one.split("train")) for one in worlds.values()))
+    if budget := HARD_BUDGET if flags["hard"] else budget_of(world) if world else None:
+        chosen["forward_budget"] = budget
+    return Settings(**chosen, reader=agent, curator=agent, observations="rich" if agent == "general" else "paper")
 
 
 def _drawn(world: World, kind: Kind, seed: int) -> World:
@@ -247,6 +218,7 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
     """One forecast and one question for all seeds. Exams that are there are not counted; trainings are, until whole."""
     n = plan.n or USUAL
     evaluated = len(world.split("eval")) if world else Sizes().eval_in + Sizes().eval_out
+    tests = len(world.split("test_in") + world.split("test_out")) if world else Sizes().test_in + Sizes().test_out
     plans: list[tuple[str, dict[str, int]]] = []
     for seed in plan.seeds:
         folder = seed_folder(out, seed)
@@ -254,10 +226,9 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
         for training in plan.trainings:
             settings = training.settings
             last = settings.questions * settings.epochs
-            stores += [f"{training.name}@{at}" for at in snapshots(settings)]
+            stores += [f"{training.name}@{at}" for at in ([] if training.control else snapshots(settings))]
             if not (folder / training.name / "snapshots" / f"{last}.jsonl").is_file():
                 plans += training_plan(settings, last, evaluated * (settings.epochs + 1) if settings.eval else 0)
-        tests = len(world.split("test_in") + world.split("test_out")) if world else Sizes().test_in + Sizes().test_out
         for reader in ("", *plan.others):
             kept = exams_of(folder, reader)
             named = [name for name in stores if not reader or "@" not in name]
@@ -265,21 +236,16 @@ def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_
             if plan.readers:
                 final = (name for name in named if "@" not in name)
                 missing += tests * sum(not (kept / f"{store}-test_in.jsonl").exists() for store in final)
-                if not reader:  # the eval split, before training and after each epoch
-                    trained = [(one.name, one.settings) for one in plan.trainings]
-                    early = (f"{name}@{how.questions * end}" for name, how in trained for end in range(1, how.epochs))
-                    ends = ["flat", *early, *(name for name, _ in trained)]
-                    missing += evaluated * sum(not (kept / f"{store}-eval.jsonl").exists() for store in ends)
             plans.append((reader or plan.reader, {"exam": missing}))
     if not is_here and any(name.startswith("llm:") for name, _ in plans):
-        raise BadInput("a model is asked from one process: leave --jobs and --engine out, and say --concurrency.")
+        raise BadInput("a model is asked from one process: leave workers out, and say --concurrency.")
     spending.confirm_all(plans)
 
 
-def _run(out: Path, plan: Plan, jobs: int, where: Where, spending: Spending) -> None:
-    """Seeds one after the other, or in processes of their own, or parts of them elsewhere; the bar counts exams."""
+def _run(out: Path, plan: Plan, workers: int, spending: Spending) -> None:
+    """Run seeds one after the other, or in processes of their own; the bar counts exams."""
     stores = len(plan.arms) + len(plan.trainings)
-    earlier = sum(len(snapshots(training.settings)) for training in plan.trainings)
+    earlier = sum(len(snapshots(training.settings)) for training in plan.trainings if not training.control)
     sets = len(PROBED) + (2 if plan.readers else 0)
     total = len(plan.seeds) * (len(PROBED) * earlier + sets * stores * (1 + len(plan.others)))
 
@@ -287,15 +253,11 @@ def _run(out: Path, plan: Plan, jobs: int, where: Where, spending: Spending) -> 
         return min(total, _finished(out, plan))
 
     with progress("exams") as tick:
-        if not where.is_here:
-            with where.opened() as workers:
-                run_parts(workers, out, plan, prepare, lambda note: tick(finished(), total, note))
-            return
-        if jobs == 1 or len(plan.seeds) == 1:
+        if workers == 1 or len(plan.seeds) == 1:
             for seed in plan.seeds:
                 run_seed(out, plan, seed, prepare, lambda note: tick(finished(), total, note), spending.models)
             return
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             waiting = {pool.submit(run_seed, out, plan, seed, prepare) for seed in plan.seeds}
             while waiting:
                 done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
@@ -305,13 +267,13 @@ def _run(out: Path, plan: Plan, jobs: int, where: Where, spending: Spending) -> 
 
 
 def _finished(out: Path, plan: Plan) -> int:
-    """How many exams there are, whoever read."""
+    """Count the exams of all readers."""
     folders = (exams_of(seed_folder(out, seed), reader) for seed in plan.seeds for reader in ("", *plan.others))
     return sum(len(exam_files(folder)) for folder in folders)
 
 
 def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
-    """An arm as an experiment wants it; here, because an experiment does not know the audit."""
+    """Build an arm for an experiment; it is here because an experiment does not know the audit."""
     vectors = embedder_named(embedder)
     built = build_arm(arm, world, lambda: vectors, seed)
     truth = kind_of(world).truth(world)
@@ -330,9 +292,9 @@ def prepare(arm: str, world: World, embedder: str, seed: int) -> Prepared:
     return Prepared(built.store, engine_for_arm(arm, built.store, vectors), about)
 
 
-def _values(vary: str, text: str | None, world: World | None) -> tuple[int | str, ...]:
-    """What was asked for; else, of the questions of a given world, as many as it has."""
-    if text is not None:
+def _values(vary: str, text: str, world: World | None) -> tuple[int | str, ...]:
+    """The values that were asked for; else, of the questions of a given world, as many as it has."""
+    if text:
         return tuple(part if (number := number_in(part)) is None else number for part in _list(text))
     if vary == "questions" and world is not None:
         return tuple(value for value in VALUES[vary] if int(value) <= len(world.split("train")))

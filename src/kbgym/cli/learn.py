@@ -133,7 +133,6 @@ def report(learnt: list[Learnt], keys: Sequence[Sequence[Hashable]], online: Onl
         "windows": [{"first": at + 1, "last": at + len(some), **_means(some)} for at, some in windows],
         "admitted": online.admitted,
         "rolled_back": online.refused,
-        "withdrawn": online.withdrawn,
         "documents": len(online.live.store),
         "links": online.live.store.links,
         "iteration": online.live.iteration,
@@ -160,8 +159,7 @@ def _learn_text(place: str, result: dict[str, Any]) -> str:
             f"F1 {result['f1']:.3f} against {result['f1_flat']:.3f} of the flat store, "
             f"{gain['value']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]; "
             f"actions {rho['value']:.2f} times [{rho['low']:.2f}, {rho['high']:.2f}].",
-            f"{result['admitted']} passes were admitted and {result['rolled_back']} rolled back, "
-            f"{result['withdrawn']} documents withdrawn; "
+            f"{result['admitted']} passes were admitted and {result['rolled_back']} rolled back; "
             f"the store has {result['documents']:,} documents and {result['links']:,} links.",
         ]
     )

@@ -11,14 +11,24 @@ import click
 from kbgym.agents.human import refuse_hand
 from kbgym.agents.trust import allowed
 from kbgym.analysis.health import coverage
-from kbgym.analysis.proof import BothExams, Proof, group_lines, joined, lines, prove, values, verdict_lines
+from kbgym.analysis.proof import (
+    BothExams,
+    Groups,
+    Proof,
+    group_lines,
+    headroom,
+    joined,
+    lines,
+    prove,
+    values,
+    verdict_lines,
+)
 from kbgym.analysis.report import write_report
-from kbgym.analysis.statistics import excludes
-from kbgym.analysis.verdict import Finding, judge, shared_keys
+from kbgym.analysis.verdict import shared_keys
 from kbgym.api import Exam, Workspace, open, teach, trainer_for
 from kbgym.api.factory import CASSETTE, agents_named, settings_with, training_settings
 from kbgym.canonical import pretty, refuse_links, sweep, write_whole
-from kbgym.cli.common import Printed, progress, settings_given, verb
+from kbgym.cli.common import Printed, progress, say, settings_given, verb
 from kbgym.cli.settings import option, options, place
 from kbgym.cli.spending import Spending, spending_options, training_plan
 from kbgym.cli.train import begin, players, training_options
@@ -51,9 +61,9 @@ Sets = dict[str, tuple[Question, ...]]
 def command(world_folder: Path, out: Path, set_name: str, most: int | None, trust: bool, **flags: Any) -> Printed:
     """Does a trained store help? One command from a WORLD to a verdict in plain words.
 
-    Examines the documents as they are, trains on the training questions, examines the trained store on the same
-    questions: those training never saw, which decide, and some it was trained on, apart. Whatever is there already is
-    not done again; a run of `kbgym train` may be the --out.
+    Examines the flat store, trains on the training questions, and examines the trained store on the same questions:
+    those training never saw, which decide, and some it was trained on, apart. Finished steps are not repeated; --out
+    may be a run of `kbgym train`.
 
     \b
     Example:
@@ -110,6 +120,18 @@ class ProofSteps:
         self.keys = shared_keys(run.world, (one for questions in sets.values() for one in questions))
         self.exams: dict[str, BothExams] = {}
 
+    @property
+    def groups(self) -> Groups:
+        """The questions of each group: the sets of the gradient, or else the groups the questions name."""
+        if len(self._unseen) > 1:
+            return {name: [one.id for one in questions] for name, questions in self._sets.items()}
+        found: dict[str, list[str]] = {}
+        for name in (*self._unseen, TRAINED):
+            for one in self._sets[name]:
+                if group := getattr(one, "group", ""):
+                    found.setdefault(TRAINED if name == TRAINED else group, []).append(one.id)
+        return found
+
     def confirm(self) -> None:
         """One forecast and one question for everything that is still to be played."""
         settings, left = self._run.settings, self._lessons_left()
@@ -122,12 +144,13 @@ class ProofSteps:
         """Everything that is not there yet, then the verdict, which is kept in the run."""
         folder = self._run.folder
         flat = self._examine(f"{folder}@0")
+        say(headroom([row for name in self._unseen for row in flat[name].rows]).sentence)
         self._train()
         trained = self._examine(str(folder))
         self.exams = {name: BothExams(name, flat[name].rows, trained[name].rows) for name in self._sets}
         unseen = joined("+".join(self._unseen), [self.exams[name] for name in self._unseen])
         alone = [row for name in self._unseen for row in flat[name].without]
-        proof = prove(folder, unseen, self.exams[TRAINED], self.keys, alone)
+        proof = prove(folder, unseen, self.exams[TRAINED], self.keys, alone, self.groups)
         result = {"run": str(folder), "agent": self._run.settings.reader, "set": unseen.set, **values(proof)}
         with write_whole(folder / FILE) as scratch:
             scratch.write_text(pretty(result), encoding="utf-8")
@@ -215,57 +238,39 @@ def demo_command(out: Path, people: int, seed: int, n: int, **flags: Any) -> Pri
     probed = probe_run(run, n).groups
     steps = ProofSteps(run, probed, Spending({}))
     proof, found = steps.proved()
-    groups = {name: judge(both.trained, both.flat, steps.keys) for name, both in steps.exams.items()}
     with open(out) as opened:
         store = opened.store
     result = {
         **{name: found[name] for name in ("run", "agent", "verdict", "sentence")},
         "report": str(write_report(out)),
         "seed": seed,
-        "groups": {name: _group_values(comparison) for name, comparison in groups.items()},
+        "groups": proof.groups,
         "coverage": round(coverage(store).direct, 4),
         "links": store.links,
     }
-    return result, _demo_screen(out, settings, people, groups, store, proof)
+    return result, _demo_screen(out, settings, people, store, proof)
 
 
-def _group_values(comparison: Finding) -> dict[str, float]:
-    return {
-        "n": comparison.n,
-        "rho": round(comparison.rho.value, 4),
-        "rho_low": round(comparison.rho.low, 4),
-        "rho_high": round(comparison.rho.high, 4),
-        "f1_flat": round(comparison.f1_flat, 4),
-        "f1_trained": round(comparison.f1_trained, 4),
-    }
-
-
-def _demo_screen(
-    out: Path, settings: Settings, people: int, groups: dict[str, Finding], trained: Store, proof: Proof
-) -> str:
+def _demo_screen(out: Path, settings: Settings, people: int, trained: Store, proof: Proof) -> str:
     counted, share = ledger(trained), coverage(trained).direct
-    best = groups["trained"]
-    saved = 1 - best.rho.value
-    sure = "The interval excludes 1" if excludes(best.rho, 1.0) else "The interval includes 1"
+    times = "once" if settings.epochs == 1 else f"{settings.epochs} times"
     return "\n".join(
         [
             f"A world of {people} people, {counted.origins:,} documents and no links; the reference agents trained it",
-            f"on {settings.questions} questions, {settings.epochs} times over (seed {settings.seed}). "
+            f"on {settings.questions} questions, each asked {times} (seed {settings.seed}). "
             f"The store now has {counted.authored} index documents",
-            f"and {counted.links:,} links, covering {share:.1%} of the corpus. "
+            f"and {counted.links:,} links, covering {share:.1%} of the documents. "
             "A fresh reader was then examined on the frozen stores:",
             "",
-            *group_lines(groups),
+            *group_lines(proof.groups),
             "",
-            "rho is the trained store's actions over the flat store's, on the same questions: "
-            f"{saved:.0%} fewer actions where",
-            f"training asked the very question. {sure}. Unseen questions gain as far as training touched their keys.",
+            "rho is the trained store's actions over the flat store's, on the same questions.",
             "These are the reference agents' numbers; the paper's column is gpt-5-mini's, one seed.",
             "",
             *verdict_lines(proof),
             "That is the three groups training never saw, taken together.",
             "",
-            f"Every table and figure, with where each number came from: {out / 'report' / 'report.html'}",
+            f"The report, with the source of every number: {out / 'report' / 'report.html'}",
             f"Everything is in {out}. Look further:",
             f"  kbgym store log {out} --limit 5          what each question did to the store",
             f'  kbgym store search {out} "People whose job is tanner"',

@@ -8,7 +8,6 @@ import click
 
 from kbgym.analysis.cells import Cell, explain
 from kbgym.analysis.report import write_report
-from kbgym.api.factory import embedder_named
 from kbgym.canonical import read_value, refuse_links
 from kbgym.cli.common import Printed, verb
 from kbgym.cli.settings import place
@@ -20,9 +19,7 @@ from kbgym.cli.settings import place
 @click.option(
     "--explain", "cell", help="Print where a number came from, by its id, such as gradient/hipporag/both/rho."
 )
-@click.option("--beside", type=click.Path(path_type=Path), help="An experiment on the other benchmark to stand beside.")
-@click.option("--map/--no-map", "with_map", default=True, show_default=True, help="Draw the network map (t-SNE).")
-def command(place: Path, out: Path | None, cell: str | None, beside: Path | None, with_map: bool) -> Printed:
+def command(place: Path, out: Path | None, cell: str | None) -> Printed:
     """Write report.html (one file, no network), report.md, tables/*.csv and cells.json.
 
     Takes an experiment, or a run with exams such as `kbgym demo` leaves.
@@ -36,7 +33,7 @@ def command(place: Path, out: Path | None, cell: str | None, beside: Path | None
     known = folder / "cells.json"
     if cell is None or not known.exists():
         refuse_links(place)
-        write_report(place, folder, embedder_named if with_map else None, beside)
+        write_report(place, folder)
     if cell is not None:
         cells = read_value(known, dict[str, Cell])
         lines, found = explain(place, cells, cell), cells[cell]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kbgym.serving.mcp_tools import Opened
     from kbgym.trace.live import LiveStore
 
-TOKENS, CALLER = "tokens.jsonl", "caller"
+TOKENS = "tokens.jsonl"
 
 
 @click.command("serve", cls=Command)
@@ -116,24 +116,12 @@ def command(
     if question is not None and role != "reader":
         raise BadInput("a question is answered by a reader; use --role reader.")
 
-    caller_curates = who["curator"] == CALLER
-    if caller_curates:
-        if not over_mcp or role != "curator":
-            raise BadInput(
-                "--set curator=caller is for --mcp with --role curator: one client, which works on its lessons."
-            )
-        who["curator"] = None
     given = {**who, "strategy": strategy, "embedder": embedder, "search": search, "per_source": per_source}
     with contextlib.ExitStack() as until_the_end:
 
         def opened() -> Online:
             from kbgym.serving.learning.setup import open_online
 
-            if caller_curates:  # whoever curated before is not needed
-                from kbgym.api import open
-
-                with open(place) as there:
-                    given["curator"] = there.agent
             settings, trusted = serving_settings(place, given)
             names = (settings.reader, settings.curator, settings.judge)
             models = until_the_end.enter_context(spending.models(names, None))
@@ -143,7 +131,7 @@ def command(
                 return open_online(place, settings, embedder, *how, trusted=trusted, models=models)
 
         if over_mcp:
-            asyncio.run(_stdio(place, opened, given, role, client, question, caller_curates))
+            asyncio.run(_stdio(place, opened, given, role, client, question))
         else:
             _check_installed()
             shares = {"requests": rate_limit, "sessions": max_sessions}
@@ -187,7 +175,6 @@ async def _stdio(
     role: Role,
     client: str,
     question: str | None,
-    curates: bool,
 ) -> None:
     """Nothing is loaded here that the first answers do not need: agents do not wait for a server's tools."""
     from kbgym.serving.stdio import serve_stdio
@@ -205,21 +192,16 @@ async def _stdio(
         else:
             online = await asyncio.to_thread(opened)
             live = online.live
-        from kbgym.serving.lessons import CallerCurator
+        from kbgym.serving.results import Results
         from kbgym.serving.sessions import ClientSession
         from kbgym.serving.tool_calls import Caller
 
-        works = CallerCurator() if curates else None
         if online is not None:
-            if works is not None:
-                from kbgym.agents.llm.prompting import skill_of
-
-                online.curator, online.curates = works.agent(skill_of("curator", online.settings.strategy)), client
             online.start()
         asked = (await online.open(question, client)).id if online is not None and question is not None else None
-        return live, online, Caller(role, ClientSession(client), asked, works)
+        return Results(live), online, Caller(role, ClientSession(client), asked)
 
-    await serve_stdio(role, question is not None, curates, opening, __version__)
+    await serve_stdio(role, question is not None, opening, __version__)
 
 
 def _http(

@@ -86,6 +86,7 @@ KEYS: dict[str, SettingInfo] = {
     "timeout": SettingInfo("models", "Seconds a request may take.  [120]", _AMOUNT),
     "usage_from": SettingInfo("models", "Path of the token usage in a command's JSON output."),
     "links": SettingInfo("import", "Links between the files become links of the store.", bool, True),
+    "unit": SettingInfo("import", "What a document holds.  [passage]", click.Choice(["passage", "sentence"]), True),
     "structure": SettingInfo("import", "As --links; pages link to their sentences and to pages they name.", bool, True),
     "site": SettingInfo("import", "As --links; links to this address count as links between the files."),
     "about": SettingInfo("import", "Describes the documents in a sentence or two, for a model's prompt."),
@@ -114,6 +115,9 @@ KEYS: dict[str, SettingInfo] = {
         "serving", "Requests per second per token; 0 means unlimited.  [default: 100]", _AMOUNT, True
     ),
     "max_sessions": SettingInfo("serving", "Sessions of each kind per token.  [default: 64]", _COUNT, True),
+    "readers": SettingInfo("experiment", "Readers to examine every arm with, by comma, or `all`."),
+    "hard": SettingInfo("experiment", "Generate hard worlds: larger classes, readers have eight actions.", bool),
+    "trust": SettingInfo("experiment", "Let the agents an earlier --out names play, now and later.", bool),
     "engine": SettingInfo("engine", "Where to work: local or ray.  [local]"),
     "workers": SettingInfo("engine", "Ray workers.  [as many as cores]", _COUNT),
     "address": SettingInfo("engine", "Ray cluster: auto or ray://HOST:PORT.  [one started here]"),

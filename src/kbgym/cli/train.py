@@ -28,6 +28,7 @@ from kbgym.cli.exam import Where, engine_options
 from kbgym.cli.settings import option, options
 from kbgym.cli.spending import Spending, spending_options, training_plan, used_by_commands
 from kbgym.errors import BadInput
+from kbgym.experiments.controls import CONTROLS, controlled
 from kbgym.store import Store, ledger
 from kbgym.trace.events import Ended
 from kbgym.trace.url import shown
@@ -66,11 +67,14 @@ def begin(
 @option("run", "--out", "out", required=True, help="The run folder; run again to resume.")
 @options("store")
 @click.option("--from", "begins", metavar="STORE", help="Train on top of this store, such as an arm's.")
+@click.option("--control", type=click.Choice(CONTROLS), help="Train as a control, which should gain nothing.")
 @options("eval")
 @training_options
 @engine_options
 @spending_options
-def command(world_folder: Path, out: Path, store: str | None, begins: str | None, **flags: Any) -> Printed:
+def command(
+    world_folder: Path, out: Path, store: str | None, begins: str | None, control: str | None, **flags: Any
+) -> Printed:
     """Train a store: answer each question, see the gold, edit the store, commit.
 
     Interrupted training goes on when the same command is run again.
@@ -81,6 +85,7 @@ def command(world_folder: Path, out: Path, store: str | None, begins: str | None
       kbgym train --world worlds-out/w0 --out runs/r0 --questions 100 --epochs 2
       kbgym baseline hipporag --world worlds-out/w0 --out stores/b3
       kbgym train --world worlds-out/w0 --out runs/b3 --from stores/b3
+      kbgym train --world worlds-out/w0 --out runs/wrong --control wrong-answers
     """
     spending, where, url = Spending(flags), Where(flags), store
     if not where.is_here and url is None:
@@ -89,6 +94,10 @@ def command(world_folder: Path, out: Path, store: str | None, begins: str | None
     given = settings_given(flags)
     begun, said = beginning(begins, world) if begins is not None else (None, None)
     settings = training_settings(world, out, **given, **({"begins": said} if said else {}))
+    if control:
+        if begins is not None:
+            raise BadInput("a control is trained on the world's documents: leave --from out.")
+        world, settings, begun = controlled(world, control, settings)
     run, why = begin(out, world, settings, given, begun)
     if url is not None and not where.is_here:
         _as_a_fleet(where, run, url, begun)

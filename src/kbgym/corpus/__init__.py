@@ -1,15 +1,15 @@
-"""Import a folder of files as a world: one self-contained sentence per document.
+"""Import files as a world: passages and cards, or sentences.
 
-    files.py         find the files, and report those that cannot be read
-    blocks.py        the readers' output: pages of blocks with their position in the file
-    markdown.py, inline.py, hypertext.py, rows.py     readers of Markdown, HTML, plain text, JSON, JSONL and CSV
-    sentences.py     split blocks into sentences
-    standalone.py    prefix each sentence with the title and sections it needs
-    rewriting.py     a sentence with its context, and the checks on a rewritten one
-    build.py         files into documents with stable ids, links and a report
-    questions.py, splitting.py     questions from CSV or JSONL, near-duplicates, splits
-    update.py        changes between two imports, and the ids that stay
-    make.py          a world from paths and a questions file, new or updated
+    files.py            find the files, and report those that cannot be read
+    reader_process.py   read each file in a child process with limits
+    reading.py          a file of any format as pages of blocks, and the words that are in none
+    markdown.py, markdown_inline.py, html.py, rst.py, records.py, fields.py     the formats
+    statements.py       sentences, rows, fields and code blocks with what they need to be understood
+    passages.py         statements packed into cards and passages
+    documents.py        documents with ids, links and a report
+    questions.py, splits.py     questions from CSV or JSONL, near-duplicates, splits, groups
+    importing.py        a world from paths and a questions file, new or updated
+    update.py, store_update.py  changes between two imports; a store that follows its files
 
-`make` and the modules it uses are independent of stores, traces, agents and models.
+`importing` and the modules it uses are independent of stores, traces, agents and models.
 """

@@ -155,13 +155,14 @@ class Headings:
 
 
 def row_text(headers: list[str], cells: list[str]) -> str:
-    """A table's row as one sentence: `header: value; header: value`."""
-    named = [
+    """Return a row of a table as `header: value; header: value`; without headers every cell keeps its column."""
+    if not any(headers):
+        return "; ".join(cell or "-" for cell in cells)
+    return "; ".join(
         f"{headers[place]}: {cell}" if place < len(headers) and headers[place] else cell
         for place, cell in enumerate(cells)
         if cell
-    ]
-    return "; ".join(named)
+    )
 
 
 def folded(text: str) -> str:

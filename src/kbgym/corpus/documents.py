@@ -10,22 +10,25 @@ import msgspec
 
 from kbgym.corpus.files import FoundFile, Problem, walk
 from kbgym.corpus.linking import LinkResolver, make_ids
+from kbgym.corpus.passages import DraftDocument, passages, sentences
 from kbgym.corpus.reader_process import FileReading, reader_process
-from kbgym.corpus.sentences import clean
-from kbgym.corpus.statements import AFTER, BEFORE, Passage, Rewrite, Statement
+from kbgym.corpus.statements import Statement
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.worlds.world import Document
+
+Unit = Literal["passage", "sentence"]
+Quote = tuple[str, str, str]  # of a statement: the id of its document, its words, and its words with their context
 
 
 class ReadingOptions(msgspec.Struct, frozen=True):
     """How files become documents."""
 
     language: str = "en"
+    unit: Unit = "passage"
     links: bool = False
     code: Literal["skip", "keep"] = "keep"
     on_error: Literal["refuse", "skip"] = "refuse"
-    rewriter: str = ""  # who makes sentences stand alone, if anybody does
     follow: bool = False  # symbolic links out of the folder
     site: str = ""  # where the files are published: links to it are links between them
     about: str = ""  # what the documents are, in the words of whoever imports them
@@ -46,10 +49,8 @@ class Corpus(msgspec.Struct):
     dead_links: int = 0
     targets: list[tuple[str, str]] = []  # file and target of every link
     dead: dict[str, int] = {}  # id: how many of its links lead nowhere
-    own: dict[str, str] = {}  # id: the sentence as it stands in the file
-    originals: dict[str, str] = {}  # id: what a rewritten document would say without its rewriting
-    asked: int = 0  # sentences that were given to a rewriter
-    not_rewritten: int = 0  # of them, those it made nothing usable of
+    own: dict[str, str] = {}  # id: the text without what was put before it
+    quotes: list[Quote] = []
 
     @property
     def characters(self) -> int:
@@ -62,9 +63,8 @@ def read_corpus(
     options: ReadingOptions,
     leave_out: Sequence[Path] = (),
     tick: ProgressCallback | None = None,
-    rewrite: Rewrite | None = None,
 ) -> Corpus:
-    """Every document of the files at these paths. `rewrite` is asked once all of them are read and in order."""
+    """Return every document of the files at these paths."""
     reader = reader_process()
     reader.start()  # while the files are looked for
     found = walk(paths, leave_out, options.follow)
@@ -86,7 +86,7 @@ def read_corpus(
         raise BadInput(_refusal(corpus.skipped))
     if not said:
         raise BadInput(_nothing(corpus))
-    _finish(said, _texts(said, corpus, rewrite), corpus, options, losses)
+    _finish((sentences if options.unit == "sentence" else passages)(said), corpus, options, losses)
     corpus.lost = losses.listed()
     return corpus
 
@@ -128,56 +128,21 @@ def _add_file(
     return reading.statements
 
 
-# -- texts ------------------------------------------------------------------------------------------------------------
-
-_AS_THEY_ARE = ("code", "field")  # what no rewriter is asked about
-
-
-def _texts(said: Sequence[Statement], corpus: Corpus, rewrite: Rewrite | None) -> list[str]:
-    """What each document says: its sentence with what it needs before it, or what a rewriter made of it."""
-    texts = [one.prefix + one.own for one in said]
-    if rewrite is None:
-        return texts
-    places = [place for place, one in enumerate(said) if one.kind not in _AS_THEY_ARE]
-    for place, text in zip(places, rewrite([_passage(said, place) for place in places]), strict=True):
-        if text is None:
-            corpus.not_rewritten += 1
-        elif clean(text) != said[place].own:  # one that stands alone already keeps its title and section, if any
-            texts[place] = clean(text)
-    corpus.asked = len(places)
-    return texts
-
-
-def _passage(said: Sequence[Statement], place: int) -> Passage:
-    this = said[place]
-
-    def around(places: range) -> tuple[str, ...]:
-        near = (said[one] for one in places if 0 <= one < len(said))
-        here = (this.source.file, this.page)
-        return tuple(one.own for one in near if (one.source.file, one.page) == here and one.kind not in _AS_THEY_ARE)
-
-    return Passage(
-        this.own,
-        this.heading.removesuffix(": "),
-        this.lead.strip(),
-        around(range(place - BEFORE, place)),
-        around(range(place + 1, place + 1 + AFTER)),
-    )
-
-
-def _finish(said: list[Statement], texts: list[str], corpus: Corpus, options: ReadingOptions, losses: Losses) -> None:
-    """Statements as documents, with ids and links; a link that becomes none is lost."""
-    ids = make_ids(said)
-    resolver = LinkResolver(said, ids, options.site) if options.links or options.site else None
-    for id, one, text in zip(ids, said, texts, strict=True):
-        links, dead = resolver.links(one, id) if resolver and one.names else ((), 0)
+def _finish(drafts: list[DraftDocument], corpus: Corpus, options: ReadingOptions, losses: Losses) -> None:
+    """Turn drafts into documents with ids and links; a link that becomes none is lost."""
+    ids = make_ids(drafts)
+    resolver = LinkResolver(drafts, ids, options.site) if options.links or options.site else None
+    quotes: dict[int, Quote] = {}
+    for name, one in zip(ids, drafts, strict=True):
+        links, dead = resolver.links(one, name) if resolver else ((), 0)
         if dead:
-            corpus.dead[id] = dead
+            corpus.dead[name] = dead
         about = (one.title,) if one.title else ()
-        corpus.documents.append(Document(id, text, one.kind, about, one.source, links))
-        corpus.own[id] = one.own
-        if text != one.prefix + one.own:
-            corpus.originals[id] = one.prefix + one.own
+        corpus.documents.append(Document(name, one.text, one.kind, about, one.source, links, one.fields))
+        corpus.own[name] = one.own
+        for part in one.parts:  # a card may share a statement with a passage, which comes later and is its place
+            quotes[id(part)] = (name, part.own, part.prefix + part.own)
+    corpus.quotes = list(quotes.values())
     corpus.dead_links = sum(corpus.dead.values())
     for file, target in corpus.targets:
         if resolver is None or not any(

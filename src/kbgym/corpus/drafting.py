@@ -7,21 +7,23 @@ asked about is decided by the seed, so the same recording gives the same drafts.
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from kbgym.agents.llm.client import Flawed, read_call
+from kbgym.agents.llm.client import Asker, Flawed, ReadReply, read_call
 from kbgym.agents.llm.connect import Models
-from kbgym.agents.llm.prompting import as_data
-from kbgym.agents.llm.values import Reply, Request, object_schema, tool
+from kbgym.agents.llm.prompting import as_data, prompt
+from kbgym.agents.llm.retry import TooLong
+from kbgym.agents.llm.values import Message, Reply, Request, object_schema, tool
 from kbgym.canonical import digest
-from kbgym.corpus.rewriting import Confirm, ModelWriter
 from kbgym.corpus.sentences import clean
 from kbgym.corpus.splits import near_duplicates, normalised
 from kbgym.errors import Failed
@@ -128,6 +130,78 @@ def written(drafts: Sequence[Suggested]) -> str:
             ("", draft.question, draft.answer, "|".join(draft.support), draft.group, " | ".join(draft.quote))
         )
     return out.getvalue()
+
+
+# -- one model as a writer --------------------------------------------------------------------------------------------
+
+TRIES = 2
+T = TypeVar("T")
+Confirm = Callable[[Sequence[Request]], None]
+
+
+Job: TypeAlias = tuple[Request, ReadReply[T]]
+
+
+class ModelWriter(Asker):
+    """One model in the role of a writer."""
+
+    def __init__(self, models: Models, name: str, concurrency: int = 16) -> None:
+        super().__init__(*models.client(name, "writer"))
+        self._concurrency = concurrency
+
+    def request(self, skill: str, text: str, tool: dict[str, Any]) -> Request:
+        """A prompt of ours, what is to be worked on, and the one call that is allowed."""
+        return self._settings.request(prompt(skill), (Message("user", text),), (tool,))
+
+    def new(self, requests: Sequence[Request]) -> list[Request]:
+        """Those that will be sent to the model: each once, and none that is on the cassette."""
+        cassette = self._client.cassette
+        distinct = {request.hash: request for request in requests}
+        return [request for hash, request in distinct.items() if cassette is None or not cassette.holds(hash)]
+
+    def ask(self, jobs: Sequence[Job[T]], tick: ProgressCallback | None = None) -> list[T | None]:
+        """What was read out of the reply to each request, None where no reply was of use."""
+        return asyncio.run(self._ask_all(jobs, tick or (lambda done, total, note: None)))
+
+    async def _ask_all(self, jobs: Sequence[Job[T]], tick: ProgressCallback) -> list[T | None]:
+        hashes = [request.hash for request, _ in jobs]
+        distinct = dict(zip(hashes, jobs, strict=True))
+        found: dict[str, T | None] = {}
+        failures: list[Exception] = []
+
+        async def work(waiting: Iterator[tuple[str, Job[T]]]) -> None:
+            for hash, (request, read) in waiting:
+                try:
+                    found[hash] = await self._ask(request, read)
+                except Exception as failure:
+                    failures.append(failure)
+                if failures:
+                    return  # what is under way elsewhere is paid for, so it is waited for and recorded
+                tick(len(found), len(distinct), "")
+
+        waiting = iter(distinct.items())
+        # More at once than the limit that was asked for: the client holds requests to that.
+        await asyncio.gather(*(work(waiting) for _ in range(min(len(distinct), 2 * self._concurrency))))
+        if failures:
+            raise failures[0]
+        return [found[hash] for hash in hashes]
+
+    async def _ask(self, request: Request, read: ReadReply[T]) -> T | None:
+        call = request.tools[0]["function"]["name"]
+        try:
+            value = await self.until_valid(
+                request,
+                read,
+                TRIES,
+                lambda reason: f"That cannot be used: {reason} Call `{call}` once more, and nothing else.",
+                quoted=600,
+            )
+        except TooLong:
+            return None
+        return None if isinstance(value, Flawed) else value
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
 
 
 class _Sieve:

@@ -48,7 +48,7 @@ FORMATS = {
     ".pptx": "converted",
     ".xlsx": "converted",
     ".epub": "converted",
-    ".ipynb": "converted",
+    ".ipynb": "notebook",
 }
 CONVERTER = "{}: needs markitdown; run: pip install 'kbgym[documents]'"
 MOST_FILE = 32 << 20  # a file that is read whole

@@ -1,334 +1,186 @@
-"""HTML into blocks, by a scanner that reads every character once.
+"""HTML as Markdown: selectolax reads the page, and what it holds is written down as Markdown.
 
-The standard library's parser takes quadratic to cubic time on hostile input (a hundred kilobytes of `<a b="` take it
-minutes), and the fast libraries do not say where in the file a text stands; so the few rules needed are here: tags,
-comments, raw text, entities. What is never closed ends with the file, as browsers have it. Scripts, styles, navigation
-and forms are left out, and said to be. The reader of Markdown gives its raw HTML to this one.
+Scripts, styles, navigation and forms are left out and reported. The reader of Markdown gives its raw HTML to this one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from html import unescape
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, folded, row_text
+from kbgym.corpus.blocks import Broken, folded
+from kbgym.corpus.markdown_text import code_span, escaped, fenced, guarded, indented, table
+from kbgym.errors import Missing
 
-MOST_DEPTH = 1_000
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-_NAME = re.compile(r"/?[a-zA-Z][^\s/>\"'=<]*")
-_STOP = re.compile(r"[>\"']")
-_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
-_HREF = re.compile(r"""\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""", re.IGNORECASE)
-_ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
-_RAW = ("script", "style", "textarea", "title", "xmp", "noframes")
-_LEFT_OUT = frozenset("script style template noscript svg math nav form select button iframe object head".split())
-_CODE = frozenset("script style template noscript svg math head".split())
-_SOLID = ("code", "tt", "kbd", "samp", "var")
+MOST_DEPTH = 200
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_SCRIPT = frozenset("script style template noscript svg math".split())
+_LEFT_OUT = frozenset("nav form select button iframe object".split())
 _NOT_CLOSED = frozenset(
     "p li dt dd td th tr thead tbody tfoot option area base br col embed hr img input link meta source track wbr"
     " param".split()
 )
 _BLOCKS = frozenset(
     "p div section article main header footer aside blockquote figure figcaption address details summary ul ol li dl"
-    " dt dd table caption thead tbody tfoot tr td th pre h1 h2 h3 h4 h5 h6 hr br body html fieldset".split()
+    " dt dd table caption pre h1 h2 h3 h4 h5 h6 hr body html fieldset".split()
 )
+_ANY_BLOCK = ",".join(sorted(_BLOCKS))
+_CODE = frozenset("code tt kbd samp var".split())
+Lost = list[tuple[str, str]]
 
 
-class _Tag:
-    __slots__ = ("attributes", "end", "name", "place")
-
-    def __init__(self, name: str, place: int, attributes: str, end: bool) -> None:
-        self.name, self.place, self.attributes, self.end = name, place, attributes, end
-
-
-def _scan(text: str) -> Iterator[_Tag | tuple[int, int]]:
-    """Tags, comments (as tags named `!`), and the ranges of text between them."""
-    at, size = 0, len(text)
-    while at < size:
-        open_ = text.find("<", at)
-        if open_ < 0:
-            yield at, size
-            return
-        if open_ > at:
-            yield at, open_
-        if text.startswith("<!--", open_):
-            at = _after(text, "-->", open_ + 4)
-            yield _Tag("!", open_, text[open_:at], True)
-        elif text.startswith(("<!", "<?"), open_):
-            at = _after(text, ">", open_)
-        elif name := _NAME.match(text, open_ + 1):
-            at = _tag_end(text, name.end())
-            tag = _Tag(name[0].lstrip("/").lower(), open_, text[name.end() : at], name[0].startswith("/"))
-            yield tag
-            if not tag.end and tag.name in _RAW:
-                close = re.compile(f"</{tag.name}", re.IGNORECASE).search(text, at)
-                until = close.start() if close else size
-                yield at, until
-                at = until
-        else:
-            yield open_, open_ + 1
-            at = open_ + 1
-
-
-def _after(text: str, what: str, at: int) -> int:
-    found = text.find(what, at)
-    return len(text) if found < 0 else found + len(what)
-
-
-def _tag_end(text: str, at: int) -> int:
-    """Behind the `>` that closes a tag; one in quotes does not count."""
-    while stop := _STOP.search(text, at):
-        if stop[0] == ">":
-            return stop.end()
-        at = text.find(stop[0], stop.end()) + 1
-        if not at:
-            break
-    return len(text)
-
-
-def read_html(
-    text: str, base: int = 0, keep_code: bool = True, page: Page | None = None, headings: Headings | None = None
-) -> Page:
-    """The blocks of an HTML text that starts at `base` of its file, put into a page under its headings so far."""
-    reader = _Reader(text, base, keep_code, page or Page(), headings or Headings())
-    for found in _scan(text):
-        if isinstance(found, _Tag):
-            reader.tag(found)
-        else:
-            reader.text_range(*found)
-    reader.finish()
-    if headings is None:
-        reader.page.title = reader.headings.title or reader.named
-        reader.page.lost += [("heading", heading) for heading in reader.headings.close()]
-    return reader.page
-
-
-class _Reader:
-    def __init__(self, text: str, base: int, keep_code: bool, page: Page, headings: Headings) -> None:
-        self.text, self.base, self.keep_code = text, base, keep_code
-        self.page = page
-        self.headings = headings
-        self.named = ""  # the <title>
-        self.depth = 0
-        self.skipping: list[str] = []
-        self.plain = Plain()
-        self.links: list[tuple[int, str]] = []
-        self.solid: list[tuple[int, int]] = []
-        self.code_from = -1
-        self.lists: list[Block | None] = []
-        self.last: Block | None = None
-        self.term: str | None = None  # of a definition list: what the next definitions are of
-        self.pre = False
-        self.headers: list[str] = []
-        self.cells: list[str] | None = None
-        self.in_cell = False
-        self.row_links: list[tuple[int, str]] = []
-        self.row_start = 0
-        self.row_headers = 0  # of the row's cells
-        self.rows = 0
-        self.above_table: Block | None = None
-
-    def text_range(self, start: int, end: int) -> None:
-        if self.skipping:
-            if self.skipping in (["head", "title"], ["title"]) and not self.named:
-                self.named = folded(unescape(self.text[start:end][:1_000]))
-            elif said := self.text[start:end].strip():
-                code = not _CODE.isdisjoint(self.skipping)
-                self.page.lost.append(("script or style" if code else "navigation or form", unescape(said)))
-            return
-        at = start
-        for entity in _ENTITY.finditer(self.text, start, end):
-            self.plain.add(self.text[at : entity.start()], self.base + at)
-            self.plain.add(unescape(entity[0]), self.base + entity.start())
-            at = entity.end()
-        self.plain.add(self.text[at:end], self.base + at)
-
-    def tag(self, tag: _Tag) -> None:
-        name = tag.name
-        if name == "!":
-            self.page.lost.append(("comment", tag.attributes))
-            return
-        if name not in _NOT_CLOSED and not tag.attributes.endswith("/>"):
-            self.depth = max(0, self.depth + (-1 if tag.end else 1))
-            if self.depth > MOST_DEPTH:
-                raise Broken(f"its elements are nested more than {MOST_DEPTH:,} deep")
-        if self.skipping:
-            if tag.end and name in self.skipping:
-                del self.skipping[self.skipping.index(name) :]
-            elif name == "body":
-                self.skipping = []
-            elif not tag.end and (name in _LEFT_OUT or name == "title") and len(self.skipping) < 50:
-                self.skipping.append(name)
-            return
-        if not tag.end and (name in _LEFT_OUT or name == "title"):
-            self.flush()
-            if not tag.attributes.endswith("/>"):
-                self.skipping = [name]
-        elif name == "a" and not tag.end:
-            href = _HREF.search(tag.attributes[:2_000])
-            if href:
-                target = unquote(unescape(href[1] or href[2] or href[3] or ""))
-                self.links.append((len(self.plain), target))
-                self.page.lost.append(("link target", target))
-        elif name in _SOLID:
-            if tag.end and self.code_from >= 0:
-                self.solid.append((self.code_from, len(self.plain)))
-            self.code_from = -1 if tag.end else len(self.plain)
-        elif name == "img" and (said := _ALT.search(tag.attributes[:2_000])):
-            self.plain.add(f" {unescape(said[1] or said[2] or '')} ", self.base + tag.place)
-        elif name in ("br", "img", "wbr") or (name not in _BLOCKS and self.cells is None):
-            if name == "br":
-                self.plain.add("\n", self.base + tag.place)
-        elif self.cells is not None and name not in ("td", "th", "tr", "table", "tbody", "thead", "tfoot"):
-            self.plain.add(" ", self.base + tag.place)
-        elif name in _BLOCKS:
-            self._block(tag)
-
-    def _block(self, tag: _Tag) -> None:
-        name = tag.name
-        if name in ("td", "th"):
-            self._cell()
-            if not tag.end and self.cells is not None:
-                self.row_headers += name == "th"
-                self.in_cell = True
-            return
-        if name in ("tr", "table", "tbody", "thead", "tfoot"):
-            self._row(tag)
-            return
-        if name[0] == "h" and name[1:].isdigit():
-            if tag.end:
-                self._heading(int(name[1:]))
-            else:
-                self.flush()
-            return
-        if name == "dt" and tag.end:
-            self._term()
-            return
-        self.flush()
-        if name in ("ul", "ol"):
-            if tag.end and self.lists:
-                self.lists.pop()
-                self.last = None
-            elif not tag.end and len(self.lists) < MOST_DEPTH:
-                self._open_list()
-        elif name == "li":
-            self.last = None
-        elif name == "dl" or (name == "dt" and not tag.end):
-            self.term = None
-        elif name == "dd" and not tag.end and self.term is None:
-            self.term = ""
-        elif name == "pre":
-            self.pre = not tag.end
-
-    def _heading(self, level: int) -> None:
-        heading, plain, links = folded(self.plain.text), self.plain, self.links
-        self._clear()
-        self.last = None
-        if len(heading) > MOST_HEADING:
-            self.headings.enter(level, f"{heading[: MOST_HEADING - 1]}…")
-            self._add("sentence", plain, links)
-        elif heading:
-            self.headings.enter(level, heading)
-
-    def _term(self) -> None:
-        self.term = folded(self.plain.text) or None
-        if self.term is not None and len(self.term) > MOST_HEADING:
-            self.flush()
-            self.term = None
-        self._clear()
-
-    def _clear(self) -> None:
-        self.plain, self.links, self.solid, self.code_from = Plain(), [], [], -1
-
-    def _introduction(self) -> Block | None:
-        """What introduces a list, a table or code that begins here."""
-        if self.last is not None and self.last.text.text.rstrip().endswith(":"):
-            self.last.introduces = True
-            return self.last
-        return self.lists[-1] if self.lists else None
-
-    def _open_list(self) -> None:
-        self.lists.append(self._introduction())
-
-    def _cell(self) -> None:
-        """A cell ends where the next one, or its row, does."""
-        if self.cells is not None:
-            cell = folded(self.plain.text)
-            if self.in_cell or cell:
-                self.cells.append(cell)
-            self.in_cell = False
-            self.row_links += self.links
-            self._clear()
-
-    def _row(self, tag: _Tag) -> None:
-        if self.cells is None:
-            self.flush()
-        else:
-            self._cell()
-            if any(self.cells):
-                if self.row_headers == len(self.cells) and not self.headers:
-                    self.headers = self.cells
-                else:
-                    row = Plain()
-                    if self.row_headers == 1 and not self.headers:  # a heading at the row's side
-                        self.cells = [f"{self.cells[0]}: {'; '.join(filter(None, self.cells[1:]))}"]
-                    row.add(row_text(self.headers, self.cells), self.base + self.row_start)
-                    span = (self.base + self.row_start, self.base + tag.place)
-                    links = [(0, target) for _, target in self.row_links]
-                    self._add("row", row, links, span, whole=True, under=self.above_table)
-                    self.rows += 1
-            self.cells = None
-        if tag.name == "table":
-            if self.headers and not self.rows:
-                self.page.lost += [("column", header) for header in self.headers]
-            self.headers, self.rows = [], 0
-            self.above_table = None if tag.end else self._introduction()
-        if tag.name == "tr" and not tag.end:
-            self.cells, self.row_links, self.row_start, self.row_headers = [], [], tag.place, 0
-
-    def flush(self) -> None:
-        """The text gathered so far is a block."""
-        plain, links, solid = self.plain, self.links, self.solid
-        if not len(plain):
-            return
-        self._clear()
-        if not plain.text.strip():
-            return
-        if self.pre:
-            self.page.code_blocks += 1
-            if self.keep_code:
-                self._add("code", plain, [], plain.span(0, len(plain)), whole=True, under=self._introduction())
-            else:
-                self.page.lost.append(("code block", plain.text))
-            self.last = None
-            return
-        self.last = self._add("item" if self.lists else "sentence", plain, links)
-        self.last.solid = solid
-        if self.term:
-            self.last.kind, self.last.label = "field", f"{self.term}: "
-
-    def _add(
-        self,
-        kind: Kind,
-        text: Plain,
-        links: list[tuple[int, str]],
-        span: tuple[int, int] | None = None,
-        whole: bool = False,
-        under: Block | None = None,
-    ) -> Block:
-        under = under or (self.lists[-1] if self.lists else None)
-        block = Block(kind, text, self.headings.use(), under, None, span, whole, links)
-        self.page.blocks.append(block)
-        return block
-
-    def finish(self) -> None:
-        if self.cells is not None:
-            self._row(_Tag("table", len(self.text), "", True))
-        self.flush()
+def html_to_markdown(text: str) -> tuple[str, str, Lost]:
+    """Return an HTML text as Markdown, its title, and what was left out as pairs of kind and text."""
+    writer = _Writer()
+    root = _parse(text).root
+    lines = writer.children(root) if root is not None else []
+    return "\n".join(lines) + "\n", writer.title, writer.lost
 
 
 def html_words(text: str) -> str:
-    """Everything between the tags of an HTML text."""
-    return " ".join(unescape(text[found[0] : found[1]]) for found in _scan(text) if not isinstance(found, _Tag))
+    """Return all words between the tags of an HTML text."""
+    root = _parse(text).root
+    return root.text(deep=True, separator=" ") if root is not None else ""
+
+
+def _parse(text: str) -> LexborHTMLParser:
+    """Parse a text whose elements are not nested too deep, which takes the library quadratic time."""
+    try:
+        from selectolax.lexbor import LexborHTMLParser
+    except ImportError:
+        raise Missing("reading HTML needs selectolax; run: pip install 'kbgym[documents]'") from None
+    depth = 0
+    for tag in _TAG.finditer(text):
+        if tag[2].lower() not in _NOT_CLOSED:
+            depth = max(0, depth - 1 if tag[1] else depth + 1)
+            if depth > MOST_DEPTH:
+                raise Broken(f"its elements are nested more than {MOST_DEPTH:,} deep")
+    return LexborHTMLParser(text)
+
+
+class _Writer:
+    """Writes nodes as lines of Markdown."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.lists = 0
+        self.lost: Lost = []
+
+    def children(self, node: LexborNode) -> list[str]:
+        """Return the blocks in a node; text and inline elements between them are paragraphs."""
+        lines, run = list[str](), ""
+        for child in node.iter(include_text=True):
+            tag = child.tag or ""
+            if tag in _BLOCKS or (child.is_element_node and child.css_first(_ANY_BLOCK) is not None):
+                lines += [*_paragraph(run), *self.block(child, tag)]
+                run = ""
+            else:
+                run += self.inline(child, tag)
+        return [*lines, *_paragraph(run)]
+
+    def block(self, node: LexborNode, tag: str) -> list[str]:
+        """Return the lines of a block, with an empty line after it."""
+        if self._left_out(node, tag):
+            return []
+        match tag:
+            case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
+                heading = folded(self._line(node))
+                return [f"{'#' * int(tag[1])} {heading}", ""] if heading else []
+            case "ul" | "ol":
+                mark = self._mark()
+                return [line for item in node.iter() for line in indented(self.children(item), mark)]
+            case "dl":
+                return self._definitions(node)
+            case "table":
+                return self._table(node)
+            case "pre":
+                return fenced(node.text(deep=True).strip("\n"))
+            case "hr":
+                return []
+        return self.children(node)
+
+    def _mark(self) -> str:
+        """Return the mark of a list's items, which differs from that of the list before it."""
+        self.lists += 1
+        return "-+"[self.lists % 2] + " "
+
+    def _definitions(self, node: LexborNode) -> list[str]:
+        lines, term, used, mark = list[str](), "", True, self._mark()
+        for child in [one for part in node.iter() for one in (part.iter() if part.tag == "div" else (part,))]:
+            if child.tag == "dt":
+                lines += [] if used else [f"{mark}{term}", ""]
+                term, used = folded(self._line(child)), False
+            else:
+                body = self.children(child)
+                used = True
+                lines += indented([f"{term}: {body[0]}", *body[1:]] if term and body else body, mark)
+        return [*lines, *([] if used else [f"{mark}{term}", ""])]
+
+    def _table(self, node: LexborNode) -> list[str]:
+        """Return a table; a row whose only heading stands at its side is an item of a list."""
+        head, rows, sides, before = list[str](), list[list[str]](), list[str](), list[str]()
+        mark = self._mark()
+        for part in node.iter():
+            if part.tag == "caption":
+                before = [f"{folded(self._line(part))}:", ""]
+            for row in [part] if part.tag == "tr" else part.iter():
+                cells = [cell for cell in row.iter() if cell.tag in ("td", "th")]
+                texts = [folded(self._line(cell)) for cell in cells]
+                heads = sum(cell.tag == "th" for cell in cells)
+                if not any(texts):
+                    continue
+                if heads == len(cells) and not head and not rows:
+                    head = texts
+                elif heads == 1 and not head:
+                    sides.append(f"{mark}{texts[0]}: {'; '.join(filter(None, texts[1:]))}")
+                else:
+                    rows.append(texts)
+        return [*before, *(table(head, rows) if head or rows else []), *sides, ""]
+
+    def _line(self, node: LexborNode) -> str:
+        """Return everything in a node as text in a line."""
+        return "".join(self.inline(child, child.tag or "") for child in node.iter(include_text=True))
+
+    def inline(self, node: LexborNode, tag: str) -> str:
+        """Return an element inside a line."""
+        if node.is_text_node:
+            return escaped(re.sub(r"\s+", " ", node.text_content or ""))
+        if node.is_comment_node:
+            self.lost.append(("comment", node.comment_content or ""))
+            return ""
+        if self._left_out(node, tag):
+            return ""
+        if tag == "br":
+            return "\n"
+        if tag == "img":
+            return f" {escaped(node.attributes.get('alt') or '')} "
+        if tag in _CODE:
+            return code_span(said) if (said := node.text(deep=True)).strip() else ""
+        said = self._line(node)
+        if tag == "a" and (target := unquote(node.attributes.get("href") or "")):
+            if said.strip() and not set("<>\n") & set(target):
+                return f"[{said.strip()}](<{target}>)"
+            self.lost.append(("link target", target))
+        return f" {said} " if tag in _BLOCKS or tag in ("td", "th", "tr") else said
+
+    def _left_out(self, node: LexborNode, tag: str) -> bool:
+        if tag == "title":
+            self.title = self.title or folded(node.text(deep=True))[:1_000]
+        elif tag in _SCRIPT or tag in _LEFT_OUT:
+            if said := node.text(deep=True, separator=" ").strip():
+                self.lost.append(("script or style" if tag in _SCRIPT else "navigation or form", said))
+        elif tag != "head":
+            return False
+        if tag == "head":
+            for child in node.iter(include_text=True):
+                self.inline(child, child.tag or "")
+        return True
+
+
+def _paragraph(run: str) -> list[str]:
+    lines = [guarded(folded(line)) for line in run.split("\n") if line.strip()]
+    return [*(line for pair in lines for line in (pair, "")), ""] if lines else []

@@ -10,10 +10,9 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import encode, is_text
+from kbgym.canonical import encode, is_text, sync
 from kbgym.corpus.documents import Corpus, ReadingOptions, read_corpus
 from kbgym.corpus.questions import MadeQuestions, make_questions, read_rows
-from kbgym.corpus.statements import Rewrite
 from kbgym.corpus.update import Changes, Doubtful, Kept, changes, doubtful, keep_ids, keep_links, keep_questions
 from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
@@ -43,40 +42,33 @@ def make(
     seed: int = 0,
     old: World | None = None,
     tick: ProgressCallback | None = None,
-    rewrite: Rewrite | None = None,
     structure: Structure | None = None,
 ) -> Made:
     """Read everything and check it; an old world gives its ids to sentences it already has. `structure` adds links."""
-    if old is not None and old.facts.get("rewrite") and rewrite is None:
-        raise BadInput(
-            f"the sentences of this world were rewritten by {old.facts['rewrite']}; say --rewrite again, or all of "
-            "them would go back to what the files say. Sentences that did not change are not asked about again."
-        )
     drafts: list[str] = []
-    rows = read_rows(questions, drafts) if questions else []  # first: a mistake there should not wait for a rewriter
-    corpus = read_corpus(paths, options, [questions] if questions else [], tick, rewrite)
+    rows = read_rows(questions, drafts) if questions else []  # first: a mistake there should not wait for the files
+    corpus = read_corpus(paths, options, [questions] if questions else [], tick)
     documents = tuple(corpus.documents)
     kept = Kept(documents)
     if old is not None:
         kept = keep_ids(old.documents, documents, corpus.own)
-        final = dict(zip((document.id for document in documents), kept.documents, strict=True))
-        dead = {final[id].id: count for id, count in corpus.dead.items()}
+        final = {before.id: after.id for before, after in zip(documents, kept.documents, strict=True)}
+        corpus.own = {final[id]: own for id, own in corpus.own.items()}
+        corpus.quotes = [(final[id], own, text) for id, own, text in corpus.quotes]
+        dead = {final[id]: count for id, count in corpus.dead.items()}
         documents, followed = keep_links(old.documents, kept.documents, dead)
         corpus.dead_links -= followed
     if structure is not None:
         documents = structure(documents)
-    own = {document.id: corpus.own[before.id] for before, document in zip(corpus.documents, documents, strict=True)}
     asked, lost = MadeQuestions(), 0
     if questions is not None:
-        asked = make_questions(rows, documents, seed, old.questions if old else (), own)
+        asked = make_questions(rows, documents, seed, old.questions if old else (), corpus.quotes)
         asked = msgspec.structs.replace(asked, unapproved=len(drafts))
     elif old is not None:
         still, lost = keep_questions(old.questions, (document.id for document in documents))
         asked = MadeQuestions(still)
-    facts: dict[str, Any] = {"kind": KIND, "code": options.code, "language": options.language}
+    facts: dict[str, Any] = {"kind": KIND, "unit": options.unit, "code": options.code, "language": options.language}
     facts |= {"links": options.links, "seed": seed}
-    if rewrite is not None:
-        facts["rewrite"] = options.rewriter
     if options.site:
         facts["site"] = options.site
     if structure is not None:
@@ -88,7 +80,7 @@ def make(
         return Made(world, corpus, asked)
     changed = changes(old.documents, documents)
     known = {question.id for question in asked.questions}
-    in_doubt = doubtful((one for one in old.questions if one.id in known), old.documents, changed, own)
+    in_doubt = doubtful((one for one in old.questions if one.id in known), old.documents, changed, corpus.own)
     return Made(world, corpus, asked, changed, lost, kept.renamed, in_doubt)
 
 
@@ -124,6 +116,7 @@ def replace_world(old: World, new: World, out: Path) -> bool:
     new.save(scratch)
     os.replace(out, kept)
     os.replace(scratch, out)
+    sync(out.parent)
     shutil.rmtree(kept)
     return True
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from kbgym.corpus.statements import Statement
+from kbgym.corpus.passages import DraftDocument
 
 _OTHER_SITE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
 _ENDINGS = ("", ".md", ".html", ".rst", ".markdown", "/index.md", "/index.html", "/README.md", "/index.rst")
@@ -27,11 +27,11 @@ def _slug(file: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:24].rstrip("-") or "file"
 
 
-def make_ids(statements: Sequence[Statement]) -> list[str]:
-    """An id for every statement, no two the same."""
+def make_ids(drafts: Sequence[DraftDocument]) -> list[str]:
+    """An id for every draft, no two the same."""
     ids: dict[str, None] = {}
     repeats: Counter[tuple[str, str]] = Counter()
-    for one in statements:
+    for one in drafts:
         said = (one.source.file, one.own)
         while (id := document_id(*said, repeats[said])) in ids:
             repeats[said] += 1
@@ -46,11 +46,11 @@ class LinkResolver:
     by what its front matter says its address is, and as a last resort by its file's name alone, if only one has it.
     """
 
-    def __init__(self, statements: Sequence[Statement], ids: Sequence[str], site: str = "") -> None:
+    def __init__(self, drafts: Sequence[DraftDocument], ids: Sequence[str], site: str = "") -> None:
         self._site = re.sub(r"^[a-zA-Z]+://", "", site).strip("/")
         self._first: dict[str, str] = {}
         self._stems: dict[str, list[str]] = {}
-        for id, one in zip(ids, statements, strict=True):
+        for id, one in zip(ids, drafts, strict=True):
             for name in one.first_of:
                 self._first.setdefault(name, id)
                 if name.startswith("file:"):
@@ -62,12 +62,12 @@ class LinkResolver:
                 self._first.setdefault(f"title:{stem}", id)
                 self._first.setdefault(f"title:{posixpath.basename(stem)}", id)
 
-    def links(self, statement: Statement, id: str) -> tuple[tuple[str, ...], int]:
+    def links(self, draft: DraftDocument, id: str) -> tuple[tuple[str, ...], int]:
         """The documents a statement links to, and how many of its links lead to pages that are not here."""
         targets: dict[str, None] = {}
         dead = 0
-        for name in statement.names:
-            target = self.resolve(name, statement.source.file)
+        for name in draft.names:
+            target = self.resolve(name, draft.source.file)
             if target is None:
                 dead += 1
             elif target and target != id:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, Step, folded, row_text
 from kbgym.corpus.fields import Node, add_fields, read_toml, read_yaml
-from kbgym.corpus.html import read_html
+from kbgym.corpus.html import html_to_markdown
 from kbgym.corpus.markdown_inline import Inline, parser, parts, places, read_inline, references
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ class _Reader:
             self.lines = [start]
             for line in part.split("\n"):
                 self.lines.append(self.lines[-1] + len(line) + 1)
-            tokens = parser().parse(part, self.env)
-            place = 0
-            while place < len(tokens):
-                place = self._token(tokens, place)
+            self._tokens(parser().parse(part, self.env))
             if step:
                 step(end / max(1, len(self.text)))
         self._finish_notes()
@@ -134,9 +131,7 @@ class _Reader:
             case "fence" | "code_block":
                 self._code(token)
             case "html_block":
-                start, end = self._span(token)
-                read_html(self.text[start:end], start, self.keep_code, self.page, self.headings)
-                self.last = None
+                self._html(*self._span(token))
             case "table_open":
                 return self._table(tokens, place)
             case "footnote_reference_open":
@@ -144,6 +139,22 @@ class _Reader:
             case "footnote_reference_close":
                 self.note, self.last = "", None
         return place + 1
+
+    def _html(self, start: int, end: int) -> None:
+        """Read raw HTML, whose blocks have the place of the whole."""
+        markdown, _, lost = html_to_markdown(self.text[start:end])
+        self.page.lost += lost
+        before, lines = len(self.page.blocks), self.lines
+        self.lines = [start, end + 1]
+        self._tokens(parser().parse(markdown, {}))
+        for block in self.page.blocks[before:]:
+            block.span = (start, end)
+        self.lines, self.last = lines, None
+
+    def _tokens(self, tokens: list[Token]) -> None:
+        place = 0
+        while place < len(tokens):
+            place = self._token(tokens, place)
 
     def _introduction(self) -> Block | None:
         """What introduces a list, a table or code that begins here."""
@@ -180,6 +191,7 @@ class _Reader:
             return
         if _TARGET.fullmatch(plain.text.strip()):
             self.page.lost.append(("directive", plain.text.strip()))
+            self.page.addresses.append(plain.text.strip()[1:-2])
             return
         kind: Kind = "item" if self.lists else "sentence"
         # `Status: open` and `Owner: Ruth` on lines of their own are no sentence together; a line may go on in the next.
@@ -281,8 +293,8 @@ class _Reader:
         return [folded(cell.replace("\0", "|")) for cell in cells]
 
     def _span(self, token: Token) -> tuple[int, int]:
-        first, last = token.map or (0, 0)
-        return self.lines[first], max(self.lines[first], min(self.lines[last] - 1, len(self.text)))
+        first, last = (self.lines[min(line, len(self.lines) - 1)] for line in token.map or (0, 0))
+        return first, max(first, min(last - 1, len(self.text)))
 
     def _inline(self, token: Token) -> Inline:
         where = places(token.content, self.text, self.lines, (token.map or (0, 0))[0])

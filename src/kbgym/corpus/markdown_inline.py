@@ -23,6 +23,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>&!~]")
 _MARKS = re.compile(r"!?\[\[([^\[\]|\n]{1,300})(?:\|([^\[\]\n]{0,300}))?\]\]|\[\^([^\]\s]{1,40})\]")
 _ROLE = re.compile(r"\{[\w:.+-]{1,40}\}$")  # MyST, the Markdown of Sphinx: {ref}`words <target>`
 _ROLE_TARGET = re.compile(r"\s*<([^<>]+)>$")
+_LINKS = ("{doc}", "{ref}", "{numref}")
 _ATTRIBUTE = re.compile(r"""\b(href|alt)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
 
@@ -84,9 +85,13 @@ def read_inline(content: str, where: Callable[[int], int], env: dict[str, Any]) 
                     _add_text(found, said, where(place))
                     continue
                 said = said.lstrip("~!") if role else said
-                if role and (aim := _ROLE_TARGET.search(said)):
+                aim = _ROLE_TARGET.search(said) if role else None
+                if aim:
                     said = said[: aim.start()]
                     found.lost.append(("link target", aim[1]))
+                if role in _LINKS:
+                    target = aim[1] if aim else said
+                    found.links.append((len(found.plain), target if role == "{doc}" else f"/{target}"))
                 if child.type == "code_inline":
                     found.solid.append((len(found.plain), len(found.plain) + len(said)))
                 found.plain.add(said, where(place))

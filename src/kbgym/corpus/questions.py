@@ -25,12 +25,16 @@ import msgspec
 
 from kbgym.canonical import decode, digest
 from kbgym.corpus.blocks import folded
+from kbgym.corpus.documents import Quote
 from kbgym.corpus.splits import Split, divide, near_duplicates, normalised
 from kbgym.errors import BadInput
-from kbgym.worlds.world import SPLITS, Document, Key, Question
+from kbgym.worlds.world import SPLITS, Document, Key, Question, pages_of
 
 MOST_FILE = 256 << 20
-_COLUMNS = "id question answer answers keys support group split unanswerable class template approve quote".split()
+_COLUMNS = (
+    "id question answer answers members keys support group split unanswerable class template approve quote".split()
+)
+GROUPS = ("trained", "paraphrase", "same_page", "sets", "elsewhere")
 _YES = ("1", "true", "yes", "y")
 _NO = ("", "0", "false", "no", "n")
 
@@ -48,6 +52,12 @@ class QuestionRow(msgspec.Struct, frozen=True):
     unanswerable: bool = False
     class_: str = "corpus"
     template: str = "corpus"
+    members: tuple[str, ...] = ()
+
+    @property
+    def reported(self) -> bool:
+        """True if `group` names a group of the report, not the subject that keeps rows in one split."""
+        return bool(self.group) and (bool(self.split) or self.group in GROUPS)
 
 
 class Duplicate(msgspec.Struct, frozen=True):
@@ -71,21 +81,14 @@ class MadeQuestions(msgspec.Struct, frozen=True):
         return tuple(pair for pair in self.duplicates if pair.splits[0] != pair.splits[1])
 
 
-def read_questions(
-    path: Path, documents: Sequence[Document], seed: int = 0, old: Sequence[Question] = ()
-) -> MadeQuestions:
-    """A file's questions, checked against the documents. Those that `old` already has keep their split."""
-    return make_questions(read_rows(path), documents, seed, old)
-
-
 def make_questions(
     rows: Sequence[QuestionRow],
     documents: Sequence[Document],
     seed: int = 0,
     old: Sequence[Question] = (),
-    own: Mapping[str, str] | None = None,
+    quotes: Sequence[Quote] = (),
 ) -> MadeQuestions:
-    """Rows as questions; `own` are the sentences, by id, of documents that say more or say it in other words."""
+    """Turn rows into questions. Questions that `old` has keep their split; `quotes` are the statements of documents."""
     pairs = near_duplicates([row.text for row in rows])
     dropped: set[int] = set()
     for pair in pairs:
@@ -98,13 +101,28 @@ def make_questions(
     kept = {question.id: question.split for question in old}
     ids = _ids(rows)
     members = [
-        Split(id, row.group, row.split or kept.get(id, ""), bool(row.split)) for row, id in zip(rows, ids, strict=True)
+        Split(id, "" if row.reported else row.group, row.split or kept.get(id, ""), bool(row.split))
+        for row, id in zip(rows, ids, strict=True)
     ]
     splits = divide(members, [(pair.first, pair.second) for pair in pairs], seed, leave_out=dropped)
-    find = _Supports(documents, own or {})
+    find = _Supports(documents, quotes)
+    found = [find(row) for row in rows]
+    groups = _groups(rows, splits, found, pages_of(documents)) if quotes else [row.group for row in rows]
     questions = tuple(
-        Question(id, splits[n], row.class_, row.template, row.text, row.golds, row.keys, find(row), row.unanswerable)
-        for n, (row, id) in enumerate(zip(rows, ids, strict=True))
+        Question(
+            ids[n],
+            splits[n],
+            row.class_,
+            row.template,
+            row.text,
+            row.golds,
+            row.keys,
+            found[n].documents,
+            row.unanswerable,
+            groups[n],
+            row.members,
+        )
+        for n, row in enumerate(rows)
         if n not in dropped
     )
     duplicates = tuple(
@@ -119,6 +137,31 @@ def make_questions(
     return MadeQuestions(questions, duplicates)
 
 
+def _groups(
+    rows: Sequence[QuestionRow], splits: Sequence[str], found: Sequence[ResolvedSupport], pages: Mapping[str, str]
+) -> list[str]:
+    """Return the report group of each row: the given one, or its relation to the training questions."""
+    on = [{pages[id] for id in one.documents if id in pages} for one in found]
+    trained = [n for n, split in enumerate(splits) if split == "train"]
+    needs = {found[n].statements for n in trained if found[n].statements}
+    taught = {page for n in trained for page in on[n]}
+
+    def group(n: int) -> str:
+        if rows[n].reported:
+            return rows[n].group
+        if splits[n] == "train":
+            return "trained"
+        if not found[n].statements:
+            return "elsewhere" if needs else ""
+        if found[n].statements in needs:
+            return "paraphrase"
+        if rows[n].members or len(found[n].statements) > 1:
+            return "sets"
+        return "same_page" if on[n] & taught else "elsewhere"
+
+    return [group(n) for n in range(len(rows))]
+
+
 def _ids(rows: Iterable[QuestionRow]) -> list[str]:
     """From the words alone, so that a question is known again when the file has grown."""
     seen: Counter[str] = Counter()
@@ -130,26 +173,38 @@ def _ids(rows: Iterable[QuestionRow]) -> list[str]:
     return ids
 
 
-class _Supports:
-    """From what a row calls its support to document ids: an id, or words of a sentence.
+class ResolvedSupport(msgspec.Struct, frozen=True):
+    """The support of a row: its documents, and the statements in them that it names."""
 
-    Words are looked for in the sentences of the files first, and then in all that documents say: a document may repeat
-    the sentence before its own, or say its own in other words.
+    documents: tuple[str, ...]
+    statements: frozenset[str]
+
+
+class _Supports:
+    """Resolves supports, which are document ids or quotes.
+
+    A quote is looked for in the statements of the files, then in statements with their context, then in documents.
     """
 
-    def __init__(self, documents: Sequence[Document], own: Mapping[str, str]) -> None:
+    def __init__(self, documents: Sequence[Document], quotes: Sequence[Quote]) -> None:
         self._known = {document.id for document in documents}
-        self._own = _Words((document.id, own.get(document.id, document.text)) for document in documents)
-        self._all = _Words((document.id, document.text) for document in documents)
+        self._document = {str(n): id for n, (id, _, _) in enumerate(quotes)}
+        self._own = _Words((str(n), own) for n, (_, own, _) in enumerate(quotes))
+        self._full = _Words((str(n), text) for n, (_, _, text) in enumerate(quotes))
+        self._documents = _Words((document.id, document.text) for document in documents)
 
-    def __call__(self, row: QuestionRow) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+    def __call__(self, row: QuestionRow) -> ResolvedSupport:
+        statements: dict[str, None] = {}
         for support in row.support:
-            ids = [support] if support in self._known else self._own.saying(support) or self._all.saying(support)
-            if not ids:
+            if support in self._known:
+                found = [support]
+            else:
+                found = self._own.saying(support) or self._full.saying(support) or self._documents.saying(support)
+            if not found:
                 raise BadInput(f"{row.where}: no document has the id or the words {support!r}.")
-            found |= dict.fromkeys(ids)
-        return tuple(found)
+            statements |= dict.fromkeys(found)
+        documents = dict.fromkeys(self._document.get(one, one) for one in statements)
+        return ResolvedSupport(tuple(documents), frozenset(statements))
 
 
 class _Words:
@@ -264,7 +319,9 @@ def _row(where: str, values: Mapping[str, Any]) -> QuestionRow:
     if not text:
         raise BadInput(f"{where}: the question is empty.")
     unanswerable = _flag(where, "unanswerable", values.get("unanswerable"))
+    members = _several(where, "members", values.get("members"))
     golds = _several(where, "answer", values.get("answers") or values.get("answer"))
+    golds = golds or ((", ".join(members),) if members else ())
     if not golds and not unanswerable:
         raise BadInput(f"{where}: {text!r} has no answer; give one, or set unanswerable to yes.")
     split = _string(where, "split", values.get("split")).strip()
@@ -281,6 +338,7 @@ def _row(where: str, values: Mapping[str, Any]) -> QuestionRow:
         unanswerable,
         folded(_string(where, "class", values.get("class"))) or "corpus",
         folded(_string(where, "template", values.get("template"))) or "corpus",
+        members,
     )
 
 

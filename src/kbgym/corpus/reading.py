@@ -11,21 +11,24 @@ import posixpath
 import re
 import sys
 import zipfile
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from html import unescape
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kbgym.canonical import decode
-from kbgym.corpus.blocks import Broken, Page, Step
+from kbgym.corpus.blocks import Broken, Page, Plain, Step
 from kbgym.corpus.fields import field_page, read_toml, read_yaml
 from kbgym.corpus.files import MOST_FILE, FoundFile, read_text
-from kbgym.corpus.html import html_words, read_html
+from kbgym.corpus.html import html_to_markdown, html_words
 from kbgym.corpus.markdown import read_markdown
+from kbgym.corpus.markdown_text import fenced
 from kbgym.corpus.reader_process import ReadTask, WorkerReply
 from kbgym.corpus.records import read_csv, read_json_file, read_jsonl, read_text_file
 from kbgym.corpus.rst import rst_to_markdown
@@ -36,6 +39,9 @@ from kbgym.sanitize import sanitize
 MOST_UNPACKED = 512 << 20  # of a zip archive
 BATCH = 1_000
 MOST_LOOKED_FOR = 200
+NEAR = 20  # words between two words of a block
+_LIGATURES = str.maketrans({"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"})
+_RST_LABEL = re.compile(r"^\.\. _([^:\n]{1,200}):[ \t]*$", re.MULTILINE)
 _NAMELESS = ("index", "_index", "readme", "default")
 _WORD = re.compile(r"[^\W_]+")
 _LIST_NUMBER = re.compile(r"^[ \t>]{0,100}\d{1,9}[.)](?=\s)", re.MULTILINE)
@@ -113,18 +119,15 @@ def _pages(file: FoundFile, keep_code: bool, step: Step) -> tuple[Iterable[Page]
             return read_csv(file), ""
         case "json":
             return read_json_file(file), ""
-        case "converted":
-            text = _office_markdown(file)
-            page = read_markdown(text, keep_code, step)
-            for block in page.blocks:  # positions in the Markdown are none in the file
-                block.span = (0, file.size)
-            return [page], text
+        case "converted" | "notebook":
+            text = _office_markdown(file) if file.format == "converted" else notebook_markdown(read_text(file))
+            return [read_markdown(text, keep_code, step)], text
     text = read_text(file)
     match file.format:
         case "markdown":
             return [read_markdown(text, keep_code, step)], text
         case "html":
-            return [read_html(text, keep_code=keep_code)], html_words(text)
+            return [html_page(text, keep_code, step)], html_words(text)
         case "rst":
             return [_rst_page(text, keep_code, step)], text
         case "yaml" | "toml":
@@ -146,13 +149,57 @@ def _rst_page(text: str, keep_code: bool, step: Step) -> Page:
         return read_text_file(text)
     page = read_markdown(markdown, keep_code, step)
     page.lost += lost
-    at = 0
-    for block in page.blocks:  # the text was rewritten, so a block is looked up in the file by its first words
-        words = _WORD.findall(block.text.text[:200])[:4]
-        found = re.compile(r"[\W_]{1,200}".join(map(re.escape, words))).search(text, at, at + 50_000) if words else None
-        at = found.start() if found else at
-        block.span = (at, min(len(text), at + max(1, len(block.text))))
+    page.addresses += _RST_LABEL.findall(text)
+    locate(page, text)
     return page
+
+
+def html_page(text: str, keep_code: bool = True, step: Step | None = None) -> Page:
+    """Return the page of an HTML text."""
+    markdown, title, lost = html_to_markdown(text)
+    page = read_markdown(markdown, keep_code, step)
+    if page.title and title not in ("", page.title):
+        page.lost.append(("heading", title))
+    page.title = page.title or title
+    page.lost += lost
+    locate(page, text)
+    return page
+
+
+def locate(page: Page, text: str) -> None:
+    """Give the blocks of a page that was written anew their places in its file, by looking their words up in order."""
+    places = [found.start() for found in _WORD.finditer(text)]
+    where: dict[str, list[int]] = {}
+    for number, found in enumerate(_WORD.finditer(text)):
+        where.setdefault(found[0], []).append(number)
+
+    def following(word: str, number: int, most: int) -> int:
+        """Return the number of the next such word of the file, or -1 if it is further than `most` words away."""
+        numbers = where.get(word, [])
+        at = bisect_left(numbers, number)
+        return numbers[at] if at < len(numbers) and numbers[at] - number <= most else -1
+
+    def start(words: list[str], number: int) -> int:
+        """Return the number of the first word that is soon followed by the next one."""
+        for one, other in pairwise(words):
+            numbers = where.get(one, [])
+            for found in numbers[bisect_left(numbers, number) :][:MOST_LOOKED_FOR]:
+                if following(other, found + 1, 2) >= 0:
+                    return found
+        return number
+
+    at = 0
+    for block in page.blocks:
+        said, plain, last = block.text.text, Plain(), 0
+        words = list(_WORD.finditer(said))
+        at = start([word[0] for word in words[:20]], at) if block.kind != "row" else at
+        for word in words:
+            if (number := following(word[0], at, NEAR)) >= 0:
+                plain.add(said[last : word.start()], max(0, places[number] - min(2, word.start() - last)))
+                plain.add(word[0], places[number])
+                last, at = word.end(), number + 1
+        plain.add(said[last:], min(places[at - 1] + len(words[-1][0]), len(text) - 1) if places and words else 0)
+        block.text, block.span = plain, None
 
 
 @cache
@@ -166,7 +213,44 @@ def _office_markdown(file: FoundFile) -> str:
     text: str = _markitdown().convert_local(str(file.path)).text_content
     if len(text) > MOST_FILE:
         raise Broken(f"it holds {len(text):,} characters; at most {MOST_FILE:,} are read")
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").translate(_LIGATURES)
+
+
+def notebook_markdown(text: str) -> str:
+    """Return the cells of a notebook, and the text that they print, as Markdown."""
+    try:
+        cells = decode(text, _Notebook).cells if text.strip() else []
+    except msgspec.DecodeError as error:
+        raise Broken(f"no notebook: {error}") from None
+    lines: list[str] = []
+    for cell in cells:
+        if cell.cell_type == "code":
+            lines += fenced(_joined(cell.source))
+            for output in cell.outputs:
+                said = output.text or output.data.get("text/plain", "")
+                lines += fenced(_joined(said)) if said else []
+        else:
+            lines += [*_joined(cell.source).split("\n"), ""]
+    return "\n".join(lines) + "\n"
+
+
+class _Output(msgspec.Struct):
+    text: str | list[str] = ""
+    data: dict[str, Any] = {}
+
+
+class _Cell(msgspec.Struct):
+    cell_type: str
+    source: str | list[str] = ""
+    outputs: list[_Output] = []
+
+
+class _Notebook(msgspec.Struct):
+    cells: list[_Cell]
+
+
+def _joined(text: Any) -> str:
+    return "".join(map(str, text)) if isinstance(text, list) else str(text)
 
 
 def check_archive(file: FoundFile) -> None:
@@ -180,7 +264,7 @@ def check_archive(file: FoundFile) -> None:
             with file.path.open("rb") as handle:
                 if b"%PDF" not in handle.read(1024):
                     raise ValueError
-        elif ending != ".ipynb":
+        else:
             with zipfile.ZipFile(file.path) as archive:
                 unpacked = sum(one.file_size for one in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError):

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
+from kbgym.corpus.blocks import folded
+from kbgym.corpus.markdown_text import code_span, escaped, fenced, guarded, indented, table
 from kbgym.errors import Missing
 
 _DIRECTIVE = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:+.-]+)::", re.MULTILINE)
 _ROLE = re.compile(r":([\w:+.-]+):`")
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&])")
-_BLOCK_START = re.compile(r"^(\s*)(#{1,6}(?=\s)|[-+>=](?=\s|$)|-{2,}|={2,}|\d+(?=[.)]\s))")
 _SETTINGS = {
     "file_insertion_enabled": False,
     "raw_enabled": False,
@@ -38,6 +38,10 @@ _SAID = {
     "deprecated": "Deprecated since version",
     "seealso": "See also:",
 }
+_OBJECTS = frozenset(
+    "function class method attribute data exception module option envvar confval setting describe object decorator"
+    " property".split()
+)
 _BODY = ("paragraph", "rubric", "attribution", "caption", "legend", "subtitle", "line", "term", "field_name", "raw")
 
 
@@ -72,6 +76,8 @@ def _register(text: str) -> None:
 
         def run(self) -> list[nodes.Node]:
             holder = nodes.container(names=[self.name])
+            if self.arguments and (":" in self.name or self.name in _OBJECTS):
+                return [self.described(holder)]
             said = f"{_SAID.get(self.name, '')} {' '.join(self.arguments)}".strip()
             if self.name in _CODE:
                 code = "\n".join(self.content)
@@ -82,10 +88,24 @@ def _register(text: str) -> None:
             self.state.nested_parse(self.content, self.content_offset, holder)
             return [holder]
 
+        def described(self, holder: nodes.Element) -> nodes.Node:
+            """Return an object as a term, so that everything said of it carries its name."""
+            item, body = nodes.definition_list_item(), nodes.definition()
+            item += nodes.term("", "", nodes.literal("", folded(" ".join(self.arguments))))
+            self.state.nested_parse(self.content, self.content_offset, body)
+            if body.children:
+                item += body
+            holder += nodes.definition_list("", item)
+            return holder
+
     def unknown(
         name: str, raw: str, said: str, line: int, inliner: Any, options: Any = None, content: Any = None
     ) -> Any:
-        words = re.sub(r"\s*<[^<>]*>$", "", said.replace("\0", "")) or said
+        said = said.replace("\0", "")
+        words, _, target = said.removesuffix(">").rpartition("<") if said.endswith(">") else (said, "", said)
+        words, target = words.strip() or target, target.strip()
+        if name in ("doc", "ref", "numref") and target:
+            return [nodes.reference(raw, words, refuri=target if name == "doc" else f"/{target}")], []
         if name in ("pep", "rfc"):
             words = f"{name.upper()} {words}" if words.isdigit() else words
             return [nodes.inline(raw, words)], []
@@ -124,13 +144,13 @@ class _Writer:
         kind = type(node).__name__
         match kind:
             case "title" | "rubric":
-                return [f"{'#' * min(self.level, 6)} {_one_line(self.inline(node))}", ""]
+                return [f"{'#' * min(self.level, 6)} {folded(self.inline(node))}", ""]
             case "section" | "document":
                 return self._section(node)
             case "literal_block" | "doctest_block" | "math_block":
-                return _fenced(node.astext())
+                return fenced(node.astext())
             case "bullet_list" | "enumerated_list":
-                return [line for item in node.children for line in _indented(self.children(item), "- ")]
+                return [line for item in node.children for line in indented(self.children(item), "- ")]
             case "definition_list":
                 return self._pairs([(item.children[0], item.children[1:]) for item in node.children if item.children])
             case "field_list" | "option_list" | "docinfo":
@@ -142,18 +162,18 @@ class _Writer:
             case "comment":
                 self.lost.append(("comment", node.astext()))
             case "image":
-                return [f"![{_escaped(str(node.get('alt', '')))}]({node.get('uri', '')})", ""]
+                return [f"![{escaped(str(node.get('alt', '')))}]({node.get('uri', '')})", ""]
             case "target" | "substitution_definition" | "pending" | "system_message" | "meta":
                 self.lost.append(("directive", f"{node.get('refuri', '')} {node.astext()}".strip()))
             case "topic" if "contents" in node.get("classes", ()):
                 self.lost.append(("table of contents", node.astext()))
             case "line_block":
                 return [
-                    *(f"{_one_line(self.inline(line))}  " for line in node.findall() if type(line).__name__ == "line"),
+                    *(f"{folded(self.inline(line))}  " for line in node.findall() if type(line).__name__ == "line"),
                     "",
                 ]
             case _ if kind in _BODY or not node.children or type(node.children[0]).__name__ == "Text":
-                return [*(_guarded(line.strip()) for line in self.inline(node).split("\n") if line.strip()), ""]
+                return [*(guarded(line.strip()) for line in self.inline(node).split("\n") if line.strip()), ""]
             case _:
                 return self._other(node, kind)
         return []
@@ -167,7 +187,7 @@ class _Writer:
             self.lost += [("directive", name) for name in names]
         said = self.children(node)
         named = kind in ("note", "warning", "tip", "hint", "important", "caution", "danger", "error", "attention")
-        return [f"{kind.capitalize()}:", "", *_indented(said, "- ")] if named and said else said
+        return [f"{kind.capitalize()}:", "", *indented(said, "- ")] if named and said else said
 
     def _section(self, node: Any) -> list[str]:
         lines = []
@@ -197,12 +217,12 @@ class _Writer:
         lines: list[str] = []
         for term, rest in pairs:
             also = [one for one in rest if type(one).__name__ == "classifier"]
-            name = " : ".join(_one_line(self.inline(one)) for one in (term, *also))
+            name = " : ".join(folded(self.inline(one)) for one in (term, *also))
             body = [line for one in rest if one not in also for line in self.children(one)]
             if len([line for line in body if line]) == 1 and not body[0].startswith(("- ", "```", "|", "#")):
                 lines += [f"- {name}: {body[0].lstrip()}", ""]
             else:
-                lines += _indented([f"{name}:", "", *_indented(body, "- ")] if body else [name, ""], "- ")
+                lines += indented([f"{name}:", "", *indented(body, "- ")] if body else [name, ""], "- ")
         return lines
 
     def _table(self, node: Any) -> list[str]:
@@ -212,17 +232,15 @@ class _Writer:
         for part in node.findall():
             kind = type(part).__name__
             if kind == "title":
-                before = [f"{_one_line(self.inline(part))}:", ""]
+                before = [f"{folded(self.inline(part))}:", ""]
             elif kind == "row":
                 rows.append([" ".join(self._cell(entry).split()) for entry in part.children])
                 heads += type(part.parent).__name__ == "thead"
         if not rows:
             return before
         width = max(map(len, rows))
-        head = [" ".join(cell for cell in column if cell) for column in zip(*_square(rows[:heads], width), strict=True)]
-        head = head or [""] * width
-        body = _square(rows[heads:], width)
-        return [*before, *(f"| {' | '.join(row)} |" for row in (head, ["---"] * width, *body)), ""]
+        columns = zip(*([*row, *[""] * (width - len(row))] for row in rows[:heads]), strict=True)
+        return [*before, *table([" ".join(filter(None, column)) for column in columns], rows[heads:])]
 
     def _cell(self, entry: Any) -> str:
         return " ".join(self.inline(one) for one in entry.children)
@@ -242,9 +260,9 @@ class _Writer:
         kind = type(node).__name__
         match kind:
             case "Text":
-                return _escaped(str(node).replace("\0", ""))
+                return escaped(str(node).replace("\0", ""))
             case "literal" | "math":
-                return _code(node.astext())
+                return code_span(node.astext())
             case "footnote_reference" | "citation_reference":
                 return f"[^{re.sub(r'[^0-9A-Za-z_-]', '-', node.astext())}]"
             case "reference":
@@ -253,7 +271,7 @@ class _Writer:
                     return said
                 return f"[{said}](<{target}>)" if not set("<>\n") & set(target) else said
             case "image":
-                return f"![{_escaped(str(node.get('alt', '')))}](<{node.get('uri', '')}>)"
+                return f"![{escaped(str(node.get('alt', '')))}](<{node.get('uri', '')}>)"
             case "target" | "substitution_definition" | "system_message" | "problematic" if not node.astext():
                 return ""
             case "comment":
@@ -268,40 +286,3 @@ _INLINE = frozenset(
     " superscript abbreviation acronym line caption attribution subtitle reference option_string"
     " option_argument".split()
 )
-
-
-def _square(rows: list[list[str]], width: int) -> list[list[str]]:
-    return [row + [""] * (width - len(row)) for row in rows]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
-
-
-def _guarded(line: str) -> str:
-    """A paragraph that does not begin like something else in Markdown."""
-    return _BLOCK_START.sub(
-        lambda found: f"{found[1]}\\{found[2]}" if not found[2][0].isdigit() else f"{found[0]}\\", line
-    )
-
-
-def _code(text: str) -> str:
-    ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
-    room = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{ticks}{room}{' '.join(text.split()) or ' '}{room}{ticks}"
-
-
-def _fenced(text: str) -> list[str]:
-    ticks = "`" * max(3, max((len(run) for run in re.findall("`+", text)), default=0) + 1)
-    return [ticks, *text.split("\n"), ticks, ""]
-
-
-def _indented(lines: list[str], mark: str) -> list[str]:
-    """Lines as one item of a list."""
-    if not any(lines):
-        return []
-    return [f"{mark if not number else ' ' * len(mark)}{line}" if line else "" for number, line in enumerate(lines)]

@@ -81,7 +81,9 @@ def _boundaries(text: str, language: str) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(text: str, before: tuple[int, int], start: int) -> bool:
-    """Whether what starts here belongs to the sentence before it."""
+    """Return True if what starts here belongs to the sentence before it."""
+    if before[1] == start:  # strings.Join
+        return True
     if "\n\n" in text[before[1] : start]:
         return False
     first = text[start]

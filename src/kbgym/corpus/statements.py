@@ -9,7 +9,7 @@ is in the file: its id is made of it alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from kbgym.worlds.world import Source
 
 MOST_BEFORE = 400
 MOST_ITEM = 200
+MOST_CODE = 800
 ROOM = 2 * MOST_CONTEXT + MOST_BEFORE + 40  # what may stand before a sentence of a document's length
 
 # Words that point at something said before, and words that go on from it.
@@ -49,7 +50,12 @@ _VERB = re.compile(r" (?:is|was|are|were|has|have|had|can|could|will|would|does|
 
 
 class Statement(msgspec.Struct):
-    """A document to be: what of it stands in the file, what was put before it, and the links it names."""
+    """A sentence, row, field or code block of a page.
+
+    `own` stands in the file, `prefix` is what it needs before it to be understood alone. The rest says where it stands:
+    the numbers of its page and block, title and sections, what introduces it, the label of a field, the part of a long
+    code block. `names` are the targets of its links, `first_of` the names of the page that links to it lead to.
+    """
 
     own: str
     prefix: str
@@ -57,31 +63,13 @@ class Statement(msgspec.Struct):
     source: Source
     names: list[str]
     title: str
-    heading: str = ""
+    sections: tuple[str, ...] = ()
     lead: str = ""
+    label: str = ""
+    part: str = ""
     first_of: tuple[str, ...] = ()
     page: int = 0
-
-
-BEFORE, AFTER = 4, 1  # how many sentences around one a rewriter is shown
-
-
-class Passage(msgspec.Struct, frozen=True):
-    """One sentence of a file and its surroundings: the headings above it, what introduces it, its neighbours."""
-
-    sentence: str
-    heading: str = ""
-    lead: str = ""
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-
-    @property
-    def everything(self) -> str:
-        return "\n".join((self.heading, self.lead, *self.before, self.sentence, *self.after))
-
-
-# Map passages to self-contained sentences: the sentence itself if it is one already, None if no rewriting was valid.
-Rewrite = Callable[[Sequence[Passage]], Sequence[str | None]]
+    block: int = 0
 
 
 def statements(
@@ -108,17 +96,19 @@ class _Speaker:
             if block.sections != section or block.kind in ("field", "item"):
                 self.before = []
             section = block.sections
-            self._block(block)
+            self._block(block, number)
             if block.kind in ("item", "row", "code") and block.under is not None:  # what follows goes on from before it
                 self.before = [self.last_of.get(id(block.under), "")]
         return self.found, self.cut
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: Block, place: int) -> None:
         text = block.text.text
         spans = [(0, len(text))] if block.whole else split(text, self.language, block.solid)
         if not spans:
             return
-        above = context(self.title, tuple(map(clean, block.sections)))
+        sections, label = tuple(map(clean, block.sections)), clean(block.label)
+        label = f"{label} " if label else ""
+        above = context(self.title, sections)
         lead = self._lead(block)
         self.last_of[id(block)] = ending = clean(text[slice(*spans[-1])])
         self.first_of[id(block)] = clean(block.label + text[slice(*spans[0])])
@@ -126,23 +116,27 @@ class _Speaker:
             # What introduces something is said by everything it introduces, unless that is too long for it.
             if block.introduces and number == len(spans) and text[end - 1] == ":" and len(ending) < MOST_CONTEXT // 2:
                 continue
-            parts = list(pieces(text, start, end, MOST_TEXT - ROOM - len(block.label), block.kind == "code"))
+            most = MOST_CODE if block.kind == "code" else MOST_TEXT - ROOM - len(block.label)
+            parts = list(pieces(text, start, end, most, block.kind == "code"))
             self.cut += len(parts) > 1
-            for place, (first, last) in enumerate(parts, 1):
+            for piece, (first, last) in enumerate(parts, 1):
                 own = clean(block.label + text[first:last])
                 if not any(c.isalnum() for c in own):
                     continue
                 own += self._notes(block, first, last)
                 back = self._item(block, number) or (self._back(own) if block.kind in ("sentence", "item") else "")
-                part = f"(part {place} of {len(parts)}) " if len(parts) > 1 and block.kind == "code" else ""
+                part = f"(part {piece} of {len(parts)}) " if len(parts) > 1 and block.kind == "code" else ""
                 said = block.kind in ("sentence", "item") and not (lead or back or block.sections)
                 bare = said and names_page(own, self.title)
                 prefix = ("" if bare else above) + lead + back + part
                 source = Source(self.file, *(block.span or block.text.span(first, last)))
                 links = [target for at, target in block.links if first <= at < last]
                 self.found.append(
-                    Statement(own, prefix, block.kind, source, links, self.title, above, lead, page=self.number)
-                )
+                    Statement(
+                        own, prefix, block.kind, source, links, self.title, sections, lead, label, part,
+                        page=self.number, block=place,
+                    )
+                )  # fmt: skip
                 if block.kind in ("sentence", "item") and own.endswith(_WHOLE):
                     self.before.append(own)
 

@@ -9,11 +9,8 @@ crash. `Watcher` polls names, times and sizes of files, and waits until two poll
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -24,7 +21,7 @@ from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, LinkMany, Unlink
 from kbgym.gym.environment import apply
 from kbgym.gym.tools import MOST_TARGETS
-from kbgym.store import Record, Store
+from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Imported, Noted
 from kbgym.trace.folder import StoreFolder, originals
 from kbgym.trace.replay import committed, follow_import
@@ -53,7 +50,6 @@ class Reimport(msgspec.Struct, frozen=True):
     restored: int = 0
     overwritten: tuple[str, ...] = ()
     affected: tuple[Affected, ...] = ()
-    belongs: tuple[Belongs, ...] = ()
 
 
 def affected_indexes(store: Store, changed: Changes) -> tuple[Affected, ...]:
@@ -85,7 +81,7 @@ def reimport(place: Path, world: World) -> Reimport:
     iteration = folder.reading.iteration if folder.reading else 0
     if not changed:
         return Reimport(iteration)
-    affected, belongs = affected_indexes(store, changed), belonging(store, changed.added)
+    affected = affected_indexes(store, changed)
     overwritten = tuple(d.id for d in changed.edited if d.id in store and store[d.id].flag == "edited")
     iteration += 1
     event = _event(store, changed, {document.id: document for document in world.documents}, iteration)
@@ -102,7 +98,7 @@ def reimport(place: Path, world: World) -> Reimport:
     ]
     with folder.resume() if folder.reading else folder.start("", {}) as writer:
         writer.commit(events)
-    return Reimport(iteration, **counts, overwritten=overwritten, affected=affected, belongs=belongs)
+    return Reimport(iteration, **counts, overwritten=overwritten, affected=affected)
 
 
 def _event(store: Store, changed: Changes, now: Mapping[str, Document], iteration: int) -> Imported:
@@ -153,72 +149,6 @@ def _batches(targets: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(targets[at : at + MOST_TARGETS]) for at in range(0, len(targets), MOST_TARGETS)]
 
 
-# -- index suggestions ------------------------------------------------------------------------------------------------
-
-FITS = 0.5
-LEAST_DOCUMENTS = 2  # of an index, for its own words to be a rule; for a rule by its documents one more
-_WORD = re.compile(r"[^\W_]{2,}")
-_SMALL = frozenset(
-    "the an of in on at to for is are was were be been by with from as and or not it its this that which who what when"
-    " where how all any every everything everyone about index list overview documents facts following see".split()
-)
-
-
-class Belongs(msgspec.Struct, frozen=True):
-    """A new document, the index it belongs under, and by which rule."""
-
-    index: str
-    index_text: str
-    document: str
-    text: str
-    by: Literal["words", "majority"]
-
-
-def belonging(store: Store, added: Sequence[Document]) -> tuple[Belongs, ...]:
-    """Where documents that are to be added belong; ask before they are."""
-    if not added:
-        return ()
-    indexes = [record for record in store if record.flag == "authored" and len(record.links) >= LEAST_DOCUMENTS]
-    rules = [(index, by, words) for index in indexes for by, words in _rules(store, index)]
-    wanted = {word for _, _, words in rules for word in words}
-    there = _postings(((record.id, record.text) for record in store if record.flag != "authored"), wanted)
-    new = _postings(((document.id, document.text) for document in added), wanted)
-    texts = {document.id: document.text for document in added}
-    found: dict[tuple[str, str], Belongs] = {}
-    for index, by, words in rules:
-        fits = set.intersection(*(there.get(word, set()) for word in words))
-        linked = fits & set(index.links)
-        if len(linked) < FITS * len(index.links) or len(linked) < FITS * len(fits):
-            continue
-        for id in sorted(set.intersection(*(new.get(word, set()) for word in words))):
-            found.setdefault((index.id, id), Belongs(index.id, index.text, id, texts[id], by))
-    return tuple(found.values())
-
-
-def _rules(store: Store, index: Record) -> Iterator[tuple[Literal["words", "majority"], frozenset[str]]]:
-    """The words a document must have to belong under an index."""
-    members = [store[id].text for id in index.links if store[id].flag != "authored"]
-    counts = Counter(word for text in members for word in _telling(text))
-    most = frozenset(word for word, count in counts.items() if 2 * count > len(members))
-    own = _telling(index.text) & most
-    if own and len(members) >= LEAST_DOCUMENTS:
-        yield "words", own
-    if len(most) > 1 and len(members) > LEAST_DOCUMENTS:
-        yield "majority", most
-
-
-def _telling(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.casefold())) - _SMALL
-
-
-def _postings(texts: Iterable[tuple[str, str]], wanted: set[str]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for id, text in texts:
-        for word in _telling(text) & wanted:
-            found.setdefault(word, set()).add(id)
-    return found
-
-
 Seen = dict[str, tuple[int, int]]  # files with their time and size
 
 
@@ -235,13 +165,12 @@ class Watcher:
     def __init__(self, paths: Sequence[Path], place: Path, world: World, structure: Structure | None = None) -> None:
         if kind_of(world).name != KIND:
             raise BadInput(f"{place} was not made by `kbgym import corpus`, so there is no folder it could follow.")
-        if world.facts.get("rewrite"):
-            raise BadInput("the sentences of this store were rewritten by a model; bring it up to date with --rewrite.")
         self._paths, self._place, self._world = paths, place, world
         self._structure = structure if world.facts.get("structure") else None
         facts = world.facts
         self._options = ReadingOptions(
             facts.get("language", "en"),
+            facts.get("unit", "sentence"),
             facts.get("links", False),
             facts.get("code", "keep"),
             site=facts.get("site", ""),

@@ -8,9 +8,9 @@ their files.
 
 from __future__ import annotations
 
-import re
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import product
 
 import msgspec
 
@@ -20,9 +20,8 @@ from kbgym.worlds.world import Document, Question
 
 ALIKE = 0.5
 WINDOW = 8  # how far a modified sentence is looked for among the old ones at its place
-UNMISTAKABLE = 20  # characters of a sentence that is known again in any file
-MOST_SEAMS = 12
-_SEAM = re.compile(r"[:.!?] ")
+UNMISTAKABLE = 20  # characters of a text that is known again in any file
+MOST_COMPARED = 10_000  # pairs of a file that is gone and one that came
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -49,7 +48,7 @@ def changes(old: Iterable[Document], new: Iterable[Document]) -> Changes:
     same = [(one, other) for one, other in both if one.text == other.text]
     return Changes(
         added=tuple(document for id, document in after.items() if id not in before),
-        edited=tuple(other for one, other in both if one.text != other.text),
+        edited=tuple(other for one, other in both if (one.text, one.fields) != (other.text, other.fields)),
         removed=tuple(id for id in before if id not in after),
         relinked=tuple(other for one, other in both if one.links != other.links),
         moved=tuple(other for one, other in same if one.source != other.source),
@@ -64,143 +63,121 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def keep_ids(old: Sequence[Document], new: Sequence[Document], own: Mapping[str, str] | None = None) -> Kept:
-    """The new documents under the ids the old ones had, where they are the same sentence or a modified one.
+    """Return the new documents under the ids of the old ones that are the same document or an earlier version of it.
 
-    `own` gives, for those new documents that have something put before it, the sentence itself. It decides: a file that
-    was renamed may have another title now, and its sentences are the same for all that.
+    `own` gives the texts of new documents without their context, which may change while the document stays the same.
     """
-    own = own or {}
-    match: dict[str, str] = {}  # new id: old id
-    old_files, new_files = _by_file(old), _by_file(new)
-    for file, documents in new_files.items():
-        match |= _same_text(old_files.get(file, []), documents, match)
-    taken = set(match.values())
-    # A sentence that went to another file, or whose file was renamed.
-    match |= _same_text(
-        [document for document in old if document.id not in taken],
-        [document for document in new if document.id not in match],
-        match,
-    )
-    # The same sentence of the same file under another heading: its id is made of those two alone.
-    left = {document.id for document in old}.difference(match.values())
-    match |= {document.id: document.id for document in new if document.id in left and document.id not in match}
-    said = _Said(old, match)
-    renamed = said.renamed(old_files, new_files, match, own)
-    partner = {new_name: old_name for old_name, new_name in renamed.items()}
-    for file, documents in new_files.items():
-        before = old_files.get(partner.get(file, file), [])
-        match |= said.same(documents, match, own, {document.id for document in before})
-    match |= said.same(new, match, own)
-    for file, documents in new_files.items():
-        match |= _modified(old_files.get(partner.get(file, file), []), documents, match, own)
-    return Kept(_renamed(new, match, {document.id for document in old}), renamed)
+    match = _Match(old, new, own or {})
+    match.pair(lambda one: (_file(one), one.text))
+    match.pair(lambda one: one.text)
+    match.pair(lambda one: one.id)  # made of the file and the text without its context
+    renamed = _renamed_files(old, new, match.found)
+    partner = {after: before for before, after in renamed.items()}
+    match.pair_endings(partner)
+    match.pair_modified(partner)
+    return Kept(_with_ids(new, match.found, {document.id for document in old}), renamed)
+
+
+def _file(document: Document) -> str:
+    return document.source.file if document.source else ""
+
+
+class _Match:
+    """Pairs new documents with old ones; `found` maps new ids to old ones."""
+
+    def __init__(self, old: Sequence[Document], new: Sequence[Document], own: Mapping[str, str]) -> None:
+        self.old, self.new, self.own = old, new, own
+        self.found: dict[str, str] = {}
+
+    def _left(self) -> tuple[list[Document], list[Document]]:
+        taken = set(self.found.values())
+        return [one for one in self.old if one.id not in taken], [one for one in self.new if one.id not in self.found]
+
+    def pair(self, key: Callable[[Document], Hashable]) -> None:
+        """Pair documents with equal keys in their order; of several, those with the same id first."""
+        before, after = self._left()
+        waiting: dict[Hashable, dict[str, None]] = {}
+        for document in before:
+            waiting.setdefault(key(document), {})[document.id] = None
+        for document in sorted(after, key=lambda one: one.id not in waiting.get(key(one), ())):
+            if there := waiting.get(key(document)):
+                id = document.id if document.id in there else next(iter(there))
+                del there[id]
+                self.found[document.id] = id
+
+    def pair_endings(self, partner: Mapping[str, str]) -> None:
+        """Pair documents that differ in their context alone: in the same file, or where only one old one fits."""
+        before, after = self._left()
+        endings: dict[str, list[Document]] = {}
+        for document in before:
+            endings.setdefault(document.text[-UNMISTAKABLE:], []).append(document)
+        taken: set[str] = set()
+        for document in after:
+            own, file = self.own.get(document.id, document.text), _file(document)
+            there = endings.get(own[-UNMISTAKABLE:], []) if len(own) >= UNMISTAKABLE else []
+            fits = [one for one in there if one.text.endswith(own) and one.id not in taken]
+            near = [one for one in fits if _file(one) == partner.get(file, file)]
+            if near or len(fits) == 1:
+                self.found[document.id] = (near or fits)[0].id
+                taken.add(self.found[document.id])
+
+    def pair_modified(self, partner: Mapping[str, str]) -> None:
+        """Pair documents that are alike and stand between the same neighbours of a file."""
+        taken = set(self.found.values())
+        gaps: dict[tuple[str, str], list[Document]] = {}
+        anchors: dict[str, str] = {}
+        for document in self.old:
+            file = _file(document)
+            if document.id in taken:
+                anchors[file] = document.id
+            else:
+                gaps.setdefault((file, anchors.get(file, "")), []).append(document)
+        anchors = {}
+        for document in self.new:
+            file = partner.get(_file(document), _file(document))
+            if document.id in self.found:
+                anchors[file] = self.found[document.id]
+                continue
+            gap = gaps.get((file, anchors.get(file, "")), [])
+            for place, candidate in enumerate(gap[:WINDOW]):
+                if self._is_version(document, candidate):
+                    self.found[document.id] = candidate.id
+                    del gap[: place + 1]
+                    break
+
+    def _is_version(self, document: Document, before: Document) -> bool:
+        own = self.own.get(document.id, document.text)
+        context = document.text.removesuffix(own)
+        words, there = own.casefold().split(), before.text.removeprefix(context).casefold().split()
+        if context and not before.text.startswith(context):  # it had another context: compare as many words as now
+            there = there[-len(words) :]
+        return _same_field(document, before, own) or _alike(Counter(words), Counter(there)) >= ALIKE
+
+
+def _renamed_files(old: Sequence[Document], new: Sequence[Document], found: Mapping[str, str]) -> dict[str, str]:
+    """Return files that are gone by name, and the new files that hold most of their documents or words."""
+    before, after = _by_file(old), _by_file(new)
+    gone, came = before.keys() - after.keys(), after.keys() - before.keys()
+    where = {document.id: file for file in gone for document in before[file]}
+    votes = Counter((where[found[one.id]], file) for file in came for one in after[file] if found.get(one.id) in where)
+    alike = {pair: count / min(len(before[pair[0]]), len(after[pair[1]])) for pair, count in votes.items()}
+    if len(gone) * len(came) <= MOST_COMPARED:
+        words = {(side, file): Counter(" ".join(one.text for one in files[file]).casefold().split())
+                 for side, files, names in (("old", before, gone), ("new", after, came)) for file in names}  # fmt: skip
+        for pair in product(gone, came):
+            alike[pair] = max(alike.get(pair, 0.0), _alike(words["old", pair[0]], words["new", pair[1]]))
+    renamed: dict[str, str] = {}
+    for one, other in sorted(alike, key=lambda pair: (-alike[pair], pair)):
+        if alike[one, other] >= ALIKE and one not in renamed and other not in renamed.values():
+            renamed[one] = other
+    return renamed
 
 
 def _by_file(documents: Iterable[Document]) -> dict[str, list[Document]]:
     files: dict[str, list[Document]] = {}
     for document in documents:
-        files.setdefault(document.source.file if document.source else "", []).append(document)
+        files.setdefault(_file(document), []).append(document)
     return files
-
-
-def _same_text(old: Sequence[Document], new: Sequence[Document], match: Mapping[str, str]) -> dict[str, str]:
-    """Equal texts paired in the order they stand; of equal texts, those with the same id first."""
-    there = {document.id: document.text for document in old}
-    found = {document.id: document.id for document in new if there.get(document.id) == document.text}
-    waiting: dict[str, deque[str]] = {}
-    for document in old:
-        if document.id not in found:
-            waiting.setdefault(document.text, deque()).append(document.id)
-    for document in new:
-        if document.id not in found and document.id not in match and waiting.get(document.text):
-            found[document.id] = waiting[document.text].popleft()
-    return found
-
-
-class _Said:
-    """Old documents without a partner, by what may be their sentence: their text from any colon or full stop on."""
-
-    def __init__(self, old: Sequence[Document], match: Mapping[str, str]) -> None:
-        taken = set(match.values())
-        self._by_end: dict[str, list[Document]] = {}
-        for document in old:
-            if document.id not in taken:
-                starts = [0, *(found.end() for found in _SEAM.finditer(document.text))]
-                for start in starts[:MOST_SEAMS]:
-                    self._by_end.setdefault(document.text[start:], []).append(document)
-
-    def same(
-        self, new: Sequence[Document], match: Mapping[str, str], own: Mapping[str, str], among: set[str] | None = None
-    ) -> dict[str, str]:
-        """Documents whose sentence an old one ends with. Without a file to look among, only unmistakable ones."""
-        found: dict[str, str] = {}
-        taken = set(match.values())
-        for document in new:
-            said = own.get(document.id, document.text)
-            if document.id in match or (among is None and len(said) < UNMISTAKABLE):
-                continue
-            fits = [one.id for one in self._by_end.get(said, ()) if one.id not in taken]
-            fits = [id for id in fits if id in among] if among is not None else fits if len(fits) == 1 else []
-            if fits:
-                found[document.id] = fits[0]
-                taken.add(fits[0])
-        return found
-
-    def renamed(
-        self,
-        old_files: Mapping[str, Sequence[Document]],
-        new_files: Mapping[str, Sequence[Document]],
-        match: Mapping[str, str],
-        own: Mapping[str, str],
-    ) -> dict[str, str]:
-        """Files that are gone, and the new ones that say most of what they said."""
-        where = {document.id: file for file, documents in old_files.items() for document in documents}
-        votes: Counter[tuple[str, str]] = Counter()
-        for file, documents in new_files.items():
-            for document in documents if file not in old_files else ():
-                said = own.get(document.id, document.text)
-                known = [match[document.id]] if document.id in match else [one.id for one in self._by_end.get(said, ())]
-                votes.update({(where[id], file) for id in known if where[id] not in new_files})
-        found: dict[str, str] = {}
-        for (before, after), count in sorted(votes.items(), key=lambda pair: (-pair[1], pair[0])):
-            size = min(len(old_files[before]), len(new_files[after]))
-            if before not in found and after not in found.values() and count >= ALIKE * size:
-                found[before] = after
-        return found
-
-
-def _modified(
-    old: Sequence[Document], new: Sequence[Document], match: Mapping[str, str], own: Mapping[str, str]
-) -> dict[str, str]:
-    """Sentences without a partner, paired with those that stood between the same neighbours and are alike."""
-    taken = set(match.values())
-    gaps: dict[str, list[Document]] = {}
-    anchor = ""
-    for document in old:
-        if document.id in taken:
-            anchor = document.id
-        else:
-            gaps.setdefault(anchor, []).append(document)
-    found: dict[str, str] = {}
-    anchor = ""
-    for document in new:
-        if document.id in match:
-            anchor = match[document.id]
-            continue
-        gap = gaps.get(anchor, [])
-        said = own.get(document.id, document.text)
-        said = said if document.text.endswith(said) else document.text  # what a rewriter made of it
-        words, prefix = said.casefold().split(), document.text.removesuffix(said)
-        for place, candidate in enumerate(gap[:WINDOW]):
-            rest = candidate.text.removeprefix(prefix)
-            there = rest.casefold().split()
-            if len(rest) == len(candidate.text) and prefix:  # something else stood before it: as many words as now
-                there = there[-len(words) :]
-            if _same_field(document, candidate, said) or _alike(Counter(words), Counter(there)) >= ALIKE:
-                found[document.id] = candidate.id
-                del gap[: place + 1]
-                break
-    return found
 
 
 def _same_field(new: Document, old: Document, said: str) -> bool:
@@ -215,7 +192,7 @@ def _alike(one: Counter[str], other: Counter[str]) -> float:
     return 2 * (one & other).total() / total if total else 0.0
 
 
-def _renamed(new: Sequence[Document], match: Mapping[str, str], old: set[str]) -> tuple[Document, ...]:
+def _with_ids(new: Sequence[Document], match: Mapping[str, str], old: set[str]) -> tuple[Document, ...]:
     """The new documents under their final ids. A new one never takes an id that another had before."""
     final: dict[str, str] = {}
     used = set(match.values()) | old

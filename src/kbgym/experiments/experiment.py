@@ -7,7 +7,6 @@
     EXP/seed-0/arms/ARM.json     what an unsupervised arm came out as
     EXP/seed-0/exams/ARM-GROUP.jsonl, ARM@ITERATION-GROUP.jsonl
     EXP/seed-0/readers/READER/exams/ARM-GROUP.jsonl, by readers that did not train
-    EXP/seed-0/timing.jsonl      clocks
 
 Everything that is there is kept: run again, it does what is missing. It does not know how an arm is built (it is handed
 a function for that) nor what the rows come to.
@@ -15,8 +14,7 @@ a function for that) nor what the rows come to.
 
 from __future__ import annotations
 
-import json
-import time
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -40,7 +38,7 @@ from kbgym.canonical import (
     write_whole,
 )
 from kbgym.errors import BadInput, Damaged
-from kbgym.experiments.sheets import AskedSet, exams_of, tested
+from kbgym.experiments.controls import controlled
 from kbgym.gym.environment import RANKINGS, SearchEngine
 from kbgym.search.base import search_named
 from kbgym.search.factory import engine_for
@@ -52,12 +50,13 @@ from kbgym.training.lessons import schedule
 from kbgym.training.probe import gradient
 from kbgym.training.run import Run, Settings, still_settings
 from kbgym.worlds import people
-from kbgym.worlds.kinds import description_for_prompt, search_of
+from kbgym.worlds.kinds import description_for_prompt, kind_of, search_of
 from kbgym.worlds.world import Question, World
 
 # `public`: every arm on a world of real text, its questions drawn so that no page is in two splits. `pretrain`: trained
 # on top of unsupervised arms.
-Kind = Literal["paper", "ablation", "public", "pretrain"]
+Kind = Literal["paper", "paper-original", "ablation", "public", "pretrain"]
+PAPER = ("paper", "paper-original")
 FIRST: dict[str, tuple[str, ...]] = {"public": ("", "pages"), "pretrain": ("", "pages", "hipporag")}  # to begin with
 FILE = "experiment.json"
 LESSONS = "lessons"  # the exam on every training question: retention where only the store differs
@@ -76,13 +75,14 @@ _FIELDS = {"budget": "backward_budget"}
 class Training(msgspec.Struct, frozen=True):
     """One way to train: the arm's name, what tables call it, and settings (the seed is filled in later).
 
-    `begins` is the arm whose store it begins with, empty for the world's documents.
+    `begins` is the arm whose store it begins with, empty for the world's documents. `control`: see `controls.py`.
     """
 
     name: str
     label: str
     settings: Settings
     begins: str = ""
+    control: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -125,6 +125,32 @@ class Plan(msgspec.Struct, frozen=True):
         return self.trainings[0].settings.embedder
 
 
+class AskedSet(msgspec.Struct, frozen=True):
+    """One exam of an arm: who reads (empty for the reader that trained), the file, the set of questions."""
+
+    reader: str
+    file: Path
+    name: str
+    questions: Sequence[Question]
+
+    @property
+    def is_whole(self) -> bool:
+        """A file in progress has fewer lines than questions."""
+        return self.file.exists() and self.file.read_bytes().count(b"\n") >= len(self.questions)
+
+
+def exams_of(seed: Path, reader: str = "") -> Path:
+    """Return the exams folder of a seed: of the reader that trained, or of another one."""
+    return seed / "readers" / re.sub(r"[^A-Za-z0-9_.]+", "-", reader) / "exams" if reader else seed / "exams"
+
+
+def _tested(world: World, readers: Sequence[str]) -> dict[str, tuple[Question, ...]]:
+    """Return the test splits if several readers are asked and the groups are not drawn from them."""
+    if not readers or not kind_of(world).has_pools:
+        return {}
+    return {name: found for name in ("test_in", "test_out") if (found := tuple(world.split(name)))}
+
+
 class _Probed(msgspec.Struct, frozen=True):
     """What of probe.json is asked for again."""
 
@@ -151,10 +177,14 @@ def trainings(
     base: Settings,
     values: Sequence[int | str] = (),
     arms: Container[str] = (),
+    controls: Sequence[str] = (),
 ) -> tuple[Training, ...]:
-    """The trainings of an experiment: one a strategy, or one a strategy and value of what an ablation varies, or one a
-    strategy and arm it begins with, of the `arms` there are."""
-    found = []
+    """Return one training a strategy, or one a strategy and value of what an ablation varies, or one a strategy and
+    arm it begins with, of the `arms` there are; and one a control, with the first strategy."""
+    first = settings_with(base, strategy=strategies[0])
+    found = [
+        Training(f"control-{name}", f"Control: {name.replace('-', ' ')}", first, control=name) for name in controls
+    ]
     for strategy in strategies:
         settings = settings_with(base, strategy=strategy)
         if kind in FIRST:
@@ -163,7 +193,7 @@ def trainings(
                     of, label = (f"-from-{arm}", f"{strategy}, from {arm}") if arm else ("", strategy)
                     found.append(Training(f"trained-{strategy}{of}", f"Trained ({label})", settings, arm))
             continue
-        if kind == "paper" or vary == "strategy":
+        if kind in PAPER or vary == "strategy":
             found.append(Training(f"trained-{strategy}", f"Trained ({strategy})", settings))
             continue
         if vary not in VALUES:
@@ -175,7 +205,7 @@ def trainings(
                 raise BadInput(f"{vary} cannot be {value!r}: {error}") from error
             name = f"{vary}-{value}" if isinstance(value, str) else f"{vary}{value}"
             found.append(Training(f"trained-{strategy}-{name}", f"{strategy}, {vary} {value}", changed))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: bool(one.control)))
 
 
 def open_experiment(folder: Path, plan: Plan) -> Plan:
@@ -263,16 +293,13 @@ class SeedRun:
         self.world = self._world()
         self.search = search_named(search_of(self.world))
 
-    def run(self, only: str | None = None) -> None:
-        """Everything, or what concerns one arm or training; whatever that is, the world and the groups come first."""
-        trainings = [training for training in self.plan.trainings if only in (None, training.name)]
-        for training in trainings:
+    def run(self) -> None:
+        for training in self.plan.trainings:
             self._train(training)
         groups = self._probe()
         for arm in self.plan.arms:
-            if only in (None, arm):
-                self._arm(arm, groups)
-        for training in trainings:
+            self._arm(arm, groups)
+        for training in self.plan.trainings:
             self._stores(training, groups)
 
     def _world(self) -> World:
@@ -290,20 +317,19 @@ class SeedRun:
 
     def _train(self, training: Training) -> None:
         settings, begins, folder = self._settings(training), None, self.folder / training.name
-        started = time.perf_counter()
+        world = self.world
+        if training.control:
+            world, settings, begins = controlled(world, training.control, settings)
         if training.begins:
             if not (folder / "run.json").exists():
                 begins = self.prepare(training.begins, self.world, self.plan.embedder, self.seed).store
             said = f"{training.begins} {begins.fingerprint[:16]}" if begins is not None else Run(folder).settings.begins
             settings = msgspec.structs.replace(settings, begins=said)
-        run = Run.open_or_create(folder, self.world, settings, begins)
+        run = Run.open_or_create(folder, world, settings, begins)
         names = (settings.reader, settings.curator, settings.judge)
         with self.connect(names, cassette=folder / CASSETTE) as models:
-            trainer = trainer_for(run, agents_named(settings, models, world=self.world, kept=run.folder / KEPT))
-            left = len(trainer.lessons) - trainer.position
+            trainer = trainer_for(run, agents_named(settings, models, world=world, kept=run.folder / KEPT))
             teach(trainer, lambda done, total, note: self.tick(f"{training.name}: {done} of {total}"))
-        if left:
-            self._timed(f"train {training.name}", time.perf_counter() - started)
 
     def _probe(self) -> dict[str, tuple[Question, ...]]:
         """The groups, by the keys one training touched; no training saw an unseen question."""
@@ -333,14 +359,12 @@ class SeedRun:
         if note.exists() and ("skipped" in read_value(note, dict[str, Any]) or not sheets):
             return
         self.tick(f"{arm}: building")
-        started = time.perf_counter()
         note.parent.mkdir(exist_ok=True)
         try:
             prepared = self.prepare(arm, self.world, self.plan.embedder, self.seed)
         except BadInput as refusal:  # an arm that this kind of world cannot have
             note.write_text(pretty({"arm": arm, "skipped": str(refusal)}), encoding="utf-8")
             return
-        self._timed(f"build {arm}", time.perf_counter() - started)
         settings = msgspec.structs.replace(self.plan.trainings[0].settings, ranking="paper")
         self._examine(arm, prepared.store, prepared.engine, sheets, settings)
         note.write_text(pretty(prepared.about), encoding="utf-8")
@@ -349,7 +373,7 @@ class SeedRun:
         """The final store of a training and earlier ones, by replay."""
         place = StoreFolder(self.folder / training.name)
         last = training.settings.questions * training.settings.epochs
-        for at in (*snapshots(training.settings), last):
+        for at in (*(() if training.control else snapshots(training.settings)), last):
             arm = training.name if at == last else f"{training.name}@{at}"
             is_last, ends = at == last, at % training.settings.questions == 0
             if sheets := self._sheets(arm, groups, lessons=is_last, ends=ends, final=is_last):
@@ -361,9 +385,9 @@ class SeedRun:
         self, arm: str, groups: Mapping[str, Sequence[Question]], lessons: bool, ends: bool, final: bool = True
     ) -> list[AskedSet]:
         """The exams of an arm that are not whole yet; `ends`: its store is one from which an epoch begins or ends."""
-        sets = {**groups, **(tested(self.world, self.plan.readers) if final else {})}
+        sets = {**groups, **(_tested(self.world, self.plan.readers) if final else {})}
         mine = dict(sets)
-        if self.plan.kind == "paper":
+        if self.plan.kind in PAPER:
             mine |= {LESSONS: self._lessons()} if lessons else {}
             mine |= {EVAL: self.world.split(EVAL)} if ends and self.plan.readers and self.world.split(EVAL) else {}
         asked = [("", mine), *((reader, sets) for reader in (self.plan.others if final else ()))]
@@ -386,7 +410,7 @@ class SeedRun:
         for sheet in sheets:
             by = sheet.reader or self.plan.reader
             self.tick(f"{arm}: exam {sheet.name}" + (f" by {by}" if sheet.reader else ""))
-            started, file = time.perf_counter(), sheet.file
+            file = sheet.file
             file.parent.mkdir(parents=True, exist_ok=True)
             how = settings
             if sheet.reader:  # what a reader is shown goes with the reader, as everywhere
@@ -394,8 +418,3 @@ class SeedRun:
             with self.connect([by], cassette=file.with_name(f"{file.stem}.{CASSETTE}")) as models:
                 reader = agent_of(by, "reader", models, about=about)
                 run_sync(examine(store, engine, sheet.questions, reader, file, how))
-            self._timed(f"exam {arm} {sheet.name} {sheet.reader}".rstrip(), time.perf_counter() - started)
-
-    def _timed(self, what: str, seconds: float) -> None:
-        with (self.folder / "timing.jsonl").open("a", encoding="utf-8") as out:
-            out.write(json.dumps({"what": what, "seconds": round(seconds, 3)}) + "\n")

@@ -28,7 +28,8 @@ class Acting(Protocol):
     @property
     def require_visible_ids(self) -> bool: ...
 
-    async def step(self, action: Action, role: Role) -> Step: ...
+    async def carry_out(self, action: Action) -> Step:
+        """Carry out a checked action."""
 
 
 class Transcript(msgspec.Struct, frozen=True):
@@ -74,9 +75,10 @@ async def play(
         except AgentFailed as reason:
             outcome, failure = "agent_failed", str(reason)
             break
+        action = check(action, role)
         if environment.require_visible_ids:
-            action = _of_shown(check(action, role), task, steps)
-        step = await environment.step(action, role)
+            action = _of_shown(action, task, steps)
+        step = await environment.carry_out(action)
         steps.append(step)
         recent.append(Turn(step.action, step.observation))
         outcome = _outcome(steps)

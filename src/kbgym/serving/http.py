@@ -8,28 +8,43 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
 from kbgym.canonical import decode
 from kbgym.errors import Failed
-from kbgym.gym.actions import Action, Invalid
-from kbgym.gym.tools import ROLES, Role, parse
+from kbgym.gym.actions import Action, Invalid, Search, shown_by
+from kbgym.gym.environment import Environment
+from kbgym.gym.tools import ROLES, TOOLS, Role, parse
+from kbgym.serving.corrections import Correction, Forgetting, Outcome, Undoing, converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
-from kbgym.serving.learning.question_log import Asked, Refusal
-from kbgym.serving.lessons import plain_line
+from kbgym.serving.learning.question_log import Asked, Refusal, plain_line
+from kbgym.serving.learning.report import Learning, learning_of
 from kbgym.serving.mcp_http import SESSION, McpEndpoint
 from kbgym.serving.mcp_tools import Opened, StoreToolbox
 from kbgym.serving.middleware import BODY_SECONDS, Guard, Measured, Metrics, Quota, RateLimit, check_json, refuse
-from kbgym.serving.openapi import ACTIONS, ActionBody, Ask, Gold, document
-from kbgym.serving.sessions import ClientSession, Sessions, act
+from kbgym.serving.openapi import (
+    ActionReply,
+    AskBody,
+    EditBody,
+    GoldBody,
+    IdBody,
+    LinkBody,
+    LinksBody,
+    Operation,
+    TextBody,
+    document,
+    page,
+)
+from kbgym.serving.results import DocumentResult, Results, SearchQuery
+from kbgym.serving.sessions import ActionOutcome, ClientSession, Sessions, act
 from kbgym.serving.tokens import Client, Tokens
 from kbgym.serving.tool_calls import Caller, unfinished, visible
 from kbgym.store import ledger
@@ -37,51 +52,101 @@ from kbgym.trace.live import LiveStore
 
 QUESTION = "kbgym-question"
 _STATUS = {"missing": 404, "conflict": 409, "forbidden": 403, "invalid": 422}
-T = TypeVar("T")
 
 
 class Api:
-    """The routes of a served store."""
+    """The operations of a served store."""
 
     def __init__(self, live: LiveStore, online: Online, version: str, auth: bool, quota: Quota) -> None:
         self.live, self.online, self.version = live, online, version
         self.quota, self.rate_limit = quota, RateLimit(quota.requests)
         self.sessions = Sessions(quota.sessions)
+        self.results = Results(live)
         self.metrics = Metrics()
         self.mcp = McpEndpoint(self._toolbox, version, quota.sessions)
-        self._document = msgspec.json.encode(document(version, auth))
+        self._document = document(version, auth, self.operations())
+
+    def operations(self) -> list[Operation]:
+        """Return the operations of the API, as served and as documented."""
+        question, gold = "/v1/questions/{id}", "Give the expected answers to learn from, or only right or wrong."
+        learnt = "Return what traffic and people taught the store."
+        bodies = {"read": IdBody, "add": TextBody, "edit": EditBody, "delete": IdBody, "link": LinkBody}
+        bodies |= {"link_many": LinksBody, "unlink": LinkBody}
+        return [
+            Operation("POST", "/v1/search", "search", "Search documents.", self.search, ActionReply, SearchQuery),
+            *(self._tool(name, body) for name, body in bodies.items()),
+            Operation("GET", "/v1/documents/{id}", "document", "Return a document.", self.document, DocumentResult),
+            Operation("POST", "/v1/questions", "ask", "Ask, open or report a question.", self.ask, Asked, AskBody),
+            Operation("GET", question, "question", "Return a question and its outcome.", self.question, Asked),
+            Operation("POST", f"{question}/answer", "answer", "Answer an open question.", self.answer, Asked, TextBody),
+            Operation("POST", f"{question}/gold", "gold", gold, self.gold, Asked, GoldBody),
+            *self._teaching(),
+            Operation("GET", "/v1/learning", "learning", learnt, self.learning, Learning, role="curator"),
+            Operation("GET", "/v1/stats", "stats", "Return counts and rolling measures.", self.stats, dict),
+            Operation("GET", "/health", "health", "Return the state of the server.", self.health, dict),
+            Operation("GET", "/metrics", "metrics", "Return metrics.", self.metrics_text, str, media="text/plain"),
+        ]
+
+    def _tool(self, name: str, body: type[Any]) -> Operation:
+        role: Role = "reader" if name in ROLES["reader"] else "curator"
+        summary = TOOLS[name].description
+        return Operation("POST", f"/v1/{name}", name, summary, self._action(name), ActionReply, body, role)
+
+    def _teaching(self) -> list[Operation]:
+        kinds: list[tuple[str, str, Callable[..., Awaitable[Outcome]], Any]] = [
+            ("teach", "Teach the store a correction.", teach, Correction),
+            ("forget", "Withdraw documents that are no longer true.", forget, Forgetting),
+            ("undo", "Undo a lesson, or everything since an iteration.", undo, Undoing),
+        ]
+        return [
+            Operation("POST", f"/v1/{name}", name, summary, self._lesson(call), Outcome, body, "curator")
+            for name, summary, call, body in kinds
+        ]
 
     def routes(self) -> list[BaseRoute]:
+        """Return the routes of all operations, of the documentation and of MCP."""
+        routes = [Route(one.path, _answered(one), methods=[one.method]) for one in self.operations()]
         return [
-            *(Route(f"/{name}", self._action(name), methods=["POST"]) for name in ACTIONS),
-            Route("/questions", _answered(self.ask), methods=["POST"]),
-            Route("/questions/{id}", _answered(self.question), methods=["GET"]),
-            Route("/questions/{id}/answer", _answered(self.answer), methods=["POST"]),
-            Route("/questions/{id}/gold", _answered(self.gold), methods=["POST"]),
-            Route("/store/stats", _answered(self.stats), methods=["GET"]),
-            Route("/health", _answered(self.health), methods=["GET"]),
-            Route("/metrics", self.metrics_text, methods=["GET"]),
+            *routes,
             Route("/openapi.json", self.openapi, methods=["GET"]),
+            Route("/docs", self.docs, methods=["GET"]),
             *self.mcp.routes(),
         ]
 
     # -- actions ------------------------------------------------------------------------------------------------------
 
+    async def search(self, request: Request) -> Response:
+        given = converted(await _object(request), SearchQuery)
+        if request.headers.get(QUESTION) is not None:
+            return await self._acted(request, Search(given.query, given.page), given.query)
+        reply = await self.results.search(self._session(request), given)
+        return await self._shown(reply, given.query)
+
     def _action(self, name: str) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            client = _client(request)
-            if name not in ROLES[client.role]:
-                raise Refusal("forbidden", f"{name} needs a curator's token.")
-            action = _parsed(name, await _object(request), client.role)
-            if (question := request.headers.get(QUESTION)) is not None and name in ROLES["reader"]:
-                version, conflict = self.online.open_questions.find(question, client.name).base.iteration, False
-                step = await self.online.act(question, client.name, action)
-            else:
-                reply = await act(self.live, self._session(request), action, client.role)
-                step, version, conflict = reply.step, reply.version, reply.conflict
-            return _json(ActionBody(step.observation.text, step.result, version), 409 if conflict else 200)
+            return await self._acted(request, _parsed(name, await _object(request), _client(request).role))
 
-        return _answered(handle)
+        return handle
+
+    async def _acted(self, request: Request, action: Action, query: str = "") -> Response:
+        client, name = _client(request), action.__struct_config__.tag
+        if (question := request.headers.get(QUESTION)) is not None and name in ROLES["reader"]:
+            opened = self.online.open_questions.find(question, client.name)
+            step = await self.online.act(question, client.name, action)
+            return await self._shown(ActionOutcome(step, opened.base.iteration), query, opened.environment)
+        return await self._shown(await act(self.live, self._session(request), action, client.role), query)
+
+    async def _shown(self, reply: ActionOutcome, query: str, environment: Environment | None = None) -> Response:
+        step = reply.step
+        documents = await self.results.documents(shown_by(step.result), query, environment)
+        body = ActionReply(step.observation.text, documents, step.result, reply.version)
+        return _json(body, 409 if reply.conflict else 200)
+
+    async def document(self, request: Request) -> Response:
+        found = await self.results.documents([request.path_params["id"]])
+        if not found:
+            raise Refusal("missing", "there is no such document.")
+        return _json(found[0])
 
     def _session(self, request: Request) -> ClientSession:
         name = request.headers.get(SESSION) or request.headers.get("kbgym-session") or ""
@@ -91,14 +156,20 @@ class Api:
         role, question = _client(request).role, request.headers.get(QUESTION)
 
         async def opened() -> Opened:
-            return self.live, self.online, Caller(role, self._session(request), question)
+            return self.results, self.online, Caller(role, self._session(request), question)
 
-        return StoreToolbox(role, question is not None, False, opened)
+        return StoreToolbox(role, question is not None, opened)
+
+    def _lesson(self, call: Callable[..., Awaitable[Outcome]]) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            return _json(await call(self.online, self._session(request), await _object(request)))
+
+        return handle
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
     async def ask(self, request: Request) -> Response:
-        client, asking = _client(request), _converted(await _object(request), Ask)
+        client, asking = _client(request), converted(await _object(request), AskBody)
         question = plain_line(asking.question, "question")
         if asking.answer is not None:
             calls = [dict(call) for call in asking.actions]
@@ -123,7 +194,7 @@ class Api:
         return _reply(await self.online.close(request.path_params["id"], client.name, text), client)
 
     async def gold(self, request: Request) -> Response:
-        client, gold = _client(request), _converted(await _object(request), Gold)
+        client, gold = _client(request), converted(await _object(request), GoldBody)
         id = request.path_params["id"]
         if (gold.answers is None) == (gold.right is None):
             raise Refusal("invalid", "give either answers or right.")
@@ -134,13 +205,18 @@ class Api:
         answers = tuple(plain_line(answer, "answers") for answer in gold.answers or ())
         return _reply(await self.online.gold(id, answers), client)
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- state --------------------------------------------------------------------------------------------------------
 
     async def stats(self, request: Request) -> Response:
         live, questions = self.live, self.online.questions
         counts = msgspec.to_builtins(ledger(live.store))
         measures = {"asked": questions.total, "graded": questions.graded, "rolling": questions.rolling()}
         return _json({**counts, "version": live.iteration, "hash": live.store.fingerprint, "questions": measures})
+
+    async def learning(self, request: Request) -> Response:
+        async with self.live.looking():
+            online = self.online
+            return _json(learning_of(online.questions, online.corrections, self.live.store))
 
     async def health(self, request: Request) -> Response:
         learning, questions = self.online.worker.state, self.online.questions
@@ -150,7 +226,10 @@ class Api:
         return _json({"status": status, "version": self.version, "learning": shown})
 
     async def openapi(self, request: Request) -> Response:
-        return Response(self._document, media_type="application/json")
+        return _json(self._document)
+
+    async def docs(self, request: Request) -> Response:
+        return HTMLResponse(page(self._document))
 
     async def metrics_text(self, request: Request) -> Response:
         live, online = self.live, self.online
@@ -167,7 +246,6 @@ class Api:
             "open_questions": ("gauge", "Questions being answered by clients.", float(len(online.open_questions))),
             "admitted_total": ("counter", "Backward passes admitted by the gate.", float(online.admitted)),
             "rolled_back_total": ("counter", "Backward passes refused by the gate.", float(online.refused)),
-            "withdrawn_total": ("counter", "Admitted documents withdrawn later.", float(online.withdrawn)),
             "sessions": ("gauge", "Sessions of clients.", float(len(self.sessions))),
             "mcp_sessions": ("gauge", "Open MCP sessions.", float(len(self.mcp))),
             "limited_total": ("counter", "Requests beyond the rate limit.", float(self.rate_limit.refused)),
@@ -224,12 +302,14 @@ def make_app(
 # -- requests and replies ---------------------------------------------------------------------------------------------
 
 
-def _answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Turn what a handler raises into a status with a message."""
+def _answered(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    """Check the client's role, and turn what a handler raises into a status with a message."""
 
     async def handled(request: Request) -> Response:
         try:
-            return await handle(request)
+            if operation.role == "curator" and _client(request).role != "curator":
+                raise Refusal("forbidden", f"{operation.name} needs a curator's token.")
+            return await operation.handle(request)
         except Refusal as refusal:
             return refuse(_STATUS[refusal.kind], str(refusal))
         except Failed as failure:
@@ -252,13 +332,6 @@ async def _object(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Refusal("invalid", "the body is not a JSON object.")
     return body
-
-
-def _converted(body: dict[str, Any], kind: type[T]) -> T:
-    try:
-        return msgspec.convert(body, kind)
-    except msgspec.ValidationError as error:
-        raise Refusal("invalid", f"{error}.") from None
 
 
 def _parsed(name: str, arguments: dict[str, Any], role: Role) -> Action:

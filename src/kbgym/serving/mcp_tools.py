@@ -13,15 +13,16 @@ from kbgym.mcp import ToolResult
 
 if TYPE_CHECKING:
     from kbgym.serving.learning.learner import Online
+    from kbgym.serving.results import Results
     from kbgym.serving.tool_calls import Caller
-    from kbgym.trace.live import LiveStore
 
-Opened = tuple["LiveStore", "Online | None", "Caller"]
+Opened = tuple["Results", "Online | None", "Caller"]
 
 INSTRUCTIONS = (
-    "A store of one-sentence documents and links between them. Search it, and read what you find: reading an "
-    "index shows everything it links to. An id stands in brackets before its document. `how_sure` tells what an answer "
-    "rests on. If there is a tool `teach`, call it whenever a person corrects an answer: the store learns from it."
+    "A store of documents and links between them. Search it, and read what you find: reading an index shows everything "
+    "it links to. An id stands in brackets before its document. Prefer a correction to what it supersedes, and cite "
+    "the page or file of what you use. `how_sure` tells what an answer rests on. If there is a tool `teach`, call it "
+    "whenever a person corrects an answer: the store learns from it."
 )
 _ANSWER = {"type": "string", "description": "The answer alone: a name, a number, a word."}
 HOW_SURE = Tool(
@@ -37,24 +38,54 @@ LESSONS = (
     Tool(
         "teach",
         dict,
-        "Teach the store a correction by a person: the question, and every accepted answer to it.",
+        "Teach the store a correction by a person: the question and every accepted answer. Documents that state the "
+        "answer are linked from the question's words; if there are none, a correction supersedes the wrong ones.",
         {
             "question": {"type": "string", "description": "The question, complete in itself."},
             "answers": {"type": "array", "items": _ANSWER, "minItems": 1, "maxItems": 20},
             "answer": {
                 "type": "string",
-                "description": "The answer given before; by default the reader answers.",
+                "description": "The wrong answer; by default the reader answers.",
             },
             "note": {"type": "string", "description": "The source of the correction; kept in the history."},
         },
         optional=("answer", "note"),
     ),
     Tool(
+        "forget",
+        dict,
+        "Withdraw documents that a person says are no longer true. They stay, marked as superseded.",
+        {
+            "documents": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 20},
+            "note": {"type": "string", "description": "The reason; kept in the history."},
+        },
+        optional=("note",),
+    ),
+    Tool(
         "undo",
         dict,
-        "Undo an iteration and everything since. The history is kept, and an undo can be undone.",
-        {"iteration": {"type": "integer", "minimum": 1, "description": "The first iteration to undo."}},
+        "Undo a lesson you taught. With everything_since, roll the store back to before an iteration instead, whoever "
+        "made the later ones. The history is kept.",
+        {
+            "iteration": {"type": "integer", "minimum": 1, "description": "The iteration that `teach` named."},
+            "everything_since": {"type": "boolean", "description": "Also undo every later iteration."},
+            "confirm": {"type": "boolean", "description": "Needed for other people's work."},
+        },
+        optional=("everything_since", "confirm"),
     ),
+)
+SEARCH = Tool(
+    "search",
+    dict,
+    "The documents most similar to a query, best first.",
+    {
+        "query": {"type": "string", "description": "What to look for."},
+        "page": {"type": "integer", "minimum": 1, "description": "Which page of results; 1 is the best."},
+        "k": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Results a page; 5 by default."},
+        "source_page": {"type": "string", "description": "Only documents of the page with this title."},
+        "file": {"type": "string", "description": "Only documents of this file."},
+    },
+    optional=("page", "k", "source_page", "file"),
 )
 _PROMPTS = {
     "answer": "How to find an answer in this store.",
@@ -67,25 +98,20 @@ _TEACH = """\
 
 1. Find out the question, complete in itself, and every answer that would have been right.
 2. Call `teach` with both, with the answer you gave, and with a note that names the person.
-3. If the result is a lesson for you to work on, follow it with the tools for editing until `done`.
-4. Tell the person what was learnt, and that `undo` with the iteration the result names reverses it.
+3. Tell the person what the result says was changed or not found, and that `undo` with the iteration it names
+   reverses it.
 
 Teach only what a person told you. What you found in the store yourself is not a correction.
 """
 
 
-def tools_offered(role: Role, answering: bool, curates: bool = False) -> tuple[Tool, ...]:
-    """Return a role's tools.
-
-    Args:
-        answering: the session was asked a question; it has the tool `answer`, and nothing beside the tools of a pass.
-        curates: the client works on lessons itself; it has the tool `done`.
-    """
-    left_out = {"answer"} if not answering else set()
-    tools = tuple(tool for tool in tools_of(role) if tool.name not in left_out and (tool.name != "done" or curates))
+def tools_offered(role: Role, answering: bool) -> tuple[Tool, ...]:
+    """Return a role's tools. A session that was asked a question has `answer`, and only the tools of a pass."""
     if answering:
-        return tools
-    return (*tools, HOW_SURE, *(LESSONS if role == "curator" else ()))
+        return tools_of(role)
+    tools = tuple(SEARCH if tool.name == "search" else tool for tool in tools_of(role))
+    kept = tuple(tool for tool in tools if tool.name not in ("answer", "done"))
+    return (*kept, HOW_SURE, *(LESSONS if role == "curator" else ()))
 
 
 def resources_offered(role: Role, answering: bool) -> dict[str, str]:
@@ -104,12 +130,12 @@ class StoreToolbox:
 
     instructions = INSTRUCTIONS
 
-    def __init__(self, role: Role, answering: bool, curates: bool, opened: Callable[[], Awaitable[Opened]]) -> None:
-        self._role, self._answering, self._curates, self._opened = role, answering, curates, opened
+    def __init__(self, role: Role, answering: bool, opened: Callable[[], Awaitable[Opened]]) -> None:
+        self._role, self._answering, self._opened = role, answering, opened
         self.texts = self
 
     def tools(self) -> tuple[Tool, ...]:
-        return tools_offered(self._role, self._answering, self._curates)
+        return tools_offered(self._role, self._answering)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         opened = await self._opened()

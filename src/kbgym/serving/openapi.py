@@ -1,38 +1,75 @@
-"""Bodies and replies of the HTTP API, and the OpenAPI document made from their schemas and those of the tools."""
+"""Bodies of the HTTP API, and the OpenAPI document made from the operations of the server and their schemas."""
 
 from __future__ import annotations
 
+import html
+import json
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
 
 from kbgym.gym.actions import Result
-from kbgym.gym.tools import MOST_TEXT, ROLES, TOOLS
-from kbgym.serving.learning.question_log import Asked
-
-ACTIONS = tuple(name for name in dict.fromkeys((*ROLES["reader"], *ROLES["curator"])) if name not in ("answer", "done"))
-Line = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
+from kbgym.gym.tools import MOST_TARGETS, Role
+from kbgym.serving.results import DocumentResult, Id, Line
 
 
-class ActionBody(msgspec.Struct, frozen=True):
+class TextBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The text of a document or an answer."""
+
+    text: Line
+
+
+class IdBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The id of a document."""
+
+    id: Id
+
+
+class EditBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The new text of a document."""
+
+    id: Id
+    text: Line
+
+
+class LinkBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A link from one document to another."""
+
+    source: Id
+    target: Id
+
+
+class LinksBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Links from one document to others."""
+
+    source: Id
+    targets: Annotated[list[Id], Meta(min_length=1, max_length=MOST_TARGETS)]
+
+
+class ActionReply(msgspec.Struct, frozen=True):
     """The reply to an action.
 
-    `observation` is what an agent reads, `result` what happened, by id, and `version` the iteration of the store.
+    `observation` is the text an agent reads, `documents` the same documents as values, `result` what happened, by id,
+    and `version` the iteration of the store.
     """
 
     observation: str
+    documents: list[DocumentResult]
     result: Result
     version: int
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A refused request."""
+    """A rejected request."""
 
     error: str
 
 
-class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AskBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question.
 
     The reader `serving` is the server's own; `caller` opens the question for the client's agent, which searches and
@@ -46,61 +83,80 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     actions: Annotated[list[dict[str, Any]], Meta(max_length=100)] = []
 
 
-class Gold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GoldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The expected `answers`, or only whether the answer was `right`."""
 
     answers: Annotated[list[Line], Meta(min_length=1, max_length=100)] | None = None
     right: bool | None = None
 
 
-_ERRORS = {
-    "400": "The body is not JSON.",
+class Operation(msgspec.Struct, frozen=True):
+    """An operation of the API: its route, its handler, and the types of its body and reply."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    name: str
+    summary: str
+    handle: Callable[[Request], Awaitable[Response]]
+    reply: Any
+    body: Any = None
+    role: Role = "reader"
+    media: str = "application/json"
+
+
+ERRORS = {
+    "400": "The body is not JSON, or the head of the request is too long.",
     "401": "The token is missing or unknown.",
     "403": "The token's role, the Host or the Origin does not allow this.",
-    "404": "There is no such question.",
+    "404": "There is no such question or document.",
+    "405": "The path has no such method.",
     "408": "The body did not arrive in time.",
-    "409": "The document changed since this client saw it, or the question has been judged already.",
+    "409": "The document changed since this client saw it, or the request conflicts with the state of the store.",
     "413": "The body is too large.",
     "415": "The body is not application/json.",
     "422": "The arguments are invalid.",
     "429": "The token's rate limit is exceeded; Retry-After has the seconds to wait.",
-    "431": "The head of the request is too long.",
-    "503": "The disk refused the edit and nothing was changed, or the server is closing or has too many connections.",
+    "503": "The disk rejected the edit and nothing was changed, or the server is closing or has too many connections.",
 }
-_GOLD_SUMMARY = "Give the expected answers, which the store learns from (curators only), or only right or wrong."
 
 
-def document(version: str, auth: bool) -> dict[str, Any]:
+def document(version: str, auth: bool, operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the OpenAPI document; `auth` declares the bearer token."""
-    types = (ActionBody, Asked, Failure, Ask, Gold)
-    references, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-    reply, asked, failure, ask, gold = references
-    components["Gold"] |= {"minProperties": 1, "maxProperties": 1}
-    counts, text = {"type": "object"}, {"type": "string"}
+    types = dict.fromkeys(kind for one in operations for kind in (one.reply, one.body) if isinstance(kind, type))
+    kinds = [kind for kind in (*types, Failure) if kind not in (str, dict)]
+    references, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    reference: dict[Any, Any] = dict(zip(kinds, references, strict=True))
+    reference |= {str: {"type": "string"}, dict: {"type": "object"}}
+    schemas["GoldBody"] |= {"minProperties": 1, "maxProperties": 1}
+    either = {"anyOf": [reference[ActionReply], reference[Failure]]}
+    responses = {
+        f"Error{status}": _content(meaning, either if status == "409" else reference[Failure])
+        for status, meaning in ERRORS.items()
+    }
     paths: dict[str, Any] = {}
-    for name in ACTIONS:
-        tool = TOOLS[name]
-        role = "" if name in ROLES["reader"] else " Needs a curator's token."
-        paths[f"/{name}"] = {"post": _operation(name, tool.description + role, reply, tool.schema)}
-        either = {"type": "object", "anyOf": [reply, failure]}
-        paths[f"/{name}"]["post"]["responses"]["409"] = _json(_ERRORS["409"], either)
-    question = "/questions/{id}"
-    paths["/questions"] = {"post": _operation("ask", "Ask a question, or open or report one.", asked, ask)}
-    paths[question] = {"get": _operation("question", "Return a question and its outcome.", asked)}
-    answer = TOOLS["answer"].schema
-    paths[f"{question}/answer"] = {"post": _operation("answer", "Answer an open question.", asked, answer)}
-    paths[f"{question}/gold"] = {"post": _operation("gold", _GOLD_SUMMARY, asked, gold)}
-    for path in (question, f"{question}/answer", f"{question}/gold"):
-        paths[path]["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": text}]
-    paths["/store/stats"] = {"get": _operation("stats", "Return exact counts and rolling measures.", counts)}
-    paths["/metrics"] = {"get": _operation("metrics", "Return metrics as Prometheus text.", text, media="text/plain")}
-    health = _operation("health", "Return the state of the server.", counts)
-    paths["/health"] = {"get": {**health, "security": []}}
+    for one in operations:
+        described: dict[str, Any] = {
+            "operationId": one.name,
+            "summary": one.summary + (" Needs a curator's token." if one.role == "curator" else ""),
+            "responses": {"200": _content("Done.", reference[one.reply], one.media)}
+            | {status: {"$ref": f"#/components/responses/Error{status}"} for status in ERRORS},
+        }
+        if one.body is not None:
+            described["requestBody"] = {
+                "required": True,
+                "content": {"application/json": {"schema": reference[one.body]}},
+            }
+        if auth and one.path == "/health":
+            described["security"] = []
+        path = paths.setdefault(one.path, {})
+        path[one.method.lower()] = described
+        if "{id}" in one.path:
+            path["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "kbgym", "version": version, "description": "A store served to agents."},
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": schemas, "responses": responses},
     }
     if auth:
         found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -108,16 +164,29 @@ def document(version: str, auth: bool) -> dict[str, Any]:
     return found
 
 
-def _operation(
-    name: str, summary: str, reply: dict[str, Any], body: dict[str, Any] | None = None, media: str = "application/json"
-) -> dict[str, Any]:
-    failures = {status: _json(meaning, {"$ref": "#/components/schemas/Failure"}) for status, meaning in _ERRORS.items()}
-    done = {"description": "Done; an agent's mistake is a result of kind error.", "content": {media: {"schema": reply}}}
-    operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": {"200": done, **failures}}
-    if body is not None:
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
-    return operation
+def _content(description: str, schema: dict[str, Any], media: str = "application/json") -> dict[str, Any]:
+    return {"description": description, "content": {media: {"schema": schema}}}
 
 
-def _json(description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
+def page(described: dict[str, Any]) -> str:
+    """Return the OpenAPI document as a page without scripts."""
+    parts = [f"<h1>{html.escape(described['info']['title'])} {html.escape(described['info']['version'])}</h1>"]
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            if method == "parameters":
+                continue
+            parts.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>")
+            parts.append(f"<p>{html.escape(operation['summary'])}</p>")
+            for title, content in (
+                ("Body", operation.get("requestBody", {}).get("content", {})),
+                ("Reply", operation["responses"]["200"]["content"]),
+            ):
+                for kind, found in content.items():
+                    name = found["schema"].get("$ref", found["schema"].get("type", "")).rpartition("/")[2]
+                    parts.append(f'<p>{title}: <a href="#{name}">{name}</a> ({kind})</p>')
+    for name, schema in described["components"]["schemas"].items():
+        shown = html.escape(json.dumps(schema, indent=2, ensure_ascii=False))
+        parts.append(f'<details id="{name}"><summary>{name}</summary><pre>{shown}</pre></details>')
+    style = "body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{overflow:auto}"
+    head = f'<meta charset="utf-8"><title>kbgym API</title><style>{style}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>'

@@ -143,7 +143,7 @@ class Sessions:
 _TRIES = 5
 
 
-class ActionReply(msgspec.Struct, frozen=True):
+class ActionOutcome(msgspec.Struct, frozen=True):
     """The outcome of an action, and the iteration of the store it holds for."""
 
     step: Step
@@ -151,7 +151,7 @@ class ActionReply(msgspec.Struct, frozen=True):
     conflict: bool = False
 
 
-async def act(live: LiveStore, session: ClientSession, action: Action, role: Role) -> ActionReply:
+async def act(live: LiveStore, session: ClientSession, action: Action, role: Role) -> ActionOutcome:
     """Carry out an action of a client and return once it is durable.
 
     If the connection to a database breaks before the commit, nothing has happened and the action is retried.
@@ -165,7 +165,7 @@ async def act(live: LiveStore, session: ClientSession, action: Action, role: Rol
     return await _act(live, session, action)
 
 
-async def _act(live: LiveStore, session: ClientSession, action: Action) -> ActionReply:
+async def _act(live: LiveStore, session: ClientSession, action: Action) -> ActionOutcome:
     await live.prepare([action])
     async with live.turn() if is_editing(action) else live.looking():
         stale = session.stale(action, live.store)
@@ -179,14 +179,14 @@ async def _act(live: LiveStore, session: ClientSession, action: Action) -> Actio
             live.record(Acted(number, "serve", 1, step.action, step.result, step.verdict), step.observation)
             live.record(Ended(number, "serve", "done"))
             live.commit()
-        reply = ActionReply(step, live.iteration)
+        reply = ActionOutcome(step, live.iteration)
         unwritten = live.unwritten((*shown_by(step.result), *changed_in(step.result)))
     for durable in unwritten:
         await asyncio.shield(durable)
     return reply
 
 
-def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) -> ActionReply:
+def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) -> ActionOutcome:
     """Return the document as it is now, without changing it."""
     record = live.store[id]
     session.show(id, live.store)
@@ -194,4 +194,4 @@ def _conflict(live: LiveStore, session: ClientSession, action: Action, id: str) 
     message = f"[{id}] has changed since you saw it; nothing was done. It now reads:"
     shown = f"Conflict: {message}\n[{id}] {record.text}\n{links}"
     observation = Observation(shown, (ShownDocument(id, record.text),))
-    return ActionReply(Step(action, Error(message), observation), live.iteration, True)
+    return ActionOutcome(Step(action, Error(message), observation), live.iteration, True)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kbgym.gym.tools import Role
-from kbgym.mcp import MOST_MESSAGE, Toolbox, reply_to
+from kbgym.mcp import MOST_MESSAGE, Malformed, RpcRequest, Toolbox, parse_message, progress_of, reply
 from kbgym.serving.mcp_tools import Opened, StoreToolbox
 
 if TYPE_CHECKING:
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16  # messages in progress
 _FIRST = 0.2  # seconds to wait for the client's first message before opening the store
+_PROGRESS = 2  # seconds between notifications of progress
 _TOO_LONG = b"?"  # not JSON: the reply is an error
 
 T = TypeVar("T")
 
 
 async def serve_stdio(
-    role: Role, answering: bool, curates: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: str
+    role: Role, answering: bool, opening: Callable[[], Coroutine[Any, Any, Opened]], version: str
 ) -> None:
     """Serve one client until it disconnects. Raise the error if the store cannot be opened.
 
@@ -35,17 +36,17 @@ async def serve_stdio(
     """
     greeted = asyncio.Event()
     opened = asyncio.create_task(_after(greeted, opening))
-    toolbox = StoreToolbox(role, answering, curates, lambda: asyncio.shield(opened))
+    toolbox = StoreToolbox(role, answering, lambda: asyncio.shield(opened))
     conversing = asyncio.create_task(_converse(toolbox, greeted, version))
     try:
         await asyncio.wait({opened, conversing}, return_when=asyncio.FIRST_EXCEPTION)
-        live, online, _ = await opened  # raises an error of the store even if the client has left
+        results, online, _ = await opened  # raises an error of the store even if the client has left
         try:
             await conversing
         finally:
             if online is not None:
                 await online.stop()
-            await live.close()
+            await results.live.close()
     finally:
         conversing.cancel()
 
@@ -82,13 +83,25 @@ async def _converse(toolbox: Toolbox, greeted: asyncio.Event, version: str) -> N
     # A daemon, because a blocking read cannot be interrupted when the process ends.
     threading.Thread(target=_read, args=(loop, lines), daemon=True).start()
 
+    async def send(body: bytes | None) -> None:
+        if body is not None:
+            async with writing:
+                await asyncio.to_thread(_write, body)
+
+    async def answer(request: RpcRequest) -> None:
+        replying, seconds = asyncio.create_task(reply(request, toolbox, version)), 0
+        while not (await asyncio.wait({replying}, timeout=_PROGRESS))[0]:
+            seconds += _PROGRESS
+            await send(progress_of(request, seconds))
+        await send(await replying)
+        greeted.set()
+
     async def handle(line: bytes) -> None:
         try:
-            body = await reply_to(line, toolbox, version)
-            if body is not None:
-                async with writing:
-                    await asyncio.to_thread(_write, body)
-                greeted.set()
+            if (request := parse_message(line)) is not None:
+                await answer(request)
+        except Malformed as error:
+            await send(error.reply)
         except BrokenPipeError:  # the client has left, and standard input will end too
             pass
         finally:

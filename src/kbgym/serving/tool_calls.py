@@ -10,14 +10,15 @@ import msgspec
 
 from kbgym.canonical import encode
 from kbgym.errors import Failed
-from kbgym.gym.actions import Error, Invalid, Read, Search
+from kbgym.gym.actions import Answer, Error, Invalid, Read, Search, shown_by
 from kbgym.gym.tools import Role, Tool, parse
 from kbgym.mcp import ToolResult
 from kbgym.sanitize import safe_text
+from kbgym.serving.corrections import converted, forget, teach, undo
 from kbgym.serving.learning.learner import Online
 from kbgym.serving.learning.question_log import Asked, Refusal
-from kbgym.serving.lessons import CallerCurator, teach, undo
 from kbgym.serving.mcp_tools import AGENDA, DOCUMENT, STATISTICS, resources_offered, tools_offered
+from kbgym.serving.results import Results, SearchQuery
 from kbgym.serving.sessions import ClientSession, act
 from kbgym.store import ledger
 from kbgym.trace.backend import open_backend
@@ -44,25 +45,22 @@ def visible(value: T, role: Role) -> T:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A client: its role decides the tools, its session what a conflict is.
-
-    Args:
-        question: the id of the question it is asked.
-        curates: its side of lessons, if the client works on them itself.
-    """
+    """A client: its role decides the tools, its session what a conflict is, `question` the question it is asked."""
 
     role: Role
     session: ClientSession
     question: str | None = None
-    curates: CallerCurator | None = None
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return tools_offered(self.role, self.question is not None, self.curates is not None)
+        return tools_offered(self.role, self.question is not None)
+
+
+_LESSONS = {"teach": teach, "forget": forget, "undo": undo}
 
 
 async def call_tool(
-    live: LiveStore, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
+    results: Results, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
 ) -> ToolResult:
     """Return the result of a tool call; every error is a text that begins with Error. Questions need `online`."""
     listed = [tool.name for tool in caller.tools]
@@ -70,40 +68,43 @@ async def call_tool(
         return _error(f"there is no tool {name[:40]!r} here; the tools are {', '.join(listed)}.")
     try:
         if name == "how_sure":
-            return ToolResult(await how_sure(live, caller.session, caller.role, arguments))
-        if online is not None and (result := await _call_online(online, caller, name, arguments)) is not None:
-            return result
-        action = parse(name, arguments, caller.role)
-        if isinstance(action, Invalid):
-            return _error(action.reason)
-        if online is not None and caller.question is not None:
-            step = await online.act(caller.question, caller.session.client, action)
-        else:
-            step = (await act(live, caller.session, action, caller.role)).step
-            if isinstance(action, Search | Read):
-                caller.session.looked.append(action)
+            return ToolResult(await how_sure(results.live, caller.session, caller.role, arguments))
+        if online is not None and name in _LESSONS:
+            outcome = await _LESSONS[name](online, caller.session, arguments)
+            return ToolResult(outcome.message, structured=msgspec.to_builtins(outcome))
+        return await _call_action(results, online, caller, name, arguments)
     except Refusal as refusal:
         return _error(str(refusal))
     except Failed as failure:
         return _error(unfinished(failure))
-    return ToolResult(step.observation.text, isinstance(step.result, Error))
 
 
-async def _call_online(online: Online, caller: Caller, name: str, arguments: dict[str, Any]) -> ToolResult | None:
-    """Return the result of a call that belongs to a lesson or ends a question; None for any other."""
-    if name == "teach":
-        return ToolResult(await teach(online, caller.session, arguments, caller.curates))
-    if name == "undo":
-        return ToolResult(await undo(online, caller.session, arguments))
-    if caller.curates is not None and (caller.curates.is_playing or name == "done"):
-        return await caller.curates.call(online, name, arguments)
-    if name == "answer" and caller.question is not None:
+async def _call_action(
+    results: Results, online: Online | None, caller: Caller, name: str, arguments: dict[str, Any]
+) -> ToolResult:
+    """Return the result of a tool of a pass: its text, and the documents in it as values."""
+    session, query = caller.session, ""
+    if name == "search" and caller.question is None:
+        given = converted(arguments, SearchQuery)
+        query, step = given.query, (await results.search(session, given)).step
+    else:
         action = parse(name, arguments, caller.role)
         if isinstance(action, Invalid):
             return _error(action.reason)
-        await online.close(caller.question, caller.session.client, str(arguments["text"]))
-        return ToolResult("Answer submitted.")
-    return None
+        if online is not None and caller.question is not None:
+            if isinstance(action, Answer):
+                await online.close(caller.question, session.client, action.text)
+                return ToolResult("Answer submitted.")
+            step = await online.act(caller.question, session.client, action)
+        else:
+            step = (await act(results.live, session, action, caller.role)).step
+    if isinstance(step.action, Search | Read):
+        session.looked.append(step.action)
+    text, wrong = step.observation.text, isinstance(step.result, Error)
+    if caller.question is not None or wrong:
+        return ToolResult(text, wrong)
+    documents = await results.documents(shown_by(step.result), query)
+    return ToolResult(text, structured={"documents": msgspec.to_builtins(documents)})
 
 
 def unfinished(failure: Failed) -> str:
@@ -179,8 +180,9 @@ def _by(author: Author) -> str:
     return f"in iteration {author.iteration}{by}{asked}"
 
 
-async def read_resource(live: LiveStore, online: Online | None, caller: Caller, uri: str) -> str | None:
+async def read_resource(results: Results, online: Online | None, caller: Caller, uri: str) -> str | None:
     """Return a resource as JSON, or None if the caller has no such resource."""
+    live = results.live
     offered = resources_offered(caller.role, caller.question is not None)
     async with live.looking():
         if uri == STATISTICS and uri in offered:

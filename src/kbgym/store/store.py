@@ -184,9 +184,10 @@ class Store:
 
     @property
     def indexes(self) -> Mapping[str, None]:
-        """The ids of all index documents: written by an agent, with at least one link."""
+        """The ids of all index documents, written by an agent and with at least one link, and of all corrections."""
         if self._indexes is None:
-            self._indexes = {record.id: None for record in self.authored() if record.links}
+            made = (*self.authored(), *self._made("correction"))
+            self._indexes = {record.id: None for record in made if record.links or record.flag == "correction"}
         return self._indexes
 
     def unlike(self, other: Store) -> Iterable[str]:
@@ -375,7 +376,7 @@ class Store:
                 self._sources(target)[record.id] = None
             self.links += len(record.links) - len(before)
         if self._indexes is not None:
-            if record.flag == "authored" and record.links:
+            if record.flag == "correction" or (record.flag == "authored" and record.links):
                 self._indexes[record.id] = None
             else:
                 self._indexes.pop(record.id, None)

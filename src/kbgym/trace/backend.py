@@ -1,23 +1,21 @@
-"""The seam between a store's history and the backend that keeps it: a folder or a database.
+"""The interface of a store's history to the backend that keeps it: a folder or a database.
 
-A `StoreBackend` holds initial documents and a trace; an `EventWriter` appends transactions to the trace. Where the
-backend is shared, other processes append too, and a writer takes the write lock:
+A `StoreBackend` holds initial documents and a trace; an `EventWriter` appends transactions to the trace. A folder has
+one writer. In a database other processes write too, and a `SharedWriter` takes the write lock:
 
-    with writer.turn() as news:           # other writers wait; their commits since the last turn are handed over
+    with writer.turn() as news:           # excludes other writers; returns what they committed since the last turn
         follow(news)
         ...                               # act
         writer.commit(events)
     # durable here, or an error was raised
-
-A folder has one writer and no news, and the same lines work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from kbgym.errors import Failed
 from kbgym.progress import ProgressCallback
@@ -31,77 +29,73 @@ from kbgym.worlds.world import Document
 
 
 class ConnectionLost(Failed):
-    """The connection broke and the transaction was certainly not committed: what it was built on must be read again."""
+    """The connection broke and the transaction was not committed; its basis must be read again."""
 
 
 class EventWriter(Protocol):
-    """Adds whole transactions to a trace."""
+    """Appends whole transactions to a trace."""
 
     @property
     def shared(self) -> bool:
-        """Whether others may write at the same time."""
+        """True if others may write at the same time; it is a `SharedWriter` then."""
 
     def commit(self, events: Sequence[Event]) -> None:
-        """Add a transaction: durable on return, or at the end of the turn where one is held.
+        """Append a transaction: durable on return, or at the end of the turn if one is held.
 
-        Without a turn, it is refused where others committed since the last news.
+        Without a turn, raise BadInput if others committed since the last news.
         """
-
-    def news(self) -> tuple[Event, ...]:
-        """What others committed since the last news, in order."""
-
-    def enqueue(self) -> tuple[Event, ...]:
-        """Before a turn: wait until it is nearly this writer's; gives the news, to be followed meanwhile."""
-
-    def dequeue(self) -> None:
-        """Whoever lined up takes no turn."""
-
-    def turn(self) -> AbstractContextManager[tuple[Event, ...]]:
-        """Hold up every other writer, for one commit; gives the news. An error inside undoes the commit."""
-
-    def resync(self, place: StoreBackend) -> None:
-        """After a failure: continue from what a place that was just opened has read, not from the last news."""
-
-    def claim(self, name: str) -> bool:
-        """Take a piece of work nobody else has claimed; freed by `release`, or when this process ends."""
-
-    def holds(self, name: str) -> bool:
-        """Whether it is still claimed here: a connection that broke gives its claims up."""
-
-    def release(self, name: str) -> None: ...
 
     def close(self) -> None: ...
 
-    def __enter__(self) -> EventWriter: ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
 
+class SharedWriter(EventWriter, Protocol):
+    """A writer among others."""
+
+    def news(self) -> tuple[Event, ...]:
+        """Return what others committed since the last news, in order."""
+
+    def enqueue(self) -> tuple[Event, ...]:
+        """Wait until the next turn but one is this writer's, and return the news. A turn or `dequeue` follows."""
+
+    def dequeue(self) -> None:
+        """Leave the queue, if in it."""
+
+    def turn(self) -> AbstractContextManager[tuple[Event, ...]]:
+        """Exclude other writers for one commit, and return the news. An error inside undoes the commit."""
+
+    def resync(self, place: StoreBackend) -> None:
+        """After a failure: continue from what a backend that was just opened has read."""
+
+
 class StoreBackend(Protocol):
-    """A store with its history, read once; any state of it on request."""
+    """A store with its history, read once; it returns any state of it."""
 
     @property
     def name(self) -> str:
-        """What messages call it; never a password."""
+        """The name in messages, without passwords."""
 
     @property
     def folder(self) -> Path | None:
-        """The folder, where it is one: a run's world, exams and snapshots are there."""
+        """The folder, if it is one: it also holds a run's world, exams and snapshots."""
 
     @property
     def at(self) -> int | None:
-        """The iteration asked for, by `STORE@N`."""
+        """The iteration of `STORE@N`."""
 
     @property
     def arm(self) -> str:
-        """Which arm made it; empty where nothing says so."""
+        """The baseline that made it; empty if unknown."""
 
     @property
     def initial(self) -> Store: ...
 
     @property
     def reading(self) -> TraceReading | None:
-        """The trace; none before the first transaction."""
+        """The trace; None before the first transaction."""
 
     @property
     def events(self) -> tuple[Event, ...]: ...
@@ -114,7 +108,7 @@ class StoreBackend(Protocol):
 
     @property
     def position(self) -> int:
-        """How many training questions it has been taught."""
+        """The number of training questions it was taught."""
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store: ...
 
@@ -123,12 +117,12 @@ class StoreBackend(Protocol):
     def resume(self) -> EventWriter: ...
 
     def verify(self) -> None:
-        """See that whatever is kept beside the trace says the same as the trace."""
+        """Raise Damaged if what is kept beside the trace contradicts it."""
 
     def rollback(self, to: int, reason: str = "") -> Store: ...
 
     def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
-        """The user's sentences it stands for, as later imports changed them; all of them, or these."""
+        """Return the user's documents as later imports changed them; all of them, or these."""
 
     def lines(self) -> StoreLines:
         """Return the store as the lines of its files."""
@@ -156,14 +150,14 @@ def backend_plugin(url: str) -> BackendPlugin:
 
 
 def open_backend(place: str | Path) -> StoreBackend:
-    """A store wherever it is: a folder (`FOLDER`, `FOLDER@57`) or a database (`postgresql://...`)."""
+    """Open a store in a folder (`FOLDER`, `FOLDER@57`) or a database (`postgresql://...`)."""
     if is_url(place):
         return backend_plugin(str(place)).open(str(place))
     return open_folder(place)
 
 
 def store_at(place: str | Path, iteration: int) -> Store:
-    """The store after an iteration, looked up anew."""
+    """Return the store after an iteration, opened anew."""
     opened = open_backend(place)
     try:
         return opened.store(iteration)
@@ -172,9 +166,3 @@ def store_at(place: str | Path, iteration: int) -> Store:
 
 
 __all__ = ["ConnectionLost", "EventWriter", "StoreBackend", "is_url", "open_backend", "shown", "store_at"]
-
-
-def leave(held: AbstractContextManager[Any], error: BaseException) -> None:
-    """End a turn with nothing written."""
-    with suppress(BaseException):
-        held.__exit__(type(error), error, error.__traceback__)

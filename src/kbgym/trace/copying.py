@@ -75,6 +75,7 @@ def _write(path: Path, lines: list[str]) -> None:
         out.writelines(f"{line}\n" for line in lines)
 
 
-def save_store(store: Store, target: str, arm: str | None = None) -> None:
-    """Write a store without history, with what its arm says of itself."""
-    write(StoreLines(RECORDS, [encode(record).decode() for record in store], [], (), arm), target).close()
+def save_store(store: Store, target: str | Path, arm: str | None = None) -> None:
+    """Write a store without history; `arm` is the text of `arm.json`."""
+    lines = [encode(record).decode() for record in store]
+    write(StoreLines(RECORDS, lines, [], (), arm), str(target)).close()

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import atomic_dir, read_lines, read_value, write_lines
+from kbgym.canonical import read_lines, read_value
 from kbgym.errors import BadInput
 from kbgym.store import Record, Store
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis, Imported, RolledBack
@@ -223,9 +223,3 @@ def imported(
                 if id in known:
                     known[id] = msgspec.structs.replace(known[id], links=links)
     return known
-
-
-def save_store(store: Store, out: Path) -> None:
-    """Write a store as a folder of its own, without history."""
-    with atomic_dir(out) as folder:
-        write_lines(folder / "records.jsonl", store)

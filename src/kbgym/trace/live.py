@@ -1,10 +1,9 @@
 """A store that is open for work: the one way to act on it, to record what happened, and to commit it.
 
-Trainer and server are its users. Whoever changes the store takes a turn: within this process always, and among all
-processes where the store is in a database; what the others committed is followed before the turn begins. What is
-recorded belongs to the open transaction. A commit ends it and hands it to the disk, where transactions that wait are
-flushed together; in a database the transactions of a turn are written when the turn ends. When a write fails, the store
-returns to what was written, and whoever waited for it is told. It knows nothing of lessons, clients, golds or agents.
+Training and serving use it. Changes are made in a turn, which excludes others in this process and, for a store in a
+database, in all processes; what the others committed is applied first. Recorded events belong to the open transaction.
+A commit ends it and hands it to the disk, where waiting transactions are flushed together; a database writes them when
+the turn ends. If a write fails, the store returns to what was written, and those who waited for it get the error.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.gym.actions import NOTHING, Action, Observation
@@ -24,7 +23,16 @@ from kbgym.gym.observations import Observations
 from kbgym.search.live import LiveEngine, Overlay
 from kbgym.store import Store
 from kbgym.store.guard import Judge
-from kbgym.trace.backend import ConnectionLost, EventWriter, StoreBackend, is_url, open_backend, shown, store_at
+from kbgym.trace.backend import (
+    ConnectionLost,
+    EventWriter,
+    SharedWriter,
+    StoreBackend,
+    is_url,
+    open_backend,
+    shown,
+    store_at,
+)
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by, tunable
 from kbgym.trace.folder import TRACE, returning
 from kbgym.trace.judge_cache import JudgeCache
@@ -36,7 +44,7 @@ Transaction = tuple[list[Event], "asyncio.Future[None]"]
 
 
 class LiveStore:
-    """The newest state of a store, its search and its trace, in the hands of one process."""
+    """The newest state of a store, with its search and its trace."""
 
     def __init__(
         self,
@@ -52,10 +60,13 @@ class LiveStore:
         position: Callable[[], int] | None = None,
         write: bool = True,
     ) -> None:
-        """Without `write` it only looks: it keeps nobody from writing, and follows what they write.
+        """Open a store and replay its trace.
 
-        `engine` makes a search over the store's newest state; `embedder` and `settings` are what a new trace begins
-        with; `position` says how much has been taught, by default what the last commit said.
+        Args:
+            engine: makes a search engine over the newest state.
+            embedder, settings: recorded in the first event of a new trace.
+            position: returns the number of lessons taught; by default that of the last commit.
+            write: if False, take no lock and follow what others write.
         """
         self.where, self.name = str(where), shown(where)
         self.folder = None if is_url(where) else Path(where)
@@ -67,9 +78,9 @@ class LiveStore:
         self._open: list[Event] = []
         self._closed: list[Transaction] = []
         self._flushing: asyncio.Task[None] | None = None
-        self.last: asyncio.Future[None] | None = None  # done when everything committed so far is durable
-        self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable yet
-        self._turn: WriteLock | None = None  # of a store that others write too
+        self.last: asyncio.Future[None] | None = None  # done when all commits are durable
+        self._unwritten: dict[str, asyncio.Future[None]] = {}  # documents whose last change is not durable
+        self._turn: WriteLock | None = None  # only if others write, too
         self._lost = False  # what was written could not be read again yet
         self._snapshot: Snapshot | None = None
         self._lock = asyncio.Lock()
@@ -82,10 +93,10 @@ class LiveStore:
             if self._writer.shared:
                 self._writer.close()
                 place = open_backend(where)
-        if (write and place.genesis is not None) or is_url(where):
+        if (write and place.genesis is not None) or self.folder is None:
             self._writer = place.resume()
             if self._writer.shared:
-                self._turn = WriteLock(self._writer, self._thread, self._follow, self._return)
+                self._turn = WriteLock(cast(SharedWriter, self._writer), self._thread, self._follow, self._return)
         self._judge_cache = None if judge is None else JudgeCache(judge)
         try:
             self._settle(place)
@@ -106,7 +117,7 @@ class LiveStore:
 
     @property
     def shared(self) -> bool:
-        """Whether other processes may write at the same time."""
+        """True if other processes may write at the same time."""
         return self._turn is not None
 
     def _settle(self, place: StoreBackend) -> None:
@@ -121,19 +132,19 @@ class LiveStore:
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[None]:
-        """A turn in this process only, for what changes nothing; what others committed is followed first."""
+        """Exclude other tasks of this process while reading; apply what others committed first."""
         async with self._lock:
             await self._news()
             yield
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Whatever is done and recorded inside comes before or after what others do, never between.
+        """Exclude all other writers.
 
-        In a database everything recorded inside is durable when the turn ends, or the turn raises why not.
+        In a database everything recorded inside is durable when the turn ends, or the turn raises an error.
         """
         if not self.writes:
-            raise BadInput(f"{self.name} was opened for looking only.")
+            raise BadInput(f"{self.name} was opened for reading only.")
         await self._lock.acquire()
         try:
             await self._news(take=True)
@@ -150,17 +161,17 @@ class LiveStore:
             if self._turn is None:
                 self._recover()
                 self._lock.release()
-            else:  # a caller that goes away in this moment must not leave the turn half ended
+            else:  # cancelling the caller must not leave the turn half ended
                 await asyncio.shield(asyncio.get_running_loop().create_task(self._end(self._turn, before, error)))
 
     async def _news(self, take: bool = False) -> None:
         if self._lost:
             try:
                 self._return()
-            except BadInput as error:  # what is there now is not what was written: no request of anybody's is at fault
+            except BadInput as error:  # the store on disk has changed: no request is at fault
                 raise Failed(str(error)) from error
         if self._turn is not None:
-            if self._turn.held is not None:  # nobody else can have committed anything
+            if self._turn.held is not None:  # others cannot have committed
                 return
             await (self._turn.take() if take else self._turn.news())
         elif self._writer is None and self.folder is not None:
@@ -169,7 +180,7 @@ class LiveStore:
                 self._return()
 
     async def _end(self, turn: WriteLock, before: int, error: BaseException | None) -> None:
-        """End a turn. Those that wait for one in this process have theirs in the same turn of the database."""
+        """End a turn; tasks of this process that wait for one share this turn of the database."""
         held = turn.held
         try:
             if error is None and self._open:
@@ -187,7 +198,7 @@ class LiveStore:
             await mine
 
     async def _abandon(self, turn: WriteLock, before: int, error: BaseException) -> None:
-        """The turn failed half way: keep what the ones before it did, and return to that."""
+        """Undo a turn that failed, keeping what earlier ones of the same database turn did."""
         self._open, undone = [], self._closed[before:]
         del self._closed[before:]
         await self._write(turn)
@@ -195,7 +206,7 @@ class LiveStore:
         self._recover()
 
     async def _write(self, turn: WriteLock) -> None:
-        """End the turn of the database with all that was committed in it, where one is held."""
+        """End the turn of the database, if one is held, with all that was committed in it."""
         if turn.held is None:
             return
         done, self._closed = self._closed, []
@@ -211,18 +222,18 @@ class LiveStore:
     # -- acting -------------------------------------------------------------------------------------------------------
 
     async def prepare(self, actions: Sequence[Action]) -> None:
-        """Before the turn: have the vectors at hand and the judge asked, which may take a model's time."""
+        """Before a turn: embed the texts and ask the judge, which may take long."""
         await self.environment.engine.prepare([text for action in actions for text in texts_in(action)])
         if self._judge_cache is not None:
             await self._judge_cache.prepare(actions, self.environment)
 
     def record(self, event: Event, observation: Observation = NOTHING) -> None:
-        """Add to the open transaction; the caller holds the turn and has just done to the store what the event says."""
+        """Add an event to the open transaction; the caller holds the turn and has changed the store accordingly."""
         self._open.append(event)
         self._tell(event, self.store, observation)
 
     def commit(self) -> asyncio.Future[None]:
-        """End the open transaction and hand it to the disk; the future is done when it is durable."""
+        """End the open transaction; the future is done when it is durable."""
         if self._turn is not None and self._turn.held is None:
             raise RuntimeError("a shared store is changed in a turn")
         if self._lost:
@@ -234,7 +245,7 @@ class LiveStore:
         events, self._open = [*self._open, commit], []
         self._tell(commit, store, NOTHING)
         durable = asyncio.get_running_loop().create_future()
-        durable.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps nobody waits for it
+        durable.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may have no waiter
         self._closed.append((events, durable))
         self.last = durable
         self._unwritten.update(dict.fromkeys(touched_by(events), durable))
@@ -244,7 +255,7 @@ class LiveStore:
         return durable
 
     def unwritten(self, ids: Iterable[str]) -> set[asyncio.Future[None]]:
-        """What has to be done before these documents are on the disk as they are now, whatever else waits for it."""
+        """Return futures that are done once these documents are on the disk as they are now."""
         return {self._unwritten[id] for id in (*ids, ANY) if id in self._unwritten}
 
     async def durable(self) -> None:
@@ -270,17 +281,17 @@ class LiveStore:
 
     def _written(self, done: Sequence[Transaction]) -> None:
         for _, durable in done:
-            if not durable.done():  # whoever waited for it may have been cancelled, and it with them
+            if not durable.done():
                 durable.set_result(None)
         self._unwritten = {id: durable for id, durable in self._unwritten.items() if not durable.done()}
         if not self._closed:
             self.last = None
 
     def _give_up(self, done: Sequence[Transaction], error: Exception) -> None:
-        """Nothing of this was written, nor may what was built on it be: return to what was."""
+        """Return to what was written: these transactions failed, and so does what was built on them."""
         self._open, self._closed, self.last, self._unwritten = [], [], None, {}
         self._lost = True
-        if not self._lock.locked():  # else the turn that is held ends first; it can commit nothing any more
+        if not self._lock.locked():  # else the turn that is held ends first; it can commit nothing
             self._recover()
         for _, durable in done:
             if not durable.done():
@@ -288,20 +299,18 @@ class LiveStore:
 
     def _recover(self) -> None:
         if self._lost:
-            with suppress(KbgymError, OSError):  # else the next turn tries again
+            with suppress(KbgymError, OSError):  # the next turn tries again
                 self._return()
 
     # -- states -------------------------------------------------------------------------------------------------------
 
     def _return(self) -> None:
-        """Take on the store as it is on the disk."""
+        """Reload the store from the disk."""
         place = open_backend(self.where)
-        if self._writer is not None:
-            self._writer.resync(place)
+        if self._turn is not None:
+            self._turn.resync(place)
         self._settle(place)
         self._open = []
-        if self._turn is not None:
-            self._turn.arrived.clear()
         for listener in self.listeners:
             listener.clear()
         self.sync_to(place.store(watch=self._replayed))
@@ -309,7 +318,7 @@ class LiveStore:
         self._lost = False
 
     async def _follow(self) -> None:
-        """Take on what others committed: the store, its search, and whoever listens."""
+        """Apply what others committed to the store, its search and the listeners."""
         arrived = self._turn.arrived if self._turn else []
         if not (events := tuple(arrived)):
             return
@@ -330,17 +339,17 @@ class LiveStore:
         self._replayed(event, store)
 
     def snapshot(self) -> Snapshot:
-        """The store as it is now, for as long as somebody needs it; those who ask at one iteration share one."""
+        """Return the store as it is now; callers at the same iteration share one snapshot."""
         if self._snapshot is None or self._snapshot.iteration != self.iteration:
             self._snapshot = snapshot_of(self.environment, self.iteration)
         return self._snapshot
 
     def overlay(self) -> Overlay:
-        """The search as it is now, to be changed apart from the live one."""
+        """Return the search as it is now, to stage edits on."""
         return overlay_of(self.environment)
 
     async def roll_back(self, to: int, reason: str = "") -> int:
-        """Return to what the store was after an iteration, by adding to the history; gives the new iteration."""
+        """Return to an earlier iteration by adding to the history, and return the new iteration."""
         async with self.turn():
             if not self.shared:
                 await self.durable()  # what it returns to is read from the disk
@@ -356,7 +365,7 @@ class LiveStore:
         return number
 
     def sync_to(self, store: Store) -> None:
-        """Take on another state of the store and bring the search into step."""
+        """Replace the store and update the search."""
         self.environment.sync_to(store)
         self._snapshot = None
 

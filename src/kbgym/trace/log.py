@@ -22,13 +22,13 @@ import contextlib
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from kbgym.canonical import Decoder, decode, encode, open_file, read_file, refuse_links
+from kbgym.canonical import Decoder, decode, encode, open_file, read_file, refuse_links, sync
 from kbgym.errors import BadInput, Damaged, Failed, Incomplete
 from kbgym.trace.events import SCHEMA, Committed, Event, Genesis
 
@@ -248,7 +248,7 @@ class TraceWriter:
             raise BadInput(f"{self._path} was written by another process since it was read; run the command again.")
         os.ftruncate(self._file, self._length)
         if reading is None:
-            _sync_folder(self._path.parent)
+            sync(self._path.parent)  # the new file's name
 
     def commit(self, events: Sequence[Event]) -> None:
         """Write a transaction and return once it is on the disk."""
@@ -290,34 +290,6 @@ class TraceWriter:
                 "committed to it: stop this process and look at the file."
             )
 
-    def news(self) -> tuple[Event, ...]:
-        """What others committed: nothing, there are no others."""
-        return ()
-
-    def enqueue(self) -> tuple[Event, ...]:
-        return ()
-
-    def dequeue(self) -> None:
-        """Nobody waits in line."""
-
-    @contextmanager
-    def turn(self) -> Iterator[tuple[Event, ...]]:
-        """It is always this writer's turn."""
-        yield ()
-
-    def resync(self, place: object) -> None:
-        """Nobody else can have written: what was committed here is where it goes on."""
-
-    def claim(self, name: str) -> bool:
-        """Whether this writer may do the named piece of work: it is the only one."""
-        return True
-
-    def holds(self, name: str) -> bool:
-        return True
-
-    def release(self, name: str) -> None:
-        """Give a claim back."""
-
     def close(self) -> None:
         self._head.close()
         os.close(self._file)
@@ -327,12 +299,3 @@ class TraceWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new file's name durable, not only its content."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

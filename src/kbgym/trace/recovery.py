@@ -74,10 +74,8 @@ def recover(trace: Path) -> Recovered | None:
             if os.path.lexists(file):
                 os.replace(file, kept / file.name)
         if whole.size:
-            with write_whole(trace) as scratch, scratch.open("wb") as out:
-                out.write(data[: whole.size])
-                out.flush()
-                os.fsync(out.fileno())
+            with write_whole(trace) as scratch:
+                scratch.write_bytes(data[: whole.size])
             made = HeadFile(trace)
             made.write(whole)
             made.close()

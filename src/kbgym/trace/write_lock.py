@@ -1,7 +1,4 @@
-"""The turns of one process at a store that others write too, taken from an event loop: a thread waits for the database.
-
-It knows what the others committed and nobody has followed yet; how it is followed is its user's affair.
-"""
+"""The write lock of a shared store, taken from an event loop: a thread waits for the database."""
 
 from __future__ import annotations
 
@@ -9,22 +6,21 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
-from kbgym.trace.backend import ConnectionLost, EventWriter, leave
+from kbgym.trace.backend import ConnectionLost, SharedWriter, StoreBackend
 from kbgym.trace.events import Event
 
-LONG_AGO = 0.05  # seconds, in which others may have done so much that following it would hold them up
+LONG_AGO = 0.05  # seconds after which others may have written too much to apply it under the lock
 
 
 class WriteLock:
-    """At most one turn at a time. `follow` is called whenever something may have arrived, `read_anew` where what was
-    followed before is gone from the server."""
+    """At most one turn at a time. `follow` applies new events, `read_anew` reloads a store the server has lost."""
 
     def __init__(
         self,
-        writer: EventWriter,
+        writer: SharedWriter,
         thread: ThreadPoolExecutor,
         follow: Callable[[], Awaitable[None]],
         read_anew: Callable[[], None],
@@ -38,9 +34,14 @@ class WriteLock:
         return asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
 
     def _arrive(self, read: Callable[[], Sequence[Event]]) -> None:
-        """Read what others committed. It is told once, so it is kept even where nobody waits for it any more."""
+        """Keep what others committed: it is returned only once, even if the caller was cancelled."""
         self.arrived.extend(read())
         self._looked = time.monotonic()
+
+    def resync(self, place: StoreBackend) -> None:
+        """Continue from what a backend that was just opened has read."""
+        self._writer.resync(place)
+        self.arrived.clear()
 
     async def news(self) -> None:
         try:
@@ -50,7 +51,7 @@ class WriteLock:
             self._read_anew()
 
     async def take(self) -> None:
-        """Hold up the others, having followed what they did."""
+        """Take the lock and apply what others committed."""
         try:
             await self._take()
         except ConnectionLost:
@@ -60,22 +61,22 @@ class WriteLock:
     async def _take(self) -> None:
         held = self._writer.turn()
         try:
-            if time.monotonic() - self._looked > LONG_AGO:  # what was missed while thinking, before standing in the way
+            if time.monotonic() - self._looked > LONG_AGO:  # before the lock is taken
                 await asyncio.shield(self._run(self._arrive, self._writer.news))
                 await self._follow()
             if not await asyncio.shield(self._run(self._line_up, held)):
-                await self._follow()  # most of it before the others are held up
+                await self._follow()  # most of it before the lock is taken
                 await asyncio.shield(self._run(self._arrive, held.__enter__))
             await self._follow()
             self.held = held
         except BaseException as error:
-            # Also where nobody waits any more: the thread takes the turn in any case, and then gives it back.
-            self._thread.submit(leave, held, error)
+            # The thread takes the turn even if the caller was cancelled; give it back.
+            self._thread.submit(_leave, held, error)
             self._thread.submit(self._writer.dequeue)
             raise
 
     def _line_up(self, held: AbstractContextManager[tuple[Event, ...]]) -> bool:
-        """Whether the turn is taken: at once, where there is nothing to be followed first."""
+        """Queue, and take the turn at once if there are no new events; return True if it was taken."""
         self._arrive(self._writer.enqueue)
         if self.arrived:
             return False
@@ -83,15 +84,15 @@ class WriteLock:
         return True
 
     async def end(self, events: Sequence[Event]) -> None:
-        """Let the others go on; durable on return is what was committed in the turn, if anything was."""
+        """End the turn; what was committed in it is durable on return."""
         held, self.held = self.held, None
         assert held is not None
         if events:
             self._writer.commit(events)
         await self._run(held.__exit__, None, None, None)
 
-    async def claim(self, name: str) -> bool:
-        return bool(await self._run(self._writer.claim, name))
 
-    async def release(self, name: str) -> None:
-        await self._run(self._writer.release, name)
+def _leave(held: AbstractContextManager[Any], error: BaseException) -> None:
+    """End a turn with nothing written."""
+    with suppress(BaseException):
+        held.__exit__(type(error), error, error.__traceback__)

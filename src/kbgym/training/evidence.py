@@ -69,8 +69,13 @@ def _golds(question: Question) -> list[str]:
 
 
 class EvidenceSummary(msgspec.Struct, frozen=True):
-    """Means over the questions that can tell; entry k of the last: all supports seen within k + 1 actions."""
+    """Means over the `evidence_n` questions with known supports; entry k of the last: all seen within k + 1 actions.
 
+    `first_page` is the share of the supports that the first action showed.
+    """
+
+    evidence_n: int
+    first_page: float | None
     evidence: float | None
     evidence_all: float | None
     gold_seen: float | None
@@ -83,6 +88,8 @@ def summarise_evidence(found: Iterable[Evidence | None], budget: int) -> Evidenc
     golds = [float(one.gold > 0) for one in told if one.gold is not None]
     by_action = tuple(_mean([float(one.all_within(k)) for one in supported]) or 0.0 for k in range(1, budget + 1))
     return EvidenceSummary(
+        len(supported),
+        _mean([one.seen.count(1) / one.supports for one in supported]),
         _mean([one.share or 0.0 for one in supported]),
         _mean([float(len(one.seen) == one.supports) for one in supported]),
         _mean(golds),

@@ -18,7 +18,7 @@ from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Action, Result
 from kbgym.gym.environment import Environment, Ranking, SearchEngine
 from kbgym.gym.episode import Outcome, Transcript, play
-from kbgym.gym.grading import grade, set_f1
+from kbgym.gym.grading import grade_question, set_f1
 from kbgym.gym.observations import Observations
 from kbgym.gym.policy import Agent, Forward
 from kbgym.progress import ProgressCallback
@@ -81,7 +81,7 @@ def row_of(
     f1, em, sets = 0.0, 0.0, 0.0
     if transcript.outcome == "answered":
         answer = transcript.answer or ""
-        f1, em = grade(answer, question.golds, question.unanswerable)
+        f1, em = grade_question(answer, question)
         sets = f1 if question.unanswerable else max(set_f1(answer, gold) for gold in question.golds)
     elif transcript.outcome == "agent_failed":
         f1, em, sets = None, None, None
@@ -245,7 +245,9 @@ class Summary(msgspec.Struct, frozen=True):
 
     `set_f1` compares comma-separated sets, as PhantomWiki does. `evidence` is the share of a question's supports that
     was shown, `evidence_all` how often all were, `gold_seen` how often an accepted answer stood in what was shown; None
-    where nothing can tell. Entry k of `evidence_all_by_action`: the share with all supports seen within k + 1 actions.
+    where nothing can tell. `first_page` is the share of the supports on the first page of results, of the `evidence_n`
+    questions whose supports are known. Entry k of `f1_within` is F1 with a budget of k + 1 actions, that of
+    `evidence_all_by_action` the share with all supports seen by then.
     """
 
     n: int
@@ -255,10 +257,13 @@ class Summary(msgspec.Struct, frozen=True):
     actions: float
     characters: float
     outcomes: dict[str, int]
+    evidence_n: int = 0
+    first_page: float | None = None
     evidence: float | None = None
     evidence_all: float | None = None
     gold_seen: float | None = None
     evidence_all_by_action: tuple[float, ...] = ()
+    f1_within: tuple[float, ...] = ()
 
 
 def summarise(rows: Sequence[Row]) -> Summary:
@@ -276,5 +281,8 @@ def summarise(rows: Sequence[Row]) -> Summary:
         actions=sum(row.actions for row in scored) / count,
         characters=sum(row.characters for row in scored) / count,
         outcomes=dict(sorted(outcomes.items())),
+        f1_within=tuple(
+            round(sum(row.f1 or 0.0 for row in scored if row.actions <= k) / count, 6) for k in range(1, most + 1)
+        ),
         **msgspec.structs.asdict(summarise_evidence((row.evidence for row in rows), most)),
     )

@@ -17,16 +17,15 @@ from kbgym.canonical import sweep
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action, Observation
 from kbgym.gym.calibration import calibrate
-from kbgym.gym.environment import Environment, SearchEngine, Step
+from kbgym.gym.environment import SearchEngine, Step
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.grading import Grade
 from kbgym.gym.policy import Agenda, Agent, Backward, Forward, IndexTask
-from kbgym.gym.tools import Role, check
+from kbgym.gym.tools import Role
 from kbgym.progress import ProgressCallback
 from kbgym.store import Store
 from kbgym.store.guard import Judge
 from kbgym.trace.events import TUNED, Acted, Began, Committed, Ended, Event, Graded, Noted, Phase
-from kbgym.trace.folder import StoreFolder
 from kbgym.trace.live import LiveStore
 from kbgym.training.exam import examine, summarise
 from kbgym.training.lessons import Lesson, LessonState, Progress, schedule
@@ -66,13 +65,9 @@ class Session:
     """
 
     def __init__(
-        self, run: Run, agents: Agents, engine: SearchEngine, url: str | None = None, known: Store | None = None
+        self, run: Run, agents: Agents, engine: Callable[[Store], SearchEngine], url: str | None = None
     ) -> None:
-        """Open the store and replay its trace.
-
-        Args:
-            known: the state of the store that `engine` indexes, if the store may have changed since.
-        """
+        """Open the store, replay its trace and make a search engine over it."""
         if run.settings.strategy == "class" and agents.agenda is None:
             raise BadInput("the strategy class needs an agenda: give Agents one, or let agents_named make them.")
         self.run, self.agents, self.settings = run, agents, run.settings
@@ -80,12 +75,13 @@ class Session:
         self.progress = Progress()
         self.tick: ProgressCallback | None = None
         self.ended = 0  # lessons taught in this session
-        self._in_folder = url is None
         self._started: dict[Lesson, float] = {}
+        self._restoring = url is None
         self.clear()
+        sweep(run.folder / "snapshots")
         self.live = LiveStore(
             run.folder if url is None else url,
-            lambda store: engine if known is None else _caught_up(engine, known, store),
+            engine,
             (self.progress, self),
             judge=agents.judge,
             ranking=self.settings.ranking,
@@ -94,8 +90,7 @@ class Session:
             settings=recorded_settings(self.settings, agents),
             position=lambda: self.position,
         )
-        if self._in_folder:
-            self._restore_snapshots()
+        self._restoring = False
 
     @property
     def store(self) -> Store:
@@ -115,9 +110,11 @@ class Session:
         self.grades: list[Graded] = []
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
-        """Follow the trace, live or replayed, to keep the agenda and the grades."""
+        """Follow the trace, live or replayed: keep the agenda and the grades, restore snapshots a crash lost."""
         if isinstance(event, Graded):
             self.grades.append(event)
+        elif self._restoring and isinstance(event, Committed) and self._lacks_snapshot(event):
+            self.run.snapshot(store, event.iteration)
         if self.agenda is None:
             return
         if isinstance(event, Began) and event.phase == "forward":
@@ -182,7 +179,7 @@ class Session:
 
     async def commit(self, lesson: Lesson) -> None:
         """Make everything done so far durable; evaluate and write a snapshot if the lesson ended its epoch."""
-        if self._in_folder:
+        if not self.live.shared:  # where others write too, every step was durable when its turn ended
             ends = self._ends_epoch(self.position)
             if ends:
                 await self._calibrate()
@@ -209,13 +206,13 @@ class Session:
             live.record(Noted(self.iteration + 1, TUNED, tuned))
 
     async def evaluate_untrained(self) -> None:
-        """Evaluate the store before the first lesson."""
-        if self.position == 0:
+        """Evaluate the store before the first lesson; a store that others train too has no learning curve."""
+        if self.position == 0 and not self.live.shared:
             await self._evaluate(0)
 
     async def _evaluate(self, epoch: int) -> None:
         """Ask the eval split of the store as it is now, for the learning curve; never the test splits."""
-        questions = self.run.world.split("eval") if self.settings.eval and self._in_folder else ()
+        questions = self.run.world.split("eval") if self.settings.eval else ()
         if not questions:
             return
         engine = self.live.environment.engine
@@ -230,13 +227,8 @@ class Session:
         agent = self.agents.described.get(role, {}).get("agent", given)
         return Began(iteration, phase, agent, lesson.question.id, lesson.question.text, lesson.epoch)
 
-    def _restore_snapshots(self) -> None:
-        """Write missing snapshots of finished epochs and remove partial ones, as a crash leaves them."""
-        sweep(self.run.folder / "snapshots")
-        folder = StoreFolder(self.run.folder)
-        for commit in (event for event in folder.events if isinstance(event, Committed)):
-            if self._ends_epoch(commit.position) and not self.run.has_snapshot(commit.iteration):
-                self.run.snapshot(folder.store(commit.iteration), commit.iteration)
+    def _lacks_snapshot(self, commit: Committed) -> bool:
+        return self._ends_epoch(commit.position) and not self.run.has_snapshot(commit.iteration)
 
     def _ends_epoch(self, position: int) -> bool:
         """Return whether an epoch is over after `position` lessons."""
@@ -260,8 +252,8 @@ class _Recording:
     def require_visible_ids(self) -> bool:
         return self._live.environment.require_visible_ids
 
-    async def step(self, action: Action, role: Role) -> Step:
-        live, action = self._live, check(action, role)
+    async def carry_out(self, action: Action) -> Step:
+        live = self._live
         await live.prepare([action])
         async with live.turn():
             step = await live.environment.carry_out(action)
@@ -269,12 +261,6 @@ class _Recording:
             acted = Acted(self._iteration, self._phase, self._taken, step.action, step.result, step.verdict)
             live.record(acted, step.observation)
         return step
-
-
-def _caught_up(engine: SearchEngine, known: Store, now: Store) -> SearchEngine:
-    """Update a search engine from an earlier state of a store to the current one."""
-    Environment(known, engine).sync_to(now)
-    return engine
 
 
 def _ended(iteration: int, phase: Phase, transcript: Transcript) -> Ended:

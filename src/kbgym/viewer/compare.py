@@ -126,7 +126,7 @@ def _compared(found: Finding) -> dict[str, Any]:
     return {
         **picked(found, "n", "failed"),
         "rho": msgspec.to_builtins(found.rho),
-        "difference": msgspec.to_builtins(found.accuracy),
+        "difference": msgspec.to_builtins(found.gain),
         "f1": [found.f1_flat, found.f1_trained],
         "actions": [found.actions_flat, found.actions_trained],
         "characters": [found.characters_flat, found.characters_trained],

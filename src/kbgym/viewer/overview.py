@@ -13,10 +13,9 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis.cells import Cell, Table
-from kbgym.analysis.curves import curve, examined
+from kbgym.analysis.curves import curve, examined, forward_passes, retention
 from kbgym.analysis.health import coverage
 from kbgym.analysis.results import LABELS, POOLED, Results, is_reference, played_by
-from kbgym.analysis.retention import forward_passes, retention
 from kbgym.analysis.tables import arms, stores, training
 from kbgym.analysis.tables.arms import in_short
 from kbgym.analysis.trajectory import Trained
@@ -37,7 +36,6 @@ TABLES: dict[str, Callable[[Results], Table | None]] = {
     "audit": stores.store_audit,
     "coverage": stores.readings,
     "spend": training.breaking_even,
-    "timing": training.timing,
 }
 TABLES_OF_ARM: dict[str, Callable[[Results, str], Table | None]] = {
     "retention": retention,

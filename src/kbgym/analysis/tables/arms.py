@@ -221,39 +221,3 @@ def below_one(results: Results) -> str:
     parts = [f"{results.label(arm)}: {', '.join(g for a, g in shown if a == arm) or 'none'}" for arm in arms]
     adjusted_how = f"at 5%, Holm over all {len(found)} comparisons"
     return f"Groups on which an arm needs fewer actions than flat ({adjusted_how}): {'; '.join(parts)}."
-
-
-def benchmarks(results: Results, other: Results | None) -> Table:
-    """The gradient's three common points on both benchmarks, ours beside the paper's."""
-    groups = ("trained", "one", "neither")
-    lines: list[Line] = []
-    said = []
-    here = [one for one in (results, other) if one is not None]
-    for one in here:
-        name, table = one.world_kind.title, f"benchmarks/{one.kind}"
-        for arm in one.trainings:
-            cells: list[Cell | None] = []
-            for group in groups:
-                cells += [
-                    rho_cell(one, table, arm, group),
-                    mean_cell(one, f"{table}/{arm}/{group}/f1", arm, group, "f1"),
-                ] if group in one.groups else [None, None]  # fmt: skip
-            lines.append(Line(f"{name}, {one.label(arm)}", cells))
-            first = ratio_of(one, one.pairs(arm, "trained"))
-            said.append(f"{name}, {one.label(arm)}: rho {first.value:.3f} on the trained group.")
-    for name, rho, f1 in (
-        ("KBGym", paper.RHO["trained-paper"], paper.F1["trained-paper"]),
-        ("PhantomWiki", paper.PHANTOMWIKI_RHO, paper.PHANTOMWIKI_F1),
-    ):
-        theirs = [
-            published(f"benchmarks/{name}/{group}/{what}", values[group])
-            for group in groups
-            for what, values in (("rho", rho), ("f1", f1))
-        ]
-        lines.append(Line(f"paper: {name}", theirs, paper=True))
-    if len({one.kind for one in here}) == 1:
-        said.append("The other benchmark is not in this report: add its experiment with --beside.")
-    heads = [f"{what}, {LABELS[group]}" for group in groups for what in ("rho", "F1")]
-    caption = f"{results.caption()}{f' Beside it: {other.caption()}' if other else ''} {paper.NOTE}"
-    title = "The same shape on both benchmarks?"
-    return Table("benchmarks", title, heads, lines, caption, " ".join(said), "benchmark")

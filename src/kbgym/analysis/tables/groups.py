@@ -9,9 +9,9 @@ from collections.abc import Callable
 from statistics import fmean
 
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number, published, shown
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number, published
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
-from kbgym.analysis.statistics import Interval, difference, enough, holm
+from kbgym.analysis.statistics import Interval, difference
 from kbgym.analysis.tables.arms import (
     RHO,
     columns,
@@ -26,59 +26,38 @@ from kbgym.analysis.tables.arms import (
     ratio_of,
 )
 from kbgym.analysis.tables.stores import store_sources
-from kbgym.analysis.verdict import Pair, split
+from kbgym.analysis.verdict import MARGIN, Pair, accuracy_of, split
 from kbgym.training.exam import Row
 
-MARGIN = paper.MARGIN
-ONE_SIDED = 0.025
 # A reader may answer with its last action instead of running out: both are the end of its budget.
 STRATA: dict[str, Callable[[Row, int], bool]] = {
     "at its budget's end": lambda flat, budget: flat.outcome == "out_of_budget" or flat.actions >= budget,
     "done with actions to spare": lambda flat, budget: flat.outcome == "answered" and flat.actions < budget,
-    "out of budget or wrong": lambda flat, budget: (flat.f1 or 0.0) < 1.0,
-    "right": lambda flat, budget: flat.f1 == 1.0,
 }
 
 
 def non_inferiority(results: Results) -> Table:
-    """Whether a loss of the margin or more can be ruled out for an arm, by a test that keeps its level.
-
-    p is one-sided: the chance of looking this good were F1 lower by the margin, Holm-adjusted over the columns.
-    """
+    """Decide for every arm and group whether accuracy is shown not to be lower than the flat store's."""
     lines: list[Line] = []
-    fine_on: dict[str, list[str]] = {}
-    test = (
-        f"one-sided test that F1 is not lower than flat's by {MARGIN} or more, Holm-adjusted over the columns; the "
-        "spread is at least that of answers lost a key at a time"
-    )
-    for arm in results.arms:
-        if arm == "flat":
-            continue
-        found = {group: gain_of(results, results.pairs(arm, group)) for group in columns(results)}
-        p_values = holm([one.p_not_lower(MARGIN) for one in found.values()])
+    test = f"whether the 95% interval of the F1 difference lies above -{MARGIN} (not lower) or below 0 (lower)"
+    shown_on: dict[str, list[str]] = {}
+    for arm in (one for one in results.arms if one != "flat"):
         cells = []
-        for group, p in zip(found, p_values, strict=True):
-            if p <= ONE_SIDED:
-                fine_on.setdefault(arm, []).append(LABELS[group])
-            text = f"{'yes' if p <= ONE_SIDED else 'no'} (p {shown(p, 3)})"
+        for group in columns(results):
+            found: str = accuracy_of(gain_of(results, results.pairs(arm, group)))
+            if found == "not lower":
+                shown_on.setdefault(arm, []).append(LABELS[group])
             files = tuple(results.sources(arm, group, "f1", "flat"))
-            cells.append(Cell(f"noninferiority/{arm}/{group}/p", text, p, test, files))
+            cells.append(Cell(f"noninferiority/{arm}/{group}", found, found, test, files))
         lines.append(Line(results.label(arm), cells))
-    sentences = [
-        f"{results.label(arm)} is shown to be non-inferior to flat on {', '.join(fine_on[arm])}."
+    sentence = " ".join(
+        f"{results.label(arm)} is shown not to be lower than flat on {', '.join(shown_on[arm])}."
         for arm in main_arms(results)
-        if arm in fine_on
-    ]
-    sentence = " ".join(sentences) or "No trained arm is shown to be non-inferior to flat on any group at this n."
-    flat = gain_of(results, results.pairs("flat", POOLED))
-    sentence += (
-        f" With no question answered otherwise it takes {enough(MARGIN, max(1, flat.freedom))} questions that share no "
-        f"key to show it; the {flat.n:,} here, all groups together, are worth {flat.effective:,.0f} such."
+        if arm in shown_on
     )
-    caption = (
-        f"{results.caption()} Margin {MARGIN} F1, level {ONE_SIDED:.1%} one-sided; p is adjusted (Holm) in its row."
-    )
-    title = "Non-inferior to the flat store?"
+    caption = f"{results.caption()} Margin {MARGIN} F1."
+    title = "Accuracy not lower than the flat store's?"
+    sentence = sentence or "No trained arm is shown not to be lower than flat on any group at this n."
     return Table("noninferiority", title, headings(results), lines, caption, sentence, "store")
 
 
@@ -104,9 +83,8 @@ def budget_split(results: Results) -> Table:
             theirs = {group: values[place] for group, values in paper.OUT_OF_BUDGET.items()}
             cells = [published(f"budget/{group}/{name}", theirs.get(group), 2) for group in columns(results)]
             lines.append(Line(f"   {name}", cells, paper=True))
-    first, second, *_ = STRATA
     sentence = " ".join(
-        f"{results.label(arm)}: F1 goes {' and '.join(said[arm, s] for s in (first, second) if (arm, s) in said)}."
+        f"{results.label(arm)}: F1 goes {' and '.join(said[arm, s] for s in STRATA if (arm, s) in said)}."
         for arm in results.trainings
     )
     title = "Split by what the flat store did"
@@ -200,40 +178,6 @@ def per_point(results: Results) -> Table:
     heads = ("coverage", "actions", "F1", "actions saved a point", "F1 gained a point")
     caption = f"{results.caption()} Pooled over all groups."
     return Table("coverage", "What a point of coverage buys", heads, lines, caption, sentence, "store")
-
-
-def point_ratios(results: Results) -> Table | None:
-    """What a point of coverage buys a trained store over what it buys B3, group by group."""
-    if "hipporag" not in results.arms:
-        return None
-    shares = {arm: fmean(seed.arms[arm]["coverage"]["direct"] for seed in results.seeds) for arm in results.arms}
-    lines, said = [], []
-    for arm in (one for one in results.trainings if shares.get(one)):
-        for field in ("actions", "f1"):
-            cells = []
-            for group in columns(results):
-                gains = {}
-                for one in (arm, "hipporag"):
-                    mine, flat = split(flatten(results.pairs(one, group)), field)
-                    gained = fmean(mine) - fmean(flat)
-                    gains[one] = (gained if field == "f1" else -gained) / shares[one]
-                base = gains["hipporag"]
-                what = "actions saved" if field == "actions" else "F1 gained"
-                formula = f"{what} a point of coverage, over the same of B3 ({gains[arm]:.4f} / {base:.4f})"
-                files = [*results.sources(arm, group, field, "flat"), *results.sources("hipporag", group, field)]
-                value = gains[arm] / base if base > 0 else None
-                cells.append(number(f"point-ratios/{arm}/{group}/{field}", value, formula, files, 2))
-            lines.append(Line(f"{results.label(arm)}, {'actions' if field == 'actions' else 'F1'}", cells))
-            listed = ", ".join(f"{cell.text} ({head})" for cell, head in zip(cells, headings(results), strict=True))
-            said.append(f"{results.label(arm)}, {'actions' if field == 'actions' else 'F1'}: {listed}.")
-    for field, theirs in paper.RATIOS.items() if results.beside_paper else ():
-        known = [published(f"point-ratios/{field}", theirs if name == POOLED else None, 1) for name in columns(results)]
-        lines.append(Line(f"paper: trained, {'F1' if field == 'f1' else field}", known, paper=True))
-    if not lines:
-        return None
-    caption = f"{results.caption()} A dash where B3 itself gains nothing over flat, so that there is no ratio."
-    title = "What a point of coverage buys, over what it buys B3"
-    return Table("point-ratios", title, headings(results), lines, caption, " ".join(said), "store and measure")
 
 
 def against_b3(results: Results) -> Table | None:

@@ -1,58 +1,43 @@
-"""Index accounting as a table: what each document that training wrote gave or cost the questions that opened it.
-
-Every arm under every reader: what holds with all of them says something about the store, not about one reader."""
+"""Tables by reader: every arm under every reader, answers before and after, and how soon evidence was seen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import combinations
-from pathlib import Path
 from statistics import fmean
 
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number
-from kbgym.analysis.index_use import index_use
+from kbgym.analysis.cells import Cell, Line, Table, estimate, number
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.statistics import Estimate, holm
 from kbgym.analysis.tables.arms import difference_cell, flatten, float_of, gain_of, how, mean_cell, ratio_of
-from kbgym.analysis.tables.stores import LAST, traces
-from kbgym.analysis.verdict import LEVEL, Pair, judge
+from kbgym.analysis.verdict import LEVEL, Pair, right_in
 from kbgym.sanitize import safe_text
-from kbgym.training.exam import Row, read_rows, summarise
-from kbgym.training.exam_header import ExamHeader, KeptExam, kept_exams
+from kbgym.training.exam import Row
 
-MOST = 10  # at either end; `kbgym prove --json` has all
+MOST = 60  # questions listed; the exams' files have all
 
 
-def index_accounts(results: Results) -> Table | None:
-    """For one run that was examined on both stores; None where training wrote nothing."""
+def answers(results: Results) -> Table | None:
+    """Question, expected answer, answer before and after, for one run; the ones that changed first."""
     arm = results.trainings[0]
-    found = index_use(results.seeds[0].trained[arm].store, flatten(results.pairs(arm, POOLED)))
-    used = [one for one in found if one.questions]
-    if not found:
+    pairs = flatten(results.pairs(arm, POOLED)) if results.plan is None else []
+    if not pairs:
         return None
-    costly = [one for one in used if one.harmful]
-    files = [*results.sources(arm, POOLED, "shots", "flat"), *traces(results, arm, LAST)]
+    pairs.sort(key=lambda pair: -abs((pair[0].f1 or 0.0) - (pair[1].f1 or 0.0)))
+    files = results.sources(arm, POOLED, "answer, golds", "flat")
     lines = []
-    for one in [*used[:MOST], *(one for one in costly[-MOST:] if one not in used[:MOST])]:
-        id = f"index-use/{one.id}"
-        cells: list[Cell | None] = [
-            number(f"{id}/questions", len(one.questions), "questions that opened it", files, 0),
-            number(f"{id}/saved", one.saved, "actions its questions would have lost without it, by estimate", files, 0),
-            number(f"{id}/f1", one.f1, "F1 its questions would have lost without it, by estimate", files, 2),
+    for number_, (after, before) in enumerate(pairs[:MOST], 1):
+        texts = {"expected": after.golds[0], "before": before.answer or "", "after": after.answer or ""}
+        cells = [
+            Cell(f"answers/{number_}/{name}", safe_text(text), text, f"{name} answer", tuple(files))
+            for name, text in texts.items()
         ]
-        lines.append(Line(f"{one.id} {safe_text(one.text[:60])}", cells))
-    never = len(found) - len(used)
-    sentence = (
-        f"Of {len(found):,} documents that training wrote, {len(used):,} were opened by a question of these exams and "
-        f"{never:,} never; {len(costly):,} cost those questions more than they gave."
-    )
-    caption = (
-        f"{results.caption()} Estimated from transcripts: without the document, a question that saw only there what it "
-        "was asked for is taken to go as on the flat store; any other to be spared steps it had more than there."
-    )
-    heads = ("opened by", "actions saved", "F1 gained")
-    return Table("index-use", "What each index gave or cost", heads, lines, caption, sentence, "document")
+        lines.append(Line(safe_text(after.question), cells))
+    both = right_in(pairs)
+    sentence = f"Right in both {both['both']}, only before {both['flat']}, only after {both['trained']}, in neither "
+    sentence += f"{both['neither']} of {len(pairs)}."
+    heads = ("expected", "before training", "after")
+    return Table("answers", "Answers before and after", heads, lines, results.caption(), sentence, "question")
 
 
 BASE = "hipporag"
@@ -185,64 +170,3 @@ def _evidence_cells(
 
 def _within(row: Row, actions: int) -> float:
     return float(row.evidence is not None and row.evidence.all_within(actions))
-
-
-MOST_PAIRS = 30  # comparisons; a folder of very many exams has thousands
-
-
-def exam_table(folder: Path, root: Path) -> Table | None:
-    """Every exam of a folder that says what it is; None where there is none."""
-    lines = []
-    for exam in kept_exams(folder):
-        rows, header = read_rows(exam.file), exam.header
-        if not rows:
-            continue
-        found, files, id = summarise(rows), _source(exam, root), f"exams/{exam.file.stem}"
-        cells: list[Cell | None] = [
-            number(f"{id}/n", found.n, "questions asked", files, 0),
-            number(f"{id}/f1", found.f1, "mean F1 of the questions with a score", files),
-            number(f"{id}/em", found.em, "share answered exactly", files),
-            number(f"{id}/actions", found.actions, "mean actions", files, 2),
-            number(f"{id}/characters", found.characters, "mean characters read", files, 0),
-        ]
-        lines.append(Line(_label(header), cells))
-    if not lines:
-        return None
-    heads = ("n", "F1", "EM", "actions", "characters")
-    sentence = f"{len(lines)} exams say what was asked of whom."
-    return Table("exams", "Exams, as they say of themselves", heads, lines, "A line an exam.", sentence, "exam")
-
-
-def comparisons(kept: Sequence[KeptExam], root: Path) -> Table | None:
-    """Two stores, the same questions under the same conditions: the later store against the earlier."""
-    lines: list[Line] = []
-    said: list[str] = []
-    for first, second in combinations(sorted(kept, key=lambda exam: exam.header.iteration), 2):
-        a, b = first.header, second.header
-        if a.conditions != b.conditions or a.questions != b.questions or a.store == b.store or len(lines) == MOST_PAIRS:
-            continue
-        verdict = judge(read_rows(second.file), read_rows(first.file))
-        if not verdict.n:
-            continue
-        id = f"pairs/{first.file.stem}/{second.file.stem}"
-        files = [*_source(second, root), *_source(first, root)]
-        cells: list[Cell | None] = [
-            number(f"{id}/n", verdict.n, "questions both have a score for", files, 0),
-            estimate(f"{id}/rho", verdict.rho, "mean actions, second over first", files, mark=1.0),
-            estimate(f"{id}/difference", verdict.accuracy, "mean F1, second minus first", files, mark=0.0),
-        ]
-        lines.append(Line(f"{_label(b)}, against {_label(a)}", cells))
-        said.append(f"{_label(b)} {verdict.sentence}")
-    if not lines:
-        return None
-    heads = ("n", "actions, of the other's", "F1 minus the other's")
-    return Table("pairs", "Store against store", heads, lines, "Same questions, same reader.", " ".join(said), "exams")
-
-
-def _label(header: ExamHeader) -> str:
-    store = f"trained, iteration {header.iteration}" if header.iteration and header.arm == "flat" else header.arm
-    return safe_text(f"{store}, {header.set}, {header.agent}")
-
-
-def _source(exam: KeptExam, root: Path) -> list[CellSource]:
-    return [CellSource(str(exam.file.relative_to(root)), "f1, em, actions, characters")]

@@ -1,4 +1,4 @@
-"""Tables about the training itself: what it did in each epoch, when it has paid for itself, how long it took."""
+"""Tables about the training itself: its edits by epoch, break-even, and what models used."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 from kbgym.agents.llm.values import Usage
 from kbgym.analysis import published as paper
 from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
+from kbgym.analysis.curves import forward_passes
 from kbgym.analysis.results import LABELS, POOLED, Results
-from kbgym.analysis.retention import forward_passes
 from kbgym.analysis.statistics import break_even
 from kbgym.analysis.tables.arms import flatten
 from kbgym.analysis.tables.stores import over_seeds, traces
@@ -167,31 +167,6 @@ def _units(results: Results) -> tuple[str, ...]:
 
 def _cost(row: Row, unit: str) -> float:
     return float(tokens_of(row) if unit == "tokens" else getattr(row, unit))
-
-
-def timing(results: Results) -> Table | None:
-    """Clocks of the machine it ran on; the only table that differs from run to run."""
-    if not all(seed.seconds for seed in results.seeds):
-        return None
-    lines = []
-    for arm in results.arms:
-        cells = []
-        for what in ("build", "train", "exam"):
-            of_seed = [
-                sum(took for name, took in seed.seconds.items() if name.split()[:2] == [what, arm])
-                for seed in results.seeds
-            ]
-            files = [
-                CellSource(str((seed.folder / "timing.jsonl").relative_to(results.root)), f"{what} {arm}")
-                for seed in results.seeds
-            ]
-            value = fmean(of_seed) if any(of_seed) else None
-            cells.append(number(f"timing/{arm}/{what}", value, f"seconds of {what}, mean over seeds", files, 2))
-        lines.append(Line(results.label(arm), cells))
-    total = fmean(sum(seed.seconds.values()) for seed in results.seeds)
-    sentence = f"One seed took {total:.0f} s on the machine it ran on, the embedding of its documents included."
-    heads = ("building, s", "training, s", "exams, s")
-    return Table("timing", "Time spent", heads, lines, results.caption(), sentence, "store")
 
 
 USAGE_HEADS = (

@@ -8,15 +8,16 @@ remembered, so `ahead` may fetch it in another thread before a search that must 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kbgym.backends.postgres import vectors
 from kbgym.backends.postgres.vectors import PgVectorIndex
-from kbgym.backends.postgres.words import NO_PLACES, DatabaseWords, Places
+from kbgym.backends.postgres.words import DatabaseWords
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import SearchKind, TextBase
+from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.factory import index_kind
@@ -24,11 +25,14 @@ from kbgym.search.index import BESIDE, ExactIndex, Hit, KeptIndex, page_of, visi
 from kbgym.search.terms import terms
 from kbgym.search.words import KeptWords, Weighed, WordPart, scores_in_parts, search_parts, weigh
 
+if TYPE_CHECKING:
+    from kbgym.backends.postgres.base import DatabaseBase
+
 _AT_ONCE = 5_000  # texts of a base asked for together
 
 
 def layered_indexes(
-    base: TextBase,
+    base: DatabaseBase,
     gone: Sequence[str],
     changed: Sequence[tuple[str, str]],
     embedder: CachedEmbedder,
@@ -52,7 +56,7 @@ def layered_indexes(
 class LayeredIndex:
     """Vectors in the database, and those in memory on top. It fits `KeptIndex`."""
 
-    def __init__(self, base: TextBase, vectors: PgVectorIndex, dimensions: int) -> None:
+    def __init__(self, base: DatabaseBase, vectors: PgVectorIndex, dimensions: int) -> None:
         self._base, self._vectors = base, vectors
         self._hidden: set[str] = set()
         self._own = ExactIndex(dimensions)
@@ -112,19 +116,17 @@ class LayeredIndex:
 
 
 class LayeredWords:
-    """Postings in the database, and texts in memory on top. It fits `KeptWords`."""
+    """Words in the database, and texts in memory on top. It implements `KeptWords`."""
 
-    def __init__(self, base: TextBase, words: DatabaseWords) -> None:
+    def __init__(self, base: DatabaseBase, words: DatabaseWords) -> None:
         self._base, self._words = base, words
         self._hidden, self._own = BM25Index(), BM25Index()
-        self._places: Places = NO_PLACES  # of the hidden
 
-    def begin(self, gone: Iterable[str], changed: Iterable[tuple[str, str]]) -> None:
-        """Take over changes of an earlier time; `gone` are all ids of the base among them."""
-        every = list(gone)
-        for at in range(0, len(every), _AT_ONCE):
-            self._base.fetch(every[at : at + _AT_ONCE])
-            self._hide(every[at : at + _AT_ONCE])
+    def begin(self, gone: Sequence[str], changed: Iterable[tuple[str, str]]) -> None:
+        """Apply earlier changes; `gone` are all ids of the base among them."""
+        for at in range(0, len(gone), _AT_ONCE):
+            self._base.fetch(gone[at : at + _AT_ONCE])
+            self._hide(gone[at : at + _AT_ONCE])
         self._own.load(changed)
 
     def __len__(self) -> int:
@@ -134,11 +136,11 @@ class LayeredWords:
         return id in self._own or (isinstance(id, str) and self._below(id) is not None)
 
     def _below(self, id: str) -> str | None:
-        """The text of an id that is shown as it stands in the base."""
+        """Return the text of an id that is visible as it is in the base."""
         return None if id in self._hidden or id in self._own else self._base.text(id)
 
     def text(self, id: str) -> str:
-        """What is under an id; KeyError where it is unknown."""
+        """Return the text under an id. Raise KeyError if there is none."""
         text = self._own.text(id) if id in self._own else self._below(id)
         if text is None:
             raise KeyError(id)
@@ -154,57 +156,55 @@ class LayeredWords:
         self._own.put(id, text)
 
     def remove(self, id: str) -> None:
-        """Forget an id; KeyError where it is unknown."""
+        """Remove an id. Raise KeyError if it is unknown."""
         if id in self._own:
             self._own.remove(id)
         elif not self._hide([id]):
             raise KeyError(id)
 
     def _hide(self, ids: Iterable[str]) -> bool:
-        """Leave texts of the base out from now on; false where none of these ids was shown from there."""
+        """Hide texts of the base; return False if none of them was visible."""
         found = {id: text for id in ids if (text := self._below(id)) is not None}
-        if found:
-            self._hidden.load(found.items())
-            self._places = _with(self._places, self._words.places(found).values())
+        self._hidden.load(found.items())
         return bool(found)
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
-        """A page of (id, score), best first, ties by id; [] past the last text that shares a term with the query."""
+        """Return a page of (id, score), best first, ties by id; texts without a term of the query are no hits."""
         return search_parts(self.parts(), query, offset, limit)
 
     def scores(self, query: str, ids: Sequence[str]) -> list[float]:
-        """What texts score, in the order of their ids; 0 for those without a shared term or unknown."""
+        """Return the scores of texts in the order of their ids; 0 if unknown or without a shared term."""
         return scores_in_parts(self.parts(), query, ids)
 
     def parts(self, apart: Collection[str] = ()) -> list[WordPart]:
-        """All texts but those under some ids."""
-        hidden, places = [self._hidden], self._places
+        """Return all texts except those under the ids `apart`."""
+        hidden = [self._hidden]
         if besides := {id: text for id in apart if (text := self._below(id)) is not None}:
             hidden.append(BM25Index())
             hidden[1].load(besides.items())
-            places = _with(places, self._words.places(besides).values())
-        return [_BasePart(self._words, hidden, places), *self._own.parts(apart)]
+        return [_BasePart(self._words, hidden), *self._own.parts(apart)]
 
     def ahead(self, query: str) -> None:
-        """Have what is known of a query's terms read, in any thread: then it can be weighed at once."""
+        """Read what is needed to weigh a query, in any thread."""
         self._words.document_frequency(terms(query))
 
     def read(self, query: str, end: int, ids: Sequence[str]) -> Callable[[], None]:
-        """What has a query's first hits in the base and the scores of some texts there read, in any thread."""
-        weighed, places = weigh(self.parts(), query), self._places
+        """Return a function that reads a query's first hits in the base and the scores of some texts, in any thread."""
+        weighed = weigh(self.parts(), query)
 
         def read() -> None:
-            self._words.top_k(weighed, end, places)
+            self._words.top_k(weighed, end, self._hidden.__contains__)
             self._words.score(weighed, ids)
 
         return read
 
 
 class _BasePart:
-    """The texts of a base but those that are hidden, which are counted in indexes of their own. It fits `WordPart`."""
+    """The visible texts of a base; `hidden` indexes the others. It implements `WordPart`."""
 
-    def __init__(self, words: DatabaseWords, hidden: Sequence[BM25Index], places: Places) -> None:
-        self._words, self._hidden, self._places = words, hidden, places
+    def __init__(self, words: DatabaseWords, hidden: Sequence[BM25Index]) -> None:
+        self._words = words
+        self._indexes = hidden
         self._parts = [part for index in hidden for part in index.parts()]
 
     def size(self) -> tuple[int, int]:
@@ -216,14 +216,10 @@ class _BasePart:
         return [held - sum(hidden) for held, *hidden in zip(self._words.document_frequency(terms), *less, strict=True)]
 
     def top_k(self, weighed: Weighed, end: int) -> list[Hit]:
-        return self._words.top_k(weighed, end, self._places)
+        return self._words.top_k(weighed, end, self._is_hidden)
 
     def score(self, weighed: Weighed, ids: Sequence[str]) -> dict[str, float]:
-        return self._words.score(weighed, [id for id in ids if not any(id in hidden for hidden in self._hidden)])
+        return self._words.score(weighed, [id for id in ids if not self._is_hidden(id)])
 
-
-def _with(places: Places, more: Iterable[int]) -> Places:
-    """Places with others among them, in order; the array that was given stays as it is."""
-    every = np.concatenate([places, np.fromiter(more, dtype=np.int32)])
-    every.sort()
-    return every
+    def _is_hidden(self, id: str) -> bool:
+        return any(id in index for index in self._indexes)

@@ -1,7 +1,7 @@
-"""A connection to a PostgreSQL server, and its errors as sentences. It knows no tables.
+"""A connection to a PostgreSQL server that translates errors of the driver.
 
-Opening fails at once where nobody answers; a connection that breaks later is made again within `PATIENCE` seconds,
-because a server that is restarted comes back. Passwords are never shown.
+Opening fails at once if the server does not answer; a connection that breaks later is made again within `PATIENCE`
+seconds, the time a server may need to restart. Passwords are never shown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from weakref import WeakKeyDictionary
 
 from kbgym.backends.postgres.url import DatabaseAddress
-from kbgym.canonical import encode
 from kbgym.errors import BadInput, Failed, KbgymError, Missing
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 _DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-# A client that holds the turn and sends nothing for so long loses it; one that waits longer gets an error.
+# A client that holds the write lock and is silent for so long loses it; one that waits longer gets an error.
 _SETTINGS = {
     "idle_in_transaction_session_timeout": "60s",
     "lock_timeout": "90s",
@@ -34,7 +33,7 @@ _SETTINGS = {
 
 
 def driver() -> Any:
-    """psycopg, or the sentence that says how to get it."""
+    """Return psycopg. Raise Missing if it is not installed."""
     try:
         import psycopg
     except ImportError as error:
@@ -42,8 +41,8 @@ def driver() -> Any:
     return psycopg
 
 
-# The statements a connection has been told of, each with the name it is called by there.
-_told: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+# The prepared statements of each connection, with their names.
+_names: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
 class Batch:
@@ -52,36 +51,31 @@ class Batch:
     def __init__(self) -> None:
         self._statements: list[str] = []
         self._values: list[Any] = []
-        self._often: dict[int, str] = {}
+        self._prepared: dict[int, str] = {}
 
     def execute(self, statement: LiteralString, values: Sequence[Any] = ()) -> None:
         self._statements.append(statement)
         self._values += values
 
-    def often(self, statement: LiteralString, values: Sequence[Any] = ()) -> None:
-        """A statement that will come again: a connection reads and plans it once."""
-        self._often[len(self._statements)] = statement
+    def prepared(self, statement: LiteralString, values: Sequence[Any] = ()) -> None:
+        """Add a statement that is prepared once for each connection."""
+        self._prepared[len(self._statements)] = statement
         self.execute(f"({', '.join(['%s'] * len(values))})" if values else "", values)
 
-    def execute_with(self, statement: LiteralString, rows: Sequence[dict[str, Any]]) -> None:
-        """A statement that takes rows as one JSON value; nothing where there are none."""
-        if rows:
-            self.often(statement, [encode(rows).decode()])
-
     def _named(self, connection: Connection) -> list[str]:
-        """The statements with those that come often by their name on this connection."""
-        told, statements = _told.setdefault(connection, {}), list(self._statements)
-        for place, statement in self._often.items():
-            if statement not in told:
+        """Return the statements, the prepared ones by their names on this connection."""
+        names, statements = _names.setdefault(connection, {}), list(self._statements)
+        for place, statement in self._prepared.items():
+            if statement not in names:
                 first, *rest = statement.split("%s")
                 body = first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
-                connection.execute(f"PREPARE kbgym_{len(told)} AS {body}")
-                told[statement] = f"kbgym_{len(told)}"
-            statements[place] = f"EXECUTE {told[statement]}{statements[place]}"
+                connection.execute(f"PREPARE kbgym_{len(names)} AS {body}")
+                names[statement] = f"kbgym_{len(names)}"
+            statements[place] = f"EXECUTE {names[statement]}{statements[place]}"
         return statements
 
     def send(self, connection: Connection) -> list[list[tuple[Any, ...]]]:
-        """Have all of them carried out, in order; gives the rows of each."""
+        """Execute the statements in order and return the rows of each."""
         cursor = driver().ClientCursor(connection)
         cursor.execute("; ".join(self._named(connection)), self._values)
         rows, more = [], True
@@ -112,7 +106,7 @@ class Server:
         return self._connection is None or bool(self._connection.closed or self._connection.broken)
 
     def reconnect(self) -> Connection:
-        """The connection broke: make another, waiting for a server that is coming back."""
+        """Replace a broken connection, waiting for a server that restarts."""
         self.close()
         deadline, pause = time.monotonic() + PATIENCE, 0.05
         while True:
@@ -125,12 +119,12 @@ class Server:
             pause = min(pause * 1.5, 1.0)
 
     def forget(self) -> None:
-        """End whatever transaction is open, undone."""
+        """Roll back the open transaction, if any."""
         connection = self._connection
         if connection is None or self.lost:
             return
         try:
-            # A connection that was interrupted in the middle of a statement is closed.
+            # A connection that was interrupted during a statement is closed.
             if connection.pgconn.transaction_status != self._psycopg.pq.TransactionStatus.ACTIVE:
                 connection.execute("ROLLBACK")
                 return
@@ -148,22 +142,22 @@ class Server:
         try:
             made: Connection = psycopg.connect(self.address.server, **self.options)
         except psycopg.ProgrammingError as error:
-            raise BadInput(f"{self.address.shown} is no PostgreSQL URL: {self._said(error)}.") from None
+            raise BadInput(f"{self.address.shown} is no PostgreSQL URL: {self._reason(error)}.") from None
         except psycopg.Error as error:
-            said = self._said(error)
-            kind = BadInput if "authentication" in said or "does not exist" in said else Failed
-            raise kind(f"cannot connect to {self.address.shown}: {said}.") from None
-        with self.said():
-            self.settle(made)
+            reason = self._reason(error)
+            kind = BadInput if "authentication" in reason or "does not exist" in reason else Failed
+            raise kind(f"cannot connect to {self.address.shown}: {reason}.") from None
+        with self.translated():
+            self.configure(made)
         return made
 
     @property
     def options(self) -> dict[str, Any]:
-        """How every connection is made, a pool's too."""
+        """Return the arguments of every connection, a pool's too."""
         return {"autocommit": True, "connect_timeout": 10, "application_name": "kbgym"}
 
-    def settle(self, connection: Connection) -> None:
-        """What every connection is told first."""
+    def configure(self, connection: Connection) -> None:
+        """Set up a new connection."""
         path = f'"{self.address.schema}", public'
         batch = Batch()
         batch.execute(_DURABLE)
@@ -172,24 +166,24 @@ class Server:
         batch.send(connection)
 
     @contextmanager
-    def said(self) -> Iterator[None]:
-        """The driver's errors as ours."""
+    def translated(self) -> Iterator[None]:
+        """Raise errors of the driver as ours."""
         try:
             yield
         except self._psycopg.Error as error:
             raise self.failure(error) from None
 
     def failure(self, error: Exception) -> KbgymError:
-        """An error of the driver as a sentence."""
+        """Return our error for one of the driver."""
         state = getattr(error, "sqlstate", None)
         if state == "55P03":
-            return Failed(f"{self.address.shown} is held up: another client has kept its turn for too long.")
+            return Failed(f"{self.address.shown} timed out: another client holds the write lock.")
         if state in ("42501", "25006"):
-            return BadInput(f"{self.address.shown} may not be changed so: {self._said(error)}.")
-        return Failed(f"{self.address.shown}: {self._said(error)}.")
+            return BadInput(f"{self.address.shown} may not be changed so: {self._reason(error)}.")
+        return Failed(f"{self.address.shown}: {self._reason(error)}.")
 
-    def _said(self, error: Exception) -> str:
-        """The first line of the driver's message that holds a reason."""
+    def _reason(self, error: Exception) -> str:
+        """Return the first line of the driver's message that holds a reason."""
         text = self.address.redact(str(error))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         telling = [line for line in lines if "FATAL" in line or "ERROR" in line]

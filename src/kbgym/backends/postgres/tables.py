@@ -1,24 +1,27 @@
-"""The tables of a store in PostgreSQL, and how those of an earlier version become these.
+"""The tables of a store in PostgreSQL.
 
-    meta       one row: the version of these tables, what kind of file the initial lines were, which arm made the store,
-               and what is known of all its initial documents together
-    initial    what the store began with, line by line as it stood in its file, each with its id and a key of its text
-    links      which of them link to which; `carried`: originals that stand in a document of another id
-    trace      every event, line by line as it would stand in `trace.jsonl`, hash chain included
-    vectors_*, word*   made by a search, derived, may be thrown away
+    meta       one row: the version of these tables, the kind of file the initial lines come from, `arm.json`, and
+               counts of the initial documents
+    initial    the initial documents, one line of their file each, with its id and a hash of its normalised text
+    links      target and source of every initial link
+    carried    originals that stand in a document with another id
+    trace      every event as a line of `trace.jsonl`, hash chain included
+    vectors_*, word_*    derived by a search; may be dropped
 
-But for the trace nothing ever changes: a store is the fold of its trace over what it began with, here as in a folder.
+Only the trace grows; the rest never changes. A store is the fold of its trace over its initial documents.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import msgspec
 
-from kbgym.backends.postgres.derived_tables import drop_own
+from kbgym.backends.postgres.server import Server
 from kbgym.canonical import Decoder, decode, encode
 from kbgym.errors import BadInput, Damaged
 from kbgym.progress import ProgressCallback
@@ -27,30 +30,30 @@ from kbgym.store.ledger import counts_of
 from kbgym.store.record import Counts, normalised
 from kbgym.trace.events import Event
 from kbgym.trace.folder import RECORDS, InitialDocument
-from kbgym.trace.log import START
+from kbgym.trace.log import START, TraceReading, reading_of
 
 if TYPE_CHECKING:
+    from kbgym.backends.postgres.base import DatabaseBase
     from kbgym.backends.postgres.server import Batch, Connection
 
 VERSION = 2
-
-CREATE = (
+_CREATE = (
     "CREATE TABLE meta (version int NOT NULL, initial text NOT NULL, arm text, counts text NOT NULL)",
     """CREATE TABLE initial (number bigint PRIMARY KEY, id text COLLATE "C" NOT NULL, same bigint NOT NULL,
         line text NOT NULL)""",
     'CREATE TABLE links (target text COLLATE "C" NOT NULL, number bigint NOT NULL, PRIMARY KEY (target, number))',
     'CREATE TABLE carried (origin text COLLATE "C" NOT NULL, number bigint NOT NULL, PRIMARY KEY (origin, number))',
+    "CREATE TABLE trace (seq bigint PRIMARY KEY, iteration bigint NOT NULL, client text NOT NULL, line text NOT NULL)",
 )
-CREATE_TRACE = (
-    "CREATE TABLE trace (seq bigint PRIMARY KEY, iteration bigint NOT NULL, client text NOT NULL, line text NOT NULL)"
-)
-_LAST = "SELECT seq, line FROM trace ORDER BY seq DESC LIMIT 1"
-_TOLD = 1000  # rows between two words to whoever waits
+_ADD = """INSERT INTO trace SELECT seq, iteration, %s::text, line
+    FROM json_to_recordset(%s::json) AS new (seq bigint, iteration bigint, line text)"""
+_BATCH = 5_000  # lines of a trace read at once
+_PROGRESS_ROWS = 1000  # rows between two progress reports
+_PAUSE = 0.2  # seconds between two looks whether another process has finished a derived table
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """What kind of store it is: the name of the file its initial lines would stand in, the arm that made it, and what
-    is known of its initial documents."""
+    """The file name of the initial lines, the text of `arm.json`, and counts of the initial documents."""
 
     initial: str
     arm: str | None
@@ -58,7 +61,7 @@ class Meta(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Where a trace ends."""
+    """The end of a trace."""
 
     seq: int = 0
     chain: str = START
@@ -66,25 +69,61 @@ class Head(msgspec.Struct, frozen=True):
     position: int = 0
 
 
-class _Last(msgspec.Struct, frozen=True):
-    chain: str
-    iteration: int = 0
-    position: int = 0
+# -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_head(connection: Connection) -> Head:
-    row = connection.execute(_LAST).fetchone()
+def read_meta(server: Server) -> tuple[Meta, Head]:
+    """Return what a store is and where its trace ends. Raise BadInput if there is no store."""
+    shown, connection = server.address.shown, server.connection
+    with server.translated():
+        row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [f'"{server.address.schema}".meta']).fetchone()
+        if row is None or not row[0]:
+            raise BadInput(f"there is no store at {shown}; `kbgym store copy FOLDER URL` makes one.")
+        version = connection.execute("SELECT version FROM meta").fetchone()
+        if version is None:
+            raise Damaged("the store has lost its meta row.")
+        if version[0] != VERSION:
+            raise BadInput(f"{shown} has tables of version {version[0]}; this version of kbgym reads {VERSION}.")
+        found = connection.execute("SELECT initial, arm, counts FROM meta").fetchone()
+        assert found is not None
+        return Meta(found[0], found[1], decode(found[2], Counts)), _read_head(connection)
+
+
+def _read_head(connection: Connection) -> Head:
+    row = connection.execute("SELECT seq, line FROM trace ORDER BY seq DESC LIMIT 1").fetchone()
     if row is None:
         return Head()
     try:
-        last = decode(row[1], _Last)
+        return msgspec.structs.replace(decode(row[1], Head), seq=row[0])
     except msgspec.DecodeError as error:
         raise Damaged(f"the last line of the trace cannot be read: {error}") from error
-    return Head(row[0], last.chain, last.iteration, last.position)
 
 
-def records_in(kind: str, where: str) -> Callable[[str], Record]:
-    """What makes a record of an initial line of a kind of file; `where` is for messages."""
+def trace_lines(connection: Connection, end: int) -> Iterator[str]:
+    """Yield the lines of a trace up to number `end`, reading them in batches."""
+    last = 0
+    while last < end:
+        statement = "SELECT line FROM trace WHERE seq > %s AND seq <= %s ORDER BY seq LIMIT %s"
+        rows = connection.execute(statement, [last, end, _BATCH]).fetchall()
+        if not rows:
+            return
+        yield from (line for (line,) in rows)
+        last += len(rows)
+
+
+def read_trace(server: Server, end: int) -> TraceReading | None:
+    """Read and verify the trace up to line `end`."""
+    if not end:
+        return None
+    with server.translated():
+        reading = reading_of((line.encode() for line in trace_lines(server.connection, end)), server.address.shown)
+    if len(reading.events) != end or reading.dropped:
+        raise Damaged(f"{server.address.shown}: the trace has {len(reading.events)} lines, not {end}.")
+    return reading
+
+
+def record_reader(kind: str, where: str) -> Callable[[str], Record]:
+    """Return a function that decodes initial lines of a kind of file; `where` is used in messages."""
     whole, short = Decoder[Record](Record), Decoder[InitialDocument](InitialDocument)
 
     def read(line: str) -> Record:
@@ -96,8 +135,8 @@ def records_in(kind: str, where: str) -> Callable[[str], Record]:
     return read
 
 
-def key_of(text: str) -> int:
-    """The number documents with one text, once it is normalised, have in common; others hardly ever have it."""
+def text_hash(text: str) -> int:
+    """Return a 64-bit hash of a normalised text."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
@@ -108,17 +147,18 @@ def key_of(text: str) -> int:
 def write_initial(
     connection: Connection, kind: str, lines: Sequence[str], arm: str | None, tick: ProgressCallback | None = None
 ) -> None:
-    """Make the tables of a store that began with these lines and fill them."""
-    # Counting millions takes longer than whoever holds a turn may be silent; nobody waits for this one.
+    """Create the tables of a store and fill them with its initial lines."""
+    # Counting millions of documents takes longer than an idle transaction may last.
     connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-    for statement in CREATE:
+    for statement in _CREATE:
         connection.execute(statement)
-    records = list(map(records_in(kind, "the new store"), lines))
+    records = list(map(record_reader(kind, "the new store"), lines))
     if wrong := next((record.id for record in records if "\0" in record.id), None):
         raise BadInput(f"document {wrong!r} has a NUL character in its id, which PostgreSQL does not store.")
-    counts = encode(counts_of(Store(records))).decode()  # refuses documents that no store could have
+    counts = encode(counts_of(Store(records))).decode()  # rejects documents that no store could have
     rows = (
-        (n, r.id, key_of(normalised(r.text)), line) for n, (r, line) in enumerate(zip(records, lines, strict=True), 1)
+        (n, r.id, text_hash(normalised(r.text)), line)
+        for n, (r, line) in enumerate(zip(records, lines, strict=True), 1)
     )
     _fill(connection, "initial", rows, len(lines), tick)
     numbered = list(enumerate(records, 1))
@@ -132,7 +172,6 @@ def write_initial(
 def write_whole_trace(
     connection: Connection, events: Sequence[Event], lines: Sequence[str], tick: ProgressCallback | None = None
 ) -> None:
-    connection.execute(CREATE_TRACE)
     rows = (
         (number, getattr(event, "iteration", 0), "copy", line)
         for number, (event, line) in enumerate(zip(events, lines, strict=True), 1)
@@ -149,41 +188,51 @@ def _fill(
 ) -> None:
     with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
         for done, row in enumerate(rows):
-            if tick is not None and done % _TOLD == 0:
+            if tick is not None and done % _PROGRESS_ROWS == 0:
                 tick(done, total, table)
             copy.write_row(row)
 
 
 def add_to_trace(batch: Batch, seq: int, client: str, events: Sequence[Event], lines: Sequence[str]) -> None:
-    """Add lines behind line `seq`."""
+    """Append lines after line `seq`."""
     rows = [
         {"seq": number, "iteration": getattr(event, "iteration", 0), "line": line}
         for number, (event, line) in enumerate(zip(events, lines, strict=True), seq + 1)
     ]
-    batch.often(
-        "INSERT INTO trace SELECT seq, iteration, %s::text, line "
-        "FROM json_to_recordset(%s::json) AS new (seq bigint, iteration bigint, line text)",
-        [client, encode(rows).decode()],
-    )
+    batch.prepared(_ADD, [client, encode(rows).decode()])
 
 
-# -- versions ---------------------------------------------------------------------------------------------------------
+# -- derived tables ---------------------------------------------------------------------------------------------------
 
 
-def upgrade(connection: Connection, version: int) -> None:
-    """Bring the tables of an earlier version up to this one, all or nothing; the caller has everybody else wait."""
-    while version < VERSION:
-        _STEPS[version](connection)
-        version += 1
+def make_once(
+    base: DatabaseBase, name: str, ready: Callable[[Connection], bool], make: Callable[[Connection], None]
+) -> None:
+    """Have one process make something derived; others wait until it is ready, or until that process is gone."""
+    with base.connection() as connection:
+        lock = "(hashtext(current_schema()), hashtext(%s))"
+        while not ready(connection):
+            row = connection.execute(f"SELECT pg_try_advisory_lock{lock}", [name]).fetchone()
+            if row is None or not row[0]:
+                time.sleep(_PAUSE)
+                continue
+            try:
+                if not ready(connection):
+                    make(connection)
+            finally:
+                with suppress(Exception):  # a connection that is lost holds no lock
+                    connection.execute(f"SELECT pg_advisory_unlock{lock}", [name])
 
 
-def _without_tables_of_the_head(connection: Connection) -> None:
-    """Version 1 had the store at its head in tables, too, and only lines of what it began with."""
-    row = connection.execute("SELECT initial, arm FROM meta").fetchone()
-    assert row is not None
-    lines = [line for (line,) in connection.execute("SELECT line FROM initial ORDER BY number")]
-    drop_own(connection, "vectors", "links", "documents", "head", "initial", "meta")
-    write_initial(connection, row[0], lines, row[1])
+def is_labelled(connection: Connection, table: str, label: str) -> bool:
+    """Return True if the derived table exists and its comment is `label`."""
+    statement = "SELECT obj_description(to_regclass(quote_ident(current_schema()) || '.' || %s), 'pg_class')"
+    row = connection.execute(statement, [table]).fetchone()
+    return row is not None and row[0] == label
 
 
-_STEPS: dict[int, Callable[[Any], None]] = {1: _without_tables_of_the_head}
+def drop_derived(connection: Connection, *tables: LiteralString) -> None:
+    """Drop derived tables of this store; tables of the same name in another schema stay."""
+    for (schema,) in connection.execute("SELECT quote_ident(current_schema())").fetchall():
+        for table in tables:
+            connection.execute(f"DROP TABLE IF EXISTS {schema}.{table}")

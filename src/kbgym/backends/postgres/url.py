@@ -1,11 +1,10 @@
-"""A `postgresql://` URL that names a store: which server, which store on it, which iteration; and how it is shown.
+"""URLs of stores in PostgreSQL: which server, which store on it, which iteration.
 
     postgresql://ada:secret@db.example.org:5432/knowledge?store=cities&sslmode=require#57
 
-`store` names one of several stores of a database: a PostgreSQL schema `kbgym_cities`, or `kbgym` without it. The
-iteration is `#57`, `?at=57`, or `@57` at the very end behind the database or the store. With `documents=held` a
-process holds all documents, with `documents=read` it reads them when asked for. Everything else is libpq's. It
-connects to nothing.
+`store` names one of several stores of a database: the PostgreSQL schema `kbgym_cities`, or `kbgym` without it. The
+iteration is `#57`, or `@57` at the very end. With `documents=held` a process holds all documents in memory, with
+`documents=read` it reads them on demand. Everything else is libpq's. Nothing here connects.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from kbgym.sanitize import number_in
 
 _UNREADABLE = "the store's URL cannot be read; special characters in a user's name or password are written as %2F."
 HIDDEN = "[password]"
-_OWN = ("store", "at", "documents")
+_OWN = ("store", "documents")
 _HELD = {"": None, "held": True, "read": False}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _SECRETS = ("password", "sslpassword")
 
 
 class DatabaseAddress(msgspec.Struct, frozen=True):
-    """A URL taken apart. `server` is for libpq and must never be shown; `shown` has no password."""
+    """The parts of a URL. `server` is for libpq and must never be shown; `shown` has no password."""
 
     server: str
     schema: str
@@ -37,15 +36,17 @@ class DatabaseAddress(msgspec.Struct, frozen=True):
     secrets: tuple[str, ...] = ()
 
     def redact(self, text: str) -> str:
-        """A message without any of the passwords."""
+        """Return a message without passwords."""
         for secret in self.secrets:
             text = text.replace(secret, HIDDEN)
         return text
 
 
 def parse(url: str) -> DatabaseAddress:
-    """What a URL names; the iteration may stand behind it in any of three ways."""
-    body, _, fragment = url.partition("#")
+    """Return the parts of a URL. Raise BadInput if it cannot be parsed."""
+    body, _, at = url.partition("#")
+    if not at and (match := re.fullmatch(r"(\w+://[^/]*/.*)@(\d+)", body)):
+        body, at = match[1], match[2]
     try:
         parts = urlsplit(body)
         secret = parts.password
@@ -53,11 +54,7 @@ def parse(url: str) -> DatabaseAddress:
         where = f"{parts.hostname or ''}:{parts.port}" if parts.port else parts.hostname or query.get("host", "")
     except ValueError:  # its message may hold a part of a password
         raise BadInput(_UNREADABLE) from None
-    path, store, at = parts.path, query.get("store", ""), query.get("at", "") or fragment
-    if not at and (match := re.fullmatch(r"(.*)@(\d+)", store)):
-        store, at = match[1], match[2]
-    elif not at and not parts.query and (match := re.fullmatch(r"(/.+)@(\d+)", path)):
-        path, at = match[1], match[2]
+    path, store = parts.path, query.get("store", "")
     if "@" in path:
         raise BadInput(_UNREADABLE)
     number = number_in(at)

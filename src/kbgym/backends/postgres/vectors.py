@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import dropwhile, islice
@@ -19,15 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kbgym.backends.postgres.derived_tables import copy_in, made_as, make_once
+from kbgym.backends.postgres.tables import is_labelled, make_once
 from kbgym.errors import BadInput, Missing
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import TextBase
 from kbgym.search.cache import LRUCache
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.index import Hit, page_of
 
 if TYPE_CHECKING:
+    from kbgym.backends.postgres.base import DatabaseBase
     from kbgym.backends.postgres.server import Connection
 
 EXACT_UP_TO = 20_000
@@ -63,7 +62,7 @@ class PgVectorIndex:
     """
 
     def __init__(
-        self, base: TextBase, embedder: CachedEmbedder, graph: bool, tick: ProgressCallback | None = None
+        self, base: DatabaseBase, embedder: CachedEmbedder, graph: bool, tick: ProgressCallback | None = None
     ) -> None:
         self._base, self._embedder, self._graph = base, embedder, graph
         with base.connection() as connection:
@@ -86,12 +85,12 @@ class PgVectorIndex:
     # -- making -------------------------------------------------------------------------------------------------------
 
     def _ready(self, connection: Connection) -> bool:
-        if made_as(connection, self._table) is None or self._highest(connection) < len(self._base):
+        if not is_labelled(connection, self._table, self._label) or self._highest(connection) < len(self._base):
             return False
-        return not self._graph or made_as(connection, self._links) == "hnsw"
+        return not self._graph or is_labelled(connection, self._links, "hnsw")
 
     def _make(self, connection: Connection, tick: ProgressCallback | None) -> None:
-        if made_as(connection, self._table) is None:
+        if not is_labelled(connection, self._table, self._label):
             with connection.transaction():
                 connection.execute(
                     f"CREATE TABLE {self._table} (number bigint PRIMARY KEY, "
@@ -103,10 +102,12 @@ class PgVectorIndex:
         while some := list(islice(left, _AT_ONCE)):
             told = None if tick is None else partial(_told, tick, some[0][0] - 1, len(self._base))
             rows = self._embedder.embed([text for _, _, text in some], told)
-            with connection.transaction():
-                copy_in(connection, self._table, _binary((number for number, _, _ in some), rows))
+            head, statement = struct.pack(">hh", rows.shape[1], 0), f"COPY {self._table} FROM STDIN (FORMAT BINARY)"
+            with connection.transaction(), connection.cursor().copy(statement) as copy:
+                for (number, _, _), row in zip(some, rows.astype(">f4"), strict=True):
+                    copy.write_row((struct.pack(">q", number), head + row.tobytes()))
         connection.execute(f"ANALYZE {self._table}")
-        if self._graph and made_as(connection, self._links) is None:
+        if self._graph and not is_labelled(connection, self._links, "hnsw"):
             if tick is not None:
                 tick(len(self._base), len(self._base), "linking")
             with connection.transaction():
@@ -202,9 +203,3 @@ def _numbers(embeddings: list[bytes]) -> NDArray[np.float32]:
     """Vectors out of their binary form: a length and a spare number, two bytes each, then float32 numbers."""
     raw = b"".join(bytes(embedding)[4:] for embedding in embeddings)
     return np.frombuffer(raw, dtype=">f4").reshape(len(embeddings), -1).astype(np.float32)
-
-
-def _binary(numbers: Iterable[int], vectors: NDArray[np.float32]) -> Iterator[tuple[bytes, ...]]:
-    head = struct.pack(">hh", vectors.shape[1], 0)
-    for number, vector in zip(numbers, vectors.astype(">f4"), strict=True):
-        yield struct.pack(">q", number), head + vector.tobytes()

@@ -1,230 +1,172 @@
-"""The words of a base in its database: what `BM25Index` knows of texts, made once, then only read, a little at a time.
+"""Word search in the database: a GIN index on `tsvector` proposes texts, and BM25 ranks them here.
 
-A search takes terms from the rarest on. Once no text without one of those can reach the page, it reads only the blocks
-of common terms in which one of the texts in question may stand. Scores are the same sums in the same order as
-`BM25Index` adds up. It knows nothing of what was changed on top.
+    word_texts    the distinct terms of every text as a tsvector, and the number of its terms
+    word_counts   the document frequency of every term; the empty term has the number of all terms
+
+Terms are those of `search.terms`, so scores are bit-identical to those of `BM25Index`; only texts that were not
+proposed are missed. Both tables are derived and may be dropped. Changes on top of the base are unknown here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import accumulate, combinations, dropwhile, islice
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kbgym.backends.postgres.derived_tables import make_once
-from kbgym.backends.postgres.word_tables import BLOCK, POSTING, Postings, make, ready, totals
+from kbgym.backends.postgres.tables import drop_derived, is_labelled, make_once
 from kbgym.progress import ProgressCallback
-from kbgym.search.base import TextBase
 from kbgym.search.cache import LRUCache
 from kbgym.search.index import Hit
-from kbgym.search.words import SURE, Weighed
+from kbgym.search.terms import terms
+from kbgym.search.words import Weighed
 
-Places = NDArray[np.int32]  # in order
-Scores = NDArray[np.float64]
+if TYPE_CHECKING:
+    from kbgym.backends.postgres.base import DatabaseBase
+    from kbgym.backends.postgres.server import Connection
 
-NO_PLACES: Places = np.empty(0, dtype=np.int32)
-_SMALL = 128  # postings that are read along with where they lie
-_MANY = 4 * BLOCK  # postings below which nothing is worth a short cut
-# What is remembered: 48 MB of postings, 14 MB of where they lie, and names.
-_POSTINGS, _BLOCKS, _NAMES = 4_000_000, 500_000, 50_000
+_LABEL = "terms of kbgym, 2"  # other terms or tables need another number
+_BATCH = 4096  # texts per transaction while the tables are filled
+_LONGEST, _MOST_TERMS = 500, 20_000  # characters of a lexeme and lexemes of a text, within the limits of tsvector
+_SCANNED = 10_000  # texts that match, of which the best are proposed
+_LEAST, _WIDTH = 256, 4  # texts proposed: at least, and for each result
+_COMBINED = 5  # rarest terms of which several must match, if all are common
+_CACHED_TERMS, _CACHED_TEXTS, _CACHED_IDS = 200_000, 10_000, 500_000
 
-_PLACES = "SELECT id, place FROM initial JOIN word_places USING (number) WHERE id = ANY(%s)"
-_IDS = "SELECT place, id FROM word_places JOIN initial USING (number) WHERE place = ANY(%s)"
-
-
-class _Term(NamedTuple):
-    """Where the postings of a term lie, by block: which places it spans, its highest `often` and its lowest `long`."""
-
-    held: int
-    blocks: NDArray[np.int64]
-    first: Places
-    last: Places
-    often: NDArray[np.int32]
-    long: NDArray[np.int32]
-
-    def most(self, scale: float, weighed: Weighed) -> float:
-        """No posting is worth more."""
-        return float(_worth(self.often, self.long, scale, weighed).max())
-
-    def among(self, places: Places) -> NDArray[np.int64]:
-        """The blocks that may hold one of some places."""
-        inside = np.searchsorted(places, self.last, "right") > np.searchsorted(places, self.first)
-        return self.blocks[inside]
+_CREATE = (
+    'CREATE TABLE word_texts (number bigint PRIMARY KEY, id text COLLATE "C" NOT NULL, length int NOT NULL, '
+    "terms tsvector NOT NULL)",
+    f"COMMENT ON TABLE word_texts IS '{_LABEL}'",
+)
+_FINISH = (
+    "CREATE INDEX word_texts_terms ON word_texts USING gin (terms)",
+    """CREATE TABLE word_counts AS SELECT word COLLATE "C" AS term, ndoc::bigint AS held
+        FROM ts_stat('SELECT terms FROM word_texts')
+        UNION ALL SELECT '', coalesce(sum(length), 0) FROM word_texts""",
+    "ALTER TABLE word_counts ADD PRIMARY KEY (term)",
+    f"COMMENT ON TABLE word_counts IS '{_LABEL}'",
+)
+# Texts in the order of a BM25 score in which every term counts once.
+_PROPOSE = """SELECT id FROM (SELECT id, length, terms FROM word_texts WHERE terms @@ %s::tsquery LIMIT %s) AS found
+    ORDER BY (SELECT sum(weight) FROM unnest(%s::tsquery[], %s::float8[]) AS wanted (term, weight)
+        WHERE terms @@ term) / (1 + %s + %s * length) DESC, id LIMIT %s"""
 
 
-_UNKNOWN = _Term(0, np.empty(0, np.int64), NO_PLACES, NO_PLACES, NO_PLACES, NO_PLACES)
+def _lexeme(term: str) -> str:
+    return "'" + term[:_LONGEST].replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def make(base: DatabaseBase, tick: ProgressCallback | None, connection: Connection) -> None:
+    """Create and fill the tables, or resume where another process was interrupted."""
+    if not is_labelled(connection, "word_texts", _LABEL):
+        with connection.transaction():
+            drop_derived(connection, "word_texts", "word_counts")
+            for statement in _CREATE:
+                connection.execute(statement)
+    row = connection.execute("SELECT coalesce(max(number), 0) FROM word_texts").fetchone()
+    done = row[0] if row else 0
+    left = dropwhile(lambda text: text[0] <= done, base.texts())
+    while batch := list(islice(left, _BATCH)):
+        if tick is not None:
+            tick(batch[0][0] - 1, len(base), "words")
+        with connection.transaction(), connection.cursor().copy("COPY word_texts FROM STDIN") as copy:
+            for number, id, text in batch:
+                found = terms(text)
+                copy.write_row((number, id, len(found), " ".join(map(_lexeme, sorted(set(found))[:_MOST_TERMS]))))
+    with connection.transaction():
+        for statement in _FINISH:
+            connection.execute(statement)
+    connection.execute("ANALYZE word_texts, word_counts")
+    if tick is not None:
+        tick(len(base), len(base), "words")
 
 
 class DatabaseWords:
-    """Postings of all texts of a base. Opening it counts what is not counted yet. Safe for threads."""
+    """The words of all texts of a base. Creating it fills the tables if necessary. Thread-safe."""
 
-    def __init__(self, base: TextBase, tick: ProgressCallback | None = None) -> None:
+    def __init__(self, base: DatabaseBase, tick: ProgressCallback | None = None) -> None:
         self._base = base
-        self._terms: LRUCache[str, _Term] = LRUCache(_BLOCKS)
-        self._blocks: LRUCache[tuple[str, int], Postings] = LRUCache(_POSTINGS)
-        self._names: LRUCache[int, str] = LRUCache(_NAMES)
-        self._places: LRUCache[str, int] = LRUCache(_NAMES)
-        make_once(base, "words", partial(ready, base), partial(make, base, tick))
-        with base.connection() as connection:
-            self._total = totals(connection)[1]
+        self._held: LRUCache[str, int] = LRUCache(_CACHED_TERMS)
+        self._counted: LRUCache[str, tuple[Counter[str], int]] = LRUCache(_CACHED_TEXTS)
+        self._proposed: LRUCache[tuple[str, ...], tuple[list[str], bool]] = LRUCache(_CACHED_IDS)
+        ready = partial(is_labelled, table="word_counts", label=_LABEL)
+        make_once(base, "words", ready, partial(make, base, tick))
+        (self._total,) = self.document_frequency([""])
 
     def size(self) -> tuple[int, int]:
-        """How many texts there are, and how many terms they have."""
+        """Return the number of texts and of their terms."""
         return len(self._base), self._total
 
     def document_frequency(self, wanted: Sequence[str]) -> list[int]:
-        """How many texts hold each term."""
-        return [term.held for term in self._found(wanted)]
-
-    def places(self, ids: Iterable[str]) -> dict[str, int]:
-        """The places of those ids that are there."""
-        found, missing = self._places.get_many(ids)
+        """Return the document frequency of each term."""
+        keys = [term[:_LONGEST] for term in wanted]
+        found, missing = self._held.get_many(keys)
         if missing:
-            found.update(dict.fromkeys(missing, -1))
-            found.update(self._rows(_PLACES, missing))
-            for id in missing:
-                self._places.put(id, found[id])
-        return {id: place for id, place in found.items() if place >= 0}
+            found.update(dict.fromkeys(missing, 0))
+            found.update(dict(self._base.ask("SELECT term, held FROM word_counts WHERE term = ANY(%s)", [missing])))
+            for term in missing:
+                self._held.put(term, found[term])
+        return [found[key] for key in keys]
 
-    def top_k(self, weighed: Weighed, end: int, without: Places) -> list[Hit]:
-        """The first `end` hits, those in some places left out, in no order."""
-        known = self._known(weighed)
-        most = [term.most(scale, weighed) for _, scale, term in known]
-        places, scores, only = NO_PLACES, np.empty(0), False
-        for at, (name, scale, term) in enumerate(known):
-            left, lowest = sum(most[at:]), _reached(scores, end)
-            only = only or (term.held > _MANY and lowest > left * SURE)
-            if only:  # no other text can reach the page any more, and of these ever fewer
-                near = scores >= lowest - left * SURE
-                places = places[near]
-                scores = self._added(scores[near], places, [(name, scale, term)], weighed)
-                continue
-            postings = self._postings(name, term.blocks)
-            if len(without):
-                postings = postings[~_inside(postings["place"], without)]
-            places, scores = _merged(places, scores, postings, scale, weighed)
-        lowest = _reached(scores, end)
-        above, equal = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
-        chosen = np.concatenate([above, equal[: max(0, end - len(above))]])
-        names = self._ids(places[chosen].tolist())
-        return list(zip(names, scores[chosen].tolist(), strict=True))
+    def top_k(self, weighed: Weighed, end: int, hidden: Callable[[str], bool]) -> list[Hit]:
+        """Return the first `end` hits that are not hidden."""
+        count = end
+        while True:
+            proposed, is_all = self._propose(weighed, count)
+            shown = [id for id in proposed if not hidden(id)]
+            if is_all or len(shown) >= 2 * end:
+                break
+            count = 4 * len(proposed)
+        return sorted(self.score(weighed, shown).items(), key=lambda hit: (-hit[1], hit[0]))[:end]
 
     def score(self, weighed: Weighed, ids: Iterable[str]) -> dict[str, float]:
-        """What those of these texts score that are here."""
-        found = sorted((place, id) for id, place in self.places(ids).items())
-        places = np.array([place for place, _ in found], dtype=np.int32)
-        scores = self._added(np.zeros(len(places)), places, self._known(weighed), weighed)
-        return {id: score for (_, id), score in zip(found, scores.tolist(), strict=True)}
-
-    def _known(self, weighed: Weighed) -> list[tuple[str, float, _Term]]:
-        found = self._found([name for name, _ in weighed.terms])
-        return [(name, scale, term) for (name, scale), term in zip(weighed.terms, found, strict=True) if term.held]
-
-    def _added(
-        self, scores: Scores, places: Places, known: Iterable[tuple[str, float, _Term]], weighed: Weighed
-    ) -> Scores:
-        """The scores of some places once these terms are added up, too."""
-        for name, scale, term in known:
-            postings = self._postings(name, term.among(places))
-            postings = postings[_inside(postings["place"], places)]
-            scores[np.searchsorted(places, postings["place"])] += _worth(
-                postings["often"], postings["long"], scale, weighed
-            )
-        return scores
-
-    # -- reading ------------------------------------------------------------------------------------------------------
-
-    def _rows(self, statement: Any, *values: Any) -> list[tuple[Any, ...]]:
-        with self._base.connection() as connection:
-            found: list[tuple[Any, ...]] = connection.cursor(binary=True).execute(statement, values).fetchall()
-            return found
-
-    def _found(self, wanted: Sequence[str]) -> list[_Term]:
-        """What is known of terms; the postings of rare ones come along."""
-        found, missing = self._terms.get_many(wanted)
+        """Return the scores of those texts that exist."""
+        found, missing = self._counted.get_many(ids)
         if missing:
-            heads: dict[str, list[tuple[int, ...]]] = {name: [] for name in missing}
-            for name, postings, *head in self._rows(
-                f"""SELECT term, CASE WHEN held <= {_SMALL} THEN postings END, block, held, first, last, often, long
-                FROM words WHERE term = ANY(%s) ORDER BY term, block""",
-                missing,
-            ):
-                heads[name].append(tuple(head))
-                if postings is not None:
-                    self._keep(name, head[0], postings)
-            for name, rows in heads.items():
-                found[name] = term = _term(rows)
-                self._terms.put(name, term, 8 + len(rows))
-        return [found[name] for name in wanted]
+            self._base.fetch(missing)
+        for id in missing:
+            if (text := self._base.text(id)) is not None:
+                counts = Counter(terms(text))
+                found[id] = counts, counts.total()
+                self._counted.put(id, found[id])
+        return {id: _score(weighed, *counted) for id, counted in found.items()}
 
-    def _keep(self, name: str, block: int, raw: bytes) -> Postings:
-        postings: Postings = np.frombuffer(bytes(raw), dtype=POSTING)
-        self._blocks.put((name, block), postings, 40 + len(postings))
-        return postings
+    def _propose(self, weighed: Weighed, count: int) -> tuple[list[str], bool]:
+        """Return at least `2 * count` ids that are likely to score highest, and True if no other text has a term."""
+        names = tuple(name for name, _ in weighed.terms)
+        known = self._proposed.get(names)
+        if known is None or not (known[1] or len(known[0]) >= 2 * count):
+            most, is_all, found = max(_LEAST, _WIDTH * count), True, dict[str, None]()
+            values = [list(map(_lexeme, names)), [scale for _, scale in weighed.terms], weighed.plain, weighed.per_term]
+            for query in self._queries(names):
+                rows = self._base.ask(_PROPOSE, [query, max(_SCANNED, most), *values, most])
+                found.update((id, None) for (id,) in rows)
+                if len(found) >= most // 2:
+                    is_all = False
+                    break
+            known = list(found), is_all
+            self._proposed.put(names, known, 1 + len(found))
+        return known
 
-    def _postings(self, name: str, blocks: NDArray[np.int64]) -> Postings:
-        """All postings of some blocks of a term, in the order of the places."""
-        found, missing = self._blocks.get_many((name, block) for block in blocks.tolist())
-        if missing:
-            statement = "SELECT block, postings FROM words WHERE term = %s AND block = ANY(%s)"
-            for block, raw in self._rows(statement, name, [block for _, block in missing]):
-                found[name, block] = self._keep(name, block, raw)
-        if len(found) < 2:
-            return next(iter(found.values()), np.empty(0, dtype=POSTING))
-        joined = np.concatenate([found[key] for key in sorted(found)])
-        places = joined["place"]
-        return joined if (places[1:] > places[:-1]).all() else joined[np.argsort(places, kind="stable")]
-
-    def _ids(self, places: Sequence[int]) -> list[str]:
-        found, missing = self._names.get_many(places)
-        if missing:
-            for place, id in self._rows(_IDS, missing):
-                found[place] = id
-                self._names.put(place, id)
-        return [found[place] for place in places]
-
-
-def _term(rows: list[tuple[int, ...]]) -> _Term:
-    if not rows:
-        return _UNKNOWN
-    blocks, held, *others = zip(*rows, strict=True)
-    first, last, often, long = (np.array(numbers, dtype=np.int32) for numbers in others)
-    return _Term(sum(held), np.array(blocks, dtype=np.int64), first, last, often, long)
+    def _queries(self, names: Sequence[str]) -> Iterator[str]:
+        """Yield a `tsquery` of rare terms, which few texts match, then those of more terms down to one."""
+        held = zip(names, self.document_frequency(names), strict=True)
+        known = [(_lexeme(name), count) for name, count in held if count]
+        totals = accumulate(count for _, count in known)
+        rare = [name for (name, _), total in zip(known, totals, strict=True) if total <= _SCANNED]
+        if rare:
+            yield " | ".join(rare)
+        if len(rare) < len(known):
+            common = [name for name, _ in known[:_COMBINED]]
+            for size in range(len(common), 1, -1):
+                yield " | ".join(f"({' & '.join(some)})" for some in combinations(common, size))
+            yield " | ".join(name for name, _ in known)
 
 
-def _worth(often: NDArray[Any], long: NDArray[Any], scale: float, weighed: Weighed) -> Scores:
-    times = often.astype(np.float64)
-    worth: Scores = times * scale / (times + (weighed.plain + weighed.per_term * long.astype(np.float64)))
-    return worth
-
-
-def _reached(scores: Scores, end: int) -> float:
-    """The score of the last of the first `end`; 0 where there are not as many."""
-    return float(np.partition(scores, len(scores) - end)[len(scores) - end]) if 0 < end <= len(scores) else 0.0
-
-
-def _inside(some: Places, places: Places) -> NDArray[np.bool_]:
-    """Which of some places are among others."""
-    if not len(places):
-        return np.zeros(len(some), dtype=np.bool_)
-    found: NDArray[np.bool_] = places[np.minimum(np.searchsorted(places, some), len(places) - 1)] == some
-    return found
-
-
-def _merged(
-    places: Places, scores: Scores, postings: Postings, scale: float, weighed: Weighed
-) -> tuple[Places, Scores]:
-    """Places and scores once a term's postings are added."""
-    worth = _worth(postings["often"], postings["long"], scale, weighed)
-    if not len(places):
-        return postings["place"].copy(), worth
-    every: Places = np.concatenate([places, postings["place"]])
-    every.sort(kind="stable")
-    every = every[np.concatenate([[True], every[1:] != every[:-1]])]
-    added = np.zeros(len(every))
-    added[np.searchsorted(every, places)] = scores
-    added[np.searchsorted(every, postings["place"])] += worth
-    return every, added
+def _score(weighed: Weighed, counts: Counter[str], length: int) -> float:
+    score, norm = 0.0, weighed.plain + weighed.per_term * length
+    for term, scale in weighed.terms:
+        if often := counts.get(term):
+            score += often * scale / (often + norm)
+    return score

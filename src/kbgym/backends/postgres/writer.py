@@ -1,25 +1,26 @@
-"""The appender of a store in PostgreSQL: many processes, one order.
+"""Append to the trace of a store in PostgreSQL: many processes, one order.
 
-A turn is a lock, gives what others committed, and ends with one SQL transaction that adds events to the trace: all of
-them or none.
+A write begins with an advisory lock, reads what others committed, and ends with one SQL transaction that adds events to
+the trace: all of them or none.
 
-The turn is over before the disk has what was written: the next one begins while this one waits for it, and many wait
-for one flush. The log of the database has the order of the turns, so what is flushed has everything before it. Others
-may thus see for a moment what a crash of the server would lose; they notice when they connect again, and read anew.
+The lock is released before the disk has the transaction: the next writer begins while this one waits, and one flush
+serves many. The write-ahead log has the order of the locks, so what is flushed has everything before it. Others may
+briefly read what a crash of the server loses; they notice when they connect again, and read anew.
 
-Before the turn comes the line: its first has what others committed followed while the one before it still acts.
+In front of the lock is a queue: its first applies what others committed while the writer before it still acts.
 
-Whatever is read begins with the last line followed so far: where a crash has taken that, nothing is added to it. Where
-the connection breaks in the very moment of a commit, the appender connects again, waits for the turn (whatever the old
-connection was doing is over then) and looks for its own mark in the trace: it never guesses.
+Every read begins with the last line applied so far; if a crash has taken that line, nothing is appended to it. If the
+connection breaks during a commit, the writer connects again, waits for the lock (by then the old connection has
+finished) and looks for its own mark in the trace.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kbgym.backends.postgres.server import Batch, Server
@@ -34,67 +35,74 @@ if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
 
 _TRIES = 4
-# Waiting for a row wakes everybody who waits at every commit; these locks are queues, and wake the next one.
-_TURN = "SELECT pg_advisory_xact_lock(%s)"
-_LINE = "SELECT pg_advisory_lock(%s)"
-_UNLOCK = "SELECT pg_advisory_unlock(%s)"
-_CLAIM = "SELECT pg_try_advisory_lock(%s)"
-_NEWS = "SELECT line FROM trace WHERE seq >= %s ORDER BY seq"
+# Waiting for a row wakes all who wait at every commit; these locks are queues and wake the next one.
+_LOCK = "SELECT pg_advisory_xact_lock(%s)"
+_QUEUE = "SELECT pg_advisory_lock(%s)"
+_LEAVE_QUEUE = "SELECT pg_advisory_unlock(%s)"
+_NEW_LINES = "SELECT line FROM trace WHERE seq >= %s ORDER BY seq"
 # A commit of its own, as durable as the connection was told to be: on its return all commits before it are too.
 _FLUSH = "SELECT pg_logical_emit_message(true, 'kbgym', '')"
 
 
 class PostgresWriter:
-    """Appends whole transactions, in turn with every other client of the store. A `place.EventWriter`."""
+    """Append whole transactions, in turn with every other client of the store. An `EventWriter`."""
 
     shared = True
 
     def __init__(self, server: Server, head: Head) -> None:
-        """Continue after `head`; what others committed since is given by `news`."""
+        """Continue after `head`."""
         self._server = server
-        self._seq, self._chain, self._iteration = head.seq, head.chain, head.iteration  # how far it has looked
-        self._held: Connection | None = None  # where the turn is this process's, and only there it can be ended
+        self._seq, self._chain = head.seq, head.chain
+        self._held: Connection | None = None  # the connection that holds the lock
         self._wanted: list[Event] | None = None
-        self._in_line = False
+        self._queued = False
         self._client = secrets.token_hex(8)
-        self._claims: dict[str, None] = {}
-        self._turn, self._line = self._key(""), self._key("\0line")
+        self._lock_key, self._queue_key = self._key(""), self._key("\0line")
 
-    # -- others -------------------------------------------------------------------------------------------------------
+    def _key(self, name: str) -> int:
+        whole = hashlib.sha256(f"{self._server.address.schema}\0{name}".encode()).digest()
+        return int.from_bytes(whole[:8], "big", signed=True)
+
+    # -- events of others ---------------------------------------------------------------------------------------------
 
     def news(self) -> tuple[Event, ...]:
-        """What others committed since the last news; does not wait for anybody's turn."""
-        return () if self._held is not None else self._read()
+        """Return what others committed since the last call, without waiting for the lock."""
+        return () if self._held is not None else self._retried(self._read)
 
     def enqueue(self) -> tuple[Event, ...]:
-        """Wait until the next turn but one is this writer's; gives the news. A turn follows, or `dequeue`."""
-        return self._read(in_line=True)
+        """Wait until this writer is next but one, and return the new events. A turn or `dequeue` follows."""
+        return self._retried(partial(self._read, queue=True))
 
     def dequeue(self) -> None:
-        """Give up the place in line, where there is one."""
-        if self._in_line:
-            self._in_line = False
+        """Leave the queue, if in it."""
+        if self._queued:
+            self._queued = False
             if not self._server.lost:
                 with suppress(*self._server.errors):
-                    self._server.connection.execute(_UNLOCK, [self._line])
+                    self._server.connection.execute(_LEAVE_QUEUE, [self._queue_key])
 
-    def _read(self, in_line: bool = False) -> tuple[Event, ...]:
+    def _retried(self, work: Callable[[], tuple[Event, ...]]) -> tuple[Event, ...]:
+        """Call `work`, which writes nothing; again if the connection breaks."""
         for _ in range(_TRIES):
             try:
-                connection = self._connected()
-                batch = Batch()
-                if in_line:
-                    self._in_line = True  # on this connection; with another one it is gone
-                    batch.often(_LINE, [self._line])
-                batch.often(_NEWS, [self._seq])
-                *_, lines = batch.send(connection)
-                return self._looked([line for (line,) in lines])
+                return work()
             except self._server.errors as error:
-                self._again(error)
+                if not self._server.lost:
+                    self._undo()
+                    raise self._server.failure(error) from None
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
-    def _looked(self, lines: Sequence[str]) -> tuple[Event, ...]:
-        """Verify lines that were read; the first is the last one followed before."""
+    def _read(self, queue: bool = False) -> tuple[Event, ...]:
+        connection, batch = self._connected(), Batch()
+        if queue:
+            self._queued = True  # on this connection only
+            batch.prepared(_QUEUE, [self._queue_key])
+        batch.prepared(_NEW_LINES, [self._seq])
+        *_, lines = batch.send(connection)
+        return self._verified([line for (line,) in lines])
+
+    def _verified(self, lines: Sequence[str]) -> tuple[Event, ...]:
+        """Verify new lines; the first is the last one applied before."""
         events: list[Event] = []
         where, chain = self._server.address.shown, self._chain
         if self._seq and not (lines and lines[0].endswith(f'"{chain}"}}')):
@@ -104,25 +112,25 @@ class PostgresWriter:
         for number, line in enumerate(lines[1:] if self._seq else lines, self._seq + 1):
             event, chain = verified(where, number, line.encode(), chain)
             events.append(event)
-        if events:
-            self._advance(events, chain)
+        self._seq, self._chain = self._seq + len(events), chain
         return tuple(events)
 
-    def _advance(self, events: Sequence[Event], chain: str) -> None:
-        last = events[-1]
-        self._seq, self._chain = self._seq + len(events), chain
-        self._iteration = last.iteration if isinstance(last, Committed) else 0
+    def _connected(self) -> Connection:
+        """Return the connection, made again if it was lost; its place in the queue is lost with it."""
+        if self._server.lost:
+            self._queued = False
+            return self._server.reconnect()
+        return self._server.connection
 
-    # -- a turn -------------------------------------------------------------------------------------------------------
+    # -- writing ------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def turn(self) -> Iterator[tuple[Event, ...]]:
-        """Hold up the other writers; the one commit made inside is written at the end, or nothing is."""
+        """Exclude other writers; the one commit made inside is written at the end, or nothing is."""
         if self._held is not None:
             raise RuntimeError("a turn inside a turn")
-        news = self._begin()
         try:
-            yield news
+            yield self._retried(self._take)
         except BaseException:
             self._undo()
             raise
@@ -132,7 +140,7 @@ class PostgresWriter:
             self._finish()
 
     def commit(self, events: Sequence[Event]) -> None:
-        """Have a transaction written at the end of the turn; without a turn, at once, if nothing came in between."""
+        """Write a transaction at the end of the turn; without a turn, now, if others committed nothing meanwhile."""
         if not events or not isinstance(events[-1], Committed | Genesis):
             raise ValueError("a transaction ends with its commit")
         if self._held is not None:
@@ -146,32 +154,22 @@ class PostgresWriter:
                 raise BadInput(f"{where} was written by another process since it was read; run the command again.")
             self._wanted = list(events)
 
-    def _begin(self) -> tuple[Event, ...]:
-        for _ in range(_TRIES):
-            try:
-                connection = self._connected()
-                batch = self._taking()
-                batch.often(_NEWS, [self._seq])
-                *_, lines = batch.send(connection)
-                self._in_line = False
-                news = self._looked([line for (line,) in lines])
-            except self._server.errors as error:
-                self._again(error)
-            except BaseException:
-                self._undo()
-                raise
-            else:
-                self._held = connection
-                return news
-        raise Failed(f"{self._server.address.shown} breaks every connection.")
+    def _take(self) -> tuple[Event, ...]:
+        connection, batch = self._connected(), self._locking()
+        batch.prepared(_NEW_LINES, [self._seq])
+        *_, lines = batch.send(connection)
+        self._queued = False
+        news = self._verified([line for (line,) in lines])
+        self._held = connection
+        return news
 
-    def _taking(self) -> Batch:
-        """The statements that wait for the turn."""
+    def _locking(self) -> Batch:
+        """Return the statements that wait for the lock."""
         batch = Batch()
         batch.execute("BEGIN")
-        batch.often(_TURN, [self._turn])
-        if self._in_line:
-            batch.often(_UNLOCK, [self._line])
+        batch.prepared(_LOCK, [self._lock_key])
+        if self._queued:
+            batch.prepared(_LEAVE_QUEUE, [self._queue_key])
         return batch
 
     def _finish(self) -> None:
@@ -186,7 +184,7 @@ class PostgresWriter:
         add_to_trace(batch, self._seq, self._client, events, lines)
         batch.execute("SET LOCAL synchronous_commit = off")
         batch.execute("COMMIT")
-        batch.often(_FLUSH)
+        batch.prepared(_FLUSH)
         try:
             batch.send(held)
         except self._server.errors as error:
@@ -199,42 +197,23 @@ class PostgresWriter:
             self._undo()
             raise
         self._held = None
-        self._advance(events, chain)
+        self._seq, self._chain = self._seq + len(events), chain
 
     def _undo(self) -> None:
-        """Nothing of this turn is kept, and the others may go on."""
+        """Write nothing of this turn, and release the lock."""
         self._held, self._wanted = None, None
         self._server.forget()
         self.dequeue()
 
-    # -- failures -----------------------------------------------------------------------------------------------------
-
-    def _again(self, error: Exception) -> None:
-        """Before anything was written: to be tried again if the connection was lost, else raise."""
-        if not self._server.lost:
-            self._undo()
-            raise self._server.failure(error) from None
-
-    def _connected(self) -> Connection:
-        """The connection, made again where it was lost: with it went the place in line and the claims."""
-        if self._server.lost:
-            connection = self._server.reconnect()
-            self._in_line = False
-            for name in list(self._claims):
-                row = connection.execute(_CLAIM, [self._key(name)]).fetchone()
-                if row is None or not row[0]:
-                    del self._claims[name]
-        return self._server.connection
-
     def _resolve(self, seq: int, error: Exception) -> None:
-        """The connection broke while a transaction was committed: return if it was, raise if it was not."""
+        """Return if the transaction during whose commit the connection broke was committed, else raise."""
         try:
-            with self._server.said():
+            with self._server.translated():
                 connection = self._connected()
-                batch = self._taking()
+                batch = self._locking()
                 batch.execute("SELECT client FROM trace WHERE seq = %s", [seq])
                 batch.execute("ROLLBACK")
-                batch.often(_FLUSH)
+                batch.prepared(_FLUSH)
                 found = batch.send(connection)[-3]
         except KbgymError as trouble:
             raise Failed(f"{trouble} Whether the last transaction (trace line {seq}) was kept is not known.") from None
@@ -243,46 +222,13 @@ class PostgresWriter:
             raise ConnectionLost(f"{said} The transaction was not committed; it can be tried again.") from None
 
     def resync(self, place: StoreBackend) -> None:
-        """Continue from what a place of this store has read."""
+        """Continue from what a backend of this store has read."""
         head = getattr(place, "head", None)
         if not isinstance(head, Head):
-            raise TypeError("only a place of the same store can be gone on from")
-        self._seq, self._chain, self._iteration = head.seq, head.chain, head.iteration
-
-    # -- claims -------------------------------------------------------------------------------------------------------
-
-    def claim(self, name: str) -> bool:
-        """Take a piece of work nobody else has; the server frees it when this process ends, however it ends."""
-        if name in self._claims:
-            return True
-        for _ in range(_TRIES):
-            try:
-                row = self._connected().execute(_CLAIM, [self._key(name)]).fetchone()
-            except self._server.errors as error:
-                self._again(error)
-            else:
-                if row is not None and row[0]:
-                    self._claims[name] = None
-                return name in self._claims
-        return False
-
-    def holds(self, name: str) -> bool:
-        return name in self._claims
-
-    def release(self, name: str) -> None:
-        if name in self._claims:
-            del self._claims[name]
-            with self._server.said():
-                self._connected().execute(_UNLOCK, [self._key(name)])
-
-    def _key(self, name: str) -> int:
-        whole = hashlib.sha256(f"{self._server.address.schema}\0{name}".encode()).digest()
-        return int.from_bytes(whole[:8], "big", signed=True)
+            raise TypeError("a writer continues from a backend of the same store")
+        self._seq, self._chain = head.seq, head.chain
 
     def close(self) -> None:
-        if self._claims and not self._server.lost:
-            with suppress(*self._server.errors):  # the server would notice, a moment later
-                self._server.connection.execute("SELECT pg_advisory_unlock_all()")
         self._server.close()
 
     def __enter__(self) -> PostgresWriter:

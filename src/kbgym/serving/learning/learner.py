@@ -8,28 +8,28 @@ A gold is what a client gives as one; being told "right" never makes the store's
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
+from typing import Any
 
-from kbgym.gym.actions import Action, Answer, Delete
+from kbgym.gym.actions import Action, Answer
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
 from kbgym.gym.grading import abstains, score
-from kbgym.gym.policy import Agent, Backward, Turn
+from kbgym.gym.policy import Agent, Backward, Policy, View
 from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
 from kbgym.serving.learning.question_log import (
     Asked,
-    MeasureFile,
     OpenQuestion,
     OpenQuestions,
     QuestionLog,
     Refusal,
     new_id,
 )
-from kbgym.serving.learning.withdrawal import Withdrawals
+from kbgym.serving.learning.teacher import Teacher
 from kbgym.serving.learning.worker import Worker
-from kbgym.trace.events import Acted, Began, Ended, Graded, Noted, Phase
+from kbgym.trace.corrections import Corrections
+from kbgym.trace.events import Began, Ended, Graded, Noted, Phase
 from kbgym.trace.live import LiveStore
 from kbgym.trace.snapshot import Snapshot
 from kbgym.training.asking import QAPair
@@ -37,8 +37,6 @@ from kbgym.training.gate import Gate, judged, settle
 from kbgym.training.loop import backward_task
 from kbgym.training.run import Settings
 from kbgym.training.staged import TRIES, StagedEdits, forward, record_forward, stage, unchanged
-
-_logger = logging.getLogger("kbgym.learning")
 
 
 class Online:
@@ -49,6 +47,7 @@ class Online:
         live: LiveStore,
         questions: QuestionLog,
         agenda: AgendaFollower,
+        corrections: Corrections,
         reader: Agent,
         curator: Agent,
         settings: Settings,
@@ -56,14 +55,11 @@ class Online:
     ) -> None:
         self.live, self.questions, self.agenda, self.gate = live, questions, agenda, gate
         self.settings = settings
-        self.reader, self.curator, self.curates = reader, curator, settings.curator
+        self.reader, self.curator = reader, curator
+        self.corrections = corrections
         self.open_questions = OpenQuestions()
         self.worker = Worker(lambda: self.questions.next_lesson(), self._lesson, self._set_aside)
-        # A database keeps the trace, from which the rows come, and no file beside it.
-        self._file = MeasureFile(live.folder, questions.unwritten) if live.folder is not None else None
-        questions.unwritten.clear()
-        self._withdrawals = Withdrawals()
-        self.admitted = self.refused = self.withdrawn = 0
+        self.admitted = self.refused = 0
         for asked in questions.asked.values():
             if gate is not None and asked.golds:
                 gate.answered(QAPair(asked.id, asked.question, asked.golds, abstain(asked.golds)))
@@ -151,7 +147,6 @@ class Online:
             live.record(Graded(live.iteration + 1, id, golds, f1, em, asked.answer))
             durable = live.commit()
         await asyncio.shield(durable)
-        self._measure()
         if self.gate is not None:
             self.gate.answered(QAPair(id, asked.question, golds, abstain(golds)))
         self.worker.wake()
@@ -169,18 +164,7 @@ class Online:
             live.record(Noted(live.iteration + 1, "feedback", data))
             durable = live.commit()
         await asyncio.shield(durable)
-        self._measure()
         return self.questions.asked[id]
-
-    def _measure(self) -> None:
-        """Bring the file of measures into step; it is derived, so trouble with it is no trouble of the question."""
-        rows, self.questions.unwritten = self.questions.unwritten, []
-        try:
-            if self._file is not None:
-                self._file.add(rows)
-        except OSError as error:
-            self.questions.unwritten = [*rows, *self.questions.unwritten]
-            _logger.warning("the measures could not be written: %s", error)
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
@@ -209,35 +193,19 @@ class Online:
         index_tasks = (
             self.agenda.index_tasks(self.live.store, asked.question) if self.settings.strategy == "class" else ()
         )
-        turns = self.questions.turns.get(id, ())
-        if self.gate is not None:
-            await self._withdraw(self.gate, asked, turns)
+        turns, curator = self.questions.turns.get(id, ()), None
+        if (lesson := self.corrections.lessons.get(id)) is not None:
+            curator = cooperative(lambda: Teacher(lesson, self.live.store))
         task = backward_task(asked.question, turns, asked.golds, asked.f1 or 0.0, asked.answer, index_tasks)
-        await self.backward(task, "backward", id, asked.question, self.settings.backward_budget)
+        await self.backward(task, "backward", id, asked.question, self.settings.backward_budget, curator)
 
-    async def _withdraw(self, gate: Gate, asked: Asked, turns: Sequence[Turn]) -> None:
-        """Withdraw what this question shows to cost answers: admitted once, on evidence that has come since."""
-        live, asking = self.live, QAPair(asked.id, asked.question, asked.golds, abstain(asked.golds))
-        for document, cost in await self._withdrawals.costly(live, gate, asking, turns, asked.f1 or 0.0):
-            async with live.turn():
-                if document not in live.store:
-                    continue
-                number, reason = live.iteration + 1, f"{asked.id} is answered better without [{document}]"
-                step = await live.environment.carry_out(Delete(document))
-                data = {"question": asked.id, "verdict": "withdrawn", "reason": reason, "cost": round(cost, 6)}
-                live.record(Began(number, "idle", "gate"))
-                live.record(Acted(number, "idle", 1, step.action, step.result, step.verdict), step.observation)
-                live.record(Noted(number, "gate", data))
-                live.record(Ended(number, "idle", "done"))
-                live.commit()
-                self.withdrawn += 1
-        await live.durable()
-
-    async def backward(self, task: Backward, phase: Phase, id: str, text: str, budget: int) -> StagedEdits:
-        """A curator's pass: played on a copy, judged by the gate, landed or kept as refused."""
+    async def backward(
+        self, task: Backward, phase: Phase, id: str, text: str, budget: int, curator: Agent | None = None
+    ) -> StagedEdits:
+        """Play a curator's pass on a copy, have the gate judge it, and apply it or record it as rejected."""
         live, settings = self.live, self.settings
         for attempt in range(1, TRIES + 1):
-            made = await stage(live, self.curator, task, budget, settings.memory)
+            made = await stage(live, curator or self.curator, task, budget, settings.memory)
             verdict = await judged(self.gate, made, live.iteration)
             await live.prepare([step.action for step in made.edits])
             async with live.turn():
@@ -249,7 +217,7 @@ class Online:
                     reason = "documents it builds on were changed by others each time it was played"
                     verdict = {"verdict": "quarantined", "reason": reason}
                 number = live.iteration + 1
-                live.record(Began(number, phase, self.curates, id, text))
+                live.record(Began(number, phase, "teacher" if curator else settings.curator, id, text))
                 if await settle(live, number, phase, id, made, verdict):
                     self.admitted += made.changed
                 else:
@@ -265,3 +233,23 @@ class Online:
 def abstain(golds: tuple[str, ...]) -> bool:
     """Whether the right answer is that there is none."""
     return bool(golds) and all(abstains(gold) for gold in golds)
+
+
+class _Cooperative:
+    """A policy that yields to other tasks before every action, because a rule-based policy never awaits anything."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    @property
+    def usage(self) -> Any:
+        return getattr(self._policy, "usage", None)
+
+    async def act(self, view: View) -> Action:
+        await asyncio.sleep(0)
+        return await self._policy.act(view)
+
+
+def cooperative(agent: Agent) -> Agent:
+    """Return the agent with policies that yield to the event loop before every action."""
+    return lambda: _Cooperative(agent())

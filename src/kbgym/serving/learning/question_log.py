@@ -10,23 +10,23 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from kbgym.canonical import encode, write_lines
-from kbgym.gym.actions import Action, Answer, Error, Observation
+from kbgym.gym.actions import Action, Answer, Error, Invalid, Observation, Search
 from kbgym.gym.environment import Step
 from kbgym.gym.episode import Transcript
+from kbgym.gym.grading import normalise
 from kbgym.gym.policy import Turn
+from kbgym.gym.tools import parse
 from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Ended, Event, Graded, Noted
 from kbgym.trace.snapshot import Snapshot
 
-FILE = "prequential.jsonl"
 WINDOW = 50  # questions of the rolling means
 MOST_OPEN = 64  # open questions per client
+MOST_WINDOWS = 100  # windows of graded questions kept
 
 
 class Refusal(Exception):
@@ -40,6 +40,14 @@ class Refusal(Exception):
 def new_id() -> str:
     """Return an id that cannot be guessed."""
     return f"q-{secrets.token_urlsafe(12)}"
+
+
+def plain_line(text: str, field: str) -> str:
+    """Return a text if the tools accept it: one plain, non-empty line of limited length."""
+    checked = parse("answer", {"text": text}, "reader")
+    if isinstance(checked, Invalid):
+        raise Refusal("invalid", checked.reason.replace("text", field, 1))
+    return str(getattr(checked, "text", ""))
 
 
 class OpenQuestion:
@@ -112,6 +120,7 @@ class Measure(msgspec.Struct, frozen=True, omit_defaults=True):
     actions: int
     em: float
     f1: float | None = None
+    first_page: bool | None = None
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -122,29 +131,20 @@ class Window(msgspec.Struct, frozen=True):
     f1: float | None
     em: float
     actions: float
+    first_page: float | None = None
 
 
 def window(rows: Collection[Measure], first: int) -> Window:
     scored = [row.f1 for row in rows if row.f1 is not None]
+    seen = [row.first_page for row in rows if row.first_page is not None]
     return Window(
         first,
         first + len(rows) - 1,
         sum(scored) / len(scored) if scored else None,
         sum(row.em for row in rows) / len(rows),
         sum(row.actions for row in rows) / len(rows),
+        sum(seen) / len(seen) if seen else None,
     )
-
-
-class MeasureFile:
-    """The measures as JSON lines: written anew from the trace when opened, then appended to."""
-
-    def __init__(self, folder: Path, rows: Sequence[Measure]) -> None:
-        self._path = folder / FILE
-        write_lines(self._path, rows)
-
-    def add(self, rows: Sequence[Measure]) -> None:
-        with self._path.open("ab") as out:
-            out.write(b"".join(encode(row) + b"\n" for row in rows))
 
 
 MOST = 5_000  # answered questions kept beside those still to be learnt from
@@ -187,10 +187,9 @@ class QuestionLog:
         self.asked: OrderedDict[str, Asked] = OrderedDict()
         self.turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
         self.to_learn: dict[str, None] = {}  # graded and not yet taught, oldest first
-        self._last: dict[str, int] = {}  # when each client's last lesson was, counted in lessons
-        self.total = self.graded = self.set_aside = self._lessons = 0
-        self.unwritten: list[Measure] = []  # rows for the file of measures
+        self.total = self.graded = self.set_aside = 0
         self._recent: deque[Measure] = deque(maxlen=WINDOW)
+        self.windows: deque[Window] = deque(maxlen=MOST_WINDOWS)
         self._now: str | None = None
 
     def __call__(self, event: Event, store: Store, observation: Observation) -> None:
@@ -211,7 +210,8 @@ class QuestionLog:
             case Graded(iteration, question, golds, f1, em) if question in self.asked:
                 self._change(question, golds=golds, f1=f1, em=em, state="graded", right=em == 1.0)
                 self.to_learn[question] = None
-                self._measure(Measure(question, iteration, self.asked[question].actions, em, f1))
+                on_page = _on_first_page(self.turns.get(question, ()), golds)
+                self._measure(Measure(question, iteration, self.asked[question].actions, em, f1, on_page))
             case Noted(iteration, "feedback", {"question": str(question), "right": bool(right)}):
                 if question in self.asked:
                     self._change(question, right=right)
@@ -231,11 +231,8 @@ class QuestionLog:
         return window(self._recent, self.graded - len(self._recent) + 1) if self._recent else None
 
     def next_lesson(self) -> str | None:
-        """Return the oldest question of the client whose last lesson is longest ago."""
-        oldest: dict[str, str] = {}
-        for id in self.to_learn:
-            oldest.setdefault(self.asked[id].client, id)
-        return oldest[min(oldest, key=lambda client: self._last.get(client, 0))] if oldest else None
+        """Return the question that has waited longest for its lesson."""
+        return next(iter(self.to_learn), None)
 
     def _begin(self, asked: Asked) -> None:
         self._now = asked.id
@@ -251,8 +248,6 @@ class QuestionLog:
 
     def _finish(self, id: str, state: State, note: str = "") -> None:
         self.to_learn.pop(id, None)
-        self._lessons += 1
-        self._last[self.asked[id].client] = self._lessons
         self.turns.pop(id, None)
         self._change(id, state=state, note=note)
 
@@ -262,4 +257,12 @@ class QuestionLog:
     def _measure(self, measure: Measure) -> None:
         self.graded += 1
         self._recent.append(measure)
-        self.unwritten.append(measure)
+        if self.graded % WINDOW == 0:
+            self.windows.append(window(self._recent, self.graded - WINDOW + 1))
+
+
+def _on_first_page(turns: Sequence[Turn], golds: Sequence[str]) -> bool | None:
+    """Return True if the first page of results states an expected answer, None if nothing was searched for."""
+    pages = (normalise(turn.observation.text) for turn in turns if isinstance(turn.action, Search))
+    first = next(pages, None)
+    return None if first is None else any(f" {normalise(gold)} " in f" {first} " for gold in golds)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -16,15 +14,15 @@ from kbgym.api import open
 from kbgym.api.factory import agenda_for, embedder_named, spread_over
 from kbgym.canonical import digest_of, read_lines
 from kbgym.errors import BadInput
-from kbgym.gym.actions import Action
 from kbgym.gym.environment import Environment
-from kbgym.gym.policy import Agent, Backward, Policy, View
+from kbgym.gym.policy import Backward
 from kbgym.progress import ProgressCallback
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.search.live import LiveEngine
 from kbgym.serving.learning.agenda import AgendaFollower
-from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.learner import Online, cooperative
 from kbgym.serving.learning.question_log import QuestionLog
+from kbgym.trace.corrections import Corrections
 from kbgym.trace.live import LiveStore
 from kbgym.trace.replay import Listener
 from kbgym.trace.url import is_url
@@ -84,6 +82,7 @@ def open_online(
     The settings may come out of the store's folder, so agents that are not built in play only where `trusted`.
     """
     questions, agenda = questions or QuestionLog(), AgendaFollower(agenda_for(settings, open(place).world))
+    corrections = Corrections()
     kept = None if is_url(place) else Path(place) / KEPT
     reader = cooperative(make_agent(settings.reader, "reader", models, trusted=trusted, kept=kept))
     curator = cooperative(
@@ -92,8 +91,8 @@ def open_online(
     budget, memory = settings.forward_budget, settings.memory
     panel = held_out_questions(place, held_out) if gate else []
     made = Gate(gate, panel, reader, budget=budget, memory=memory) if gate else None
-    live = open_live(place, [questions, agenda], settings, embedder, tick, trusted=trusted, models=models)
-    return Online(live, questions, agenda, reader, curator, settings, made)
+    live = open_live(place, [questions, agenda, corrections], settings, embedder, tick, trusted=trusted, models=models)
+    return Online(live, questions, agenda, corrections, reader, curator, settings, made)
 
 
 def open_live(
@@ -123,26 +122,6 @@ def open_live(
         settings=msgspec.to_builtins(settings),
         write=write,
     )
-
-
-class _Cooperative:
-    """A policy that yields to other tasks before every action, because a rule-based policy never awaits anything."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-
-    @property
-    def usage(self) -> Any:
-        return getattr(self._policy, "usage", None)
-
-    async def act(self, view: View) -> Action:
-        await asyncio.sleep(0)
-        return await self._policy.act(view)
-
-
-def cooperative(agent: Agent) -> Agent:
-    """Return the agent with policies that yield to the event loop before every action."""
-    return lambda: _Cooperative(agent())
 
 
 class Learnt(msgspec.Struct, frozen=True):

@@ -76,11 +76,15 @@ INDEX_TEXTS = {
 }
 
 
+_PLURALS = {"job": "Jobs", "hobby": "Hobbies", "city": "Cities"}
+
+
 def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
     """Yield (kind, text, ids of the documents under it) of every index a perfect curator could build.
 
     There is a hub for every person with all documents about them, an index for every job, hobby and city, and one for
-    each person's friends, children and grandchildren, empty if there are none.
+    each person's friends, children and grandchildren, empty if there are none. Two-step indexes hold what is asked of
+    everybody under one of these: the cities of people with a job, the jobs of somebody's friends.
     """
     graph, told = PeopleGraph.from_facts(world.facts), fact_ids(world.documents)
     about: dict[str, list[str]] = {}
@@ -90,6 +94,14 @@ def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
     for kind, text in INDEX_TEXTS.items():
         for (value,), people in sorted(graph.members((kind,)).items()):
             yield kind, text.format(value), [told[kind, person.id] for person in people]
+            under = text.format(value)
+            under = f"{under[0].lower()}{under[1:]}"
+            for asked, plural in _PLURALS.items():
+                if asked != kind:
+                    found = [told[asked, person.id] for person in people if (asked, person.id) in told]
+                    yield f"{kind}.{asked}", f"{plural} of {under}", found
+            married = [told["spouse", one.id, one.spouse] for one in people if one.spouse is not None]
+            yield f"{kind}.spouse", f"Spouses of {under}", married
     for person in graph.people:
         yield "person", person.name, about.get(person.id, [])
         grandchildren = [fact for child in person.children for fact in graph.childhood(child)]
@@ -100,6 +112,9 @@ def indexes(world: World) -> Iterator[tuple[str, str, list[str]]]:
         }
         for relation, facts in relations.items():
             yield relation.lower(), f"{relation} of {person.name}", [told[fact] for fact in facts]
+        for asked, plural in _PLURALS.items():
+            found = [told[asked, other] for other in person.friends]
+            yield f"friend.{asked}", f"{plural} of friends of {person.name}", found
 
 
 _ABOUT = (

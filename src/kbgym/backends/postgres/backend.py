@@ -1,20 +1,19 @@
-"""A store in PostgreSQL, shared by many processes: `postgresql://...` wherever a STORE is asked for.
+"""Stores in PostgreSQL, shared by many processes: `postgresql://...` wherever a STORE is expected.
 
-It is the fold of its trace over what it began with, as in a folder. What it began with is held where it is small, else
-read when asked for; what others commit later is given by an appender's `news`. The tables are in `tables.py`.
+As in a folder, a store is the fold of its trace over its initial documents. These are held in memory if there are few,
+otherwise read on demand; events that others commit later come from the writer. `tables` describes the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from kbgym.backends.postgres.base import DatabaseBase, base_at
-from kbgym.backends.postgres.reading import read_meta, read_trace, trace_lines
 from kbgym.backends.postgres.server import Server
-from kbgym.backends.postgres.tables import write_initial, write_whole_trace
+from kbgym.backends.postgres.tables import read_meta, read_trace, trace_lines, write_initial, write_whole_trace
 from kbgym.backends.postgres.url import parse
 from kbgym.backends.postgres.writer import PostgresWriter
 from kbgym.canonical import Decoder, decode
@@ -29,13 +28,11 @@ from kbgym.trace.log import TraceReading
 from kbgym.trace.replay import Watcher, replay
 from kbgym.worlds.world import Document
 
-# So many documents are held, unless the URL says otherwise: the same exact index as for a folder, and nothing to ask
-# the server when one is read.
-HELD = 100_000
+HELD = 100_000  # documents up to which all are held in memory, unless the URL says otherwise
 
 
 class PostgresBackend:
-    """Initial documents and a trace in a database. A `place.StoreBackend`."""
+    """Initial documents and a trace in a database. A `StoreBackend`."""
 
     folder: Path | None = None
 
@@ -76,7 +73,7 @@ class PostgresBackend:
 
     @cached_property
     def genesis(self) -> Genesis | None:
-        with self.server.said():
+        with self.server.translated():
             lines = list(trace_lines(self.server.connection, min(1, self.head.seq)))
         return decode(lines[0], Genesis) if lines else None
 
@@ -89,25 +86,23 @@ class PostgresBackend:
         return self.head.position
 
     def store(self, at: int | None = None, watch: Watcher | None = None) -> Store:
-        """The store after an iteration."""
+        """Return the store after an iteration."""
         at = self.at if at is None else at
         if at is not None and at > self.head.iteration:
-            self._look_again()  # another process may have come that far since
+            self._refresh()  # another process may have committed it since
         events = self.events
         if watch is None and self.initial.base is not None:
-            # What only looked changed nothing, and to look again would read every document it was shown.
+            # Lookups changed nothing, and repeating them would read every document they showed.
             events = tuple(event for event in events if not isinstance(event, Acted) or is_editing(event.action))
         return replay(self.initial.copy, events, at, watch)
 
     def verify(self) -> None:
-        """See that what is known of the initial documents is what their lines say."""
+        """Raise Damaged if the counts of the initial documents do not match their lines."""
         if counts_of(Store(self.base)) != self.meta.counts:
             raise Damaged(f"{self.name}: the initial documents were changed from outside.")
 
-    # -- writing ------------------------------------------------------------------------------------------------------
-
     def start(self, embedder: str, settings: dict[str, Any]) -> PostgresWriter:
-        """Begin a trace; where another process has just begun it, continue that one."""
+        """Begin a trace, or continue one that another process has just begun."""
         writer = self.resume()
         with writer.turn() as news:
             if not news:
@@ -116,7 +111,7 @@ class PostgresBackend:
         return writer
 
     def resume(self) -> PostgresWriter:
-        """Continue after what was read; the appender has a connection of its own."""
+        """Return a writer, with a connection of its own, that continues after what was read."""
         return PostgresWriter(Server(self.address), self.head)
 
     def rollback(self, to: int, reason: str = "") -> Store:
@@ -124,15 +119,13 @@ class PostgresBackend:
         with self.resume() as writer, writer.turn() as news:
             store, events = returning(self.name, self.initial, (*self.events, *news), to, reason)
             writer.commit(events)
-        self._look_again()
+        self._refresh()
         return store
 
-    def _look_again(self) -> None:
+    def _refresh(self) -> None:
         self.meta, self.head = read_meta(self.server)
         for name in ("reading", "genesis"):
             self.__dict__.pop(name, None)
-
-    # -- originals ----------------------------------------------------------------------------------------------------
 
     def originals(self, ids: Collection[str] | None = None) -> dict[str, Document]:
         known = () if self.meta.initial == RECORDS else map(Decoder[Document](Document).decode, self.base.lines(ids))
@@ -140,7 +133,7 @@ class PostgresBackend:
 
     def lines(self) -> StoreLines:
         """Return the store as the lines of its files."""
-        with self.server.said():
+        with self.server.translated():
             traced = list(trace_lines(self.server.connection, self.head.seq))
             return StoreLines(self.meta.initial, list(self.base.lines()), traced, self.events, self.meta.arm)
 
@@ -155,7 +148,26 @@ class PostgresPlugin:
         return PostgresBackend(url)
 
     def create(self, url: str, lines: StoreLines, tick: ProgressCallback | None = None) -> PostgresBackend:
-        return create(url, lines.kind, lines.initial, lines.trace, lines.events, lines.arm, tick)
+        """Write a new store, all or nothing. Raise BadInput if there is one."""
+        address = parse(url)
+        if address.at is not None:
+            raise BadInput(f"{address.shown} is to be written: leave out the iteration.")
+        server = Server(address)
+        connection = server.connection
+        names = [f'"{address.schema}".meta', f'"{address.schema}"']
+        try:
+            with server.translated(), connection.transaction():
+                there = "SELECT to_regclass(%s) IS NULL, to_regnamespace(%s) IS NULL"
+                row = connection.execute(there, names).fetchone()
+                if row is None or not row[0]:
+                    raise BadInput(f"there is a store at {address.shown} already; it is never written over.")
+                if row[1]:
+                    connection.execute(f'CREATE SCHEMA "{address.schema}"')
+                write_initial(connection, lines.kind, lines.initial, lines.arm, tick)
+                write_whole_trace(connection, lines.events, lines.trace, tick)
+        finally:
+            server.close()
+        return PostgresBackend(url)
 
     def display_name(self, url: str) -> str:
         address = parse(url)
@@ -163,33 +175,3 @@ class PostgresPlugin:
 
 
 PLUGIN = PostgresPlugin()
-
-
-def create(
-    url: str,
-    kind: str,
-    initial: Sequence[str],
-    trace: Sequence[str] = (),
-    events: tuple[Event, ...] = (),
-    arm: str | None = None,
-    tick: ProgressCallback | None = None,
-) -> PostgresBackend:
-    """A new store from the lines of its two files; refused where there is one. All or nothing."""
-    address = parse(url)
-    if address.at is not None:
-        raise BadInput(f"{address.shown} is to be written: leave out the iteration.")
-    server = Server(address)
-    connection = server.connection
-    try:
-        with server.said(), connection.transaction():
-            names = [f'"{address.schema}".meta', f'"{address.schema}"']
-            row = connection.execute("SELECT to_regclass(%s) IS NULL, to_regnamespace(%s) IS NULL", names).fetchone()
-            if row is None or not row[0]:
-                raise BadInput(f"there is a store at {address.shown} already; it is never written over.")
-            if row[1]:
-                connection.execute(f'CREATE SCHEMA "{address.schema}"')
-            write_initial(connection, kind, initial, arm, tick)
-            write_whole_trace(connection, events, trace, tick)
-    finally:
-        server.close()
-    return PostgresBackend(url)

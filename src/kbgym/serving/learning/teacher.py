@@ -1,0 +1,103 @@
+"""The curator of a person's lesson: an alias where documents state the accepted answer, else a correction."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from kbgym.agents.general.text import content_words, names, split_title
+from kbgym.gym.actions import Action, Add, Answer, Correct, Done, LinkMany, Search
+from kbgym.gym.policy import Backward, PlannedPolicy, Steps, View
+from kbgym.gym.tools import MOST_TARGETS, MOST_TEXT
+from kbgym.store import Store
+from kbgym.trace.corrections import Taught
+
+_PAGES = 2  # of results looked at for each query
+_AROUND = 300  # characters before and after an answer that must speak of the subject
+_SHARE = 0.5  # of the question's words, weighted by what they tell
+
+
+class Teacher(PlannedPolicy):
+    """The curator of a person's lesson: it plays the backward pass of a taught question.
+
+    Args:
+        forgotten: documents to withdraw, with their texts; without them the task's question is taught.
+    """
+
+    def __init__(self, lesson: Taught, store: Store, forgotten: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(self._plan, lambda view: Done())
+        self._lesson, self._store, self._forgotten = lesson, store, forgotten
+
+    def _plan(self, view: View) -> Steps[Action]:
+        task, by = view.task, f"{self._lesson.by}, {self._lesson.on}"
+        assert isinstance(task, Backward)
+        note = f" {self._lesson.note}" if self._lesson.note else ""
+        if self._forgotten:
+            texts = " ".join(text for _, text in self._forgotten)
+            text = f"No longer true (withdrawn by {by}):{note} {texts}"
+            yield Correct(text[:MOST_TEXT].rstrip(), tuple(id for id, _ in self._forgotten))
+            return Done()
+        given = task.forward[-1].action if task.forward else None
+        wrong = [given.text] if isinstance(given, Answer) and task.f1 < 1.0 else []
+        seen: dict[str, str] = {}
+        for answer in ("", *task.golds[:2], *wrong):
+            for page in range(1, _PAGES + 1):
+                found = yield Search(f"{task.question} {answer}".strip()[:MOST_TEXT], page)
+                seen |= {shown.id: shown.text for shown in found.documents if self._is_evidence(shown.id)}
+        corrections = self._store.corrections()
+        if evidence := stating(task.question, task.golds, seen, corrections)[:MOST_TARGETS]:
+            added = yield Add(alias_text(task.question, [seen[id] for id in evidence]))
+            if added.documents:
+                yield LinkMany(added.documents[0].id, tuple(evidence))
+        else:
+            text = f"{task.question} {', '.join(task.golds)} (correction by {by}){note}"
+            yield Correct(text[:MOST_TEXT], tuple(stating(task.question, wrong, seen, corrections)))
+        return Done()
+
+    def _is_evidence(self, id: str) -> bool:
+        """Return False for indexes and for documents that a correction supersedes."""
+        store = self._store
+        return id in store and store[id].flag != "authored" and not store.superseded_by(id)
+
+
+def stating(
+    question: str, answers: Sequence[str], texts: Mapping[str, str], corrections: Collection[str] = ()
+) -> list[str]:
+    """Return the documents that state an answer and speak of the question's subject around it.
+
+    Corrections hold other questions' words, so they do not count in how much a word tells.
+    """
+    wanted = set(content_words(question)).difference(*map(content_words, answers))
+    holding = Counter(
+        word for id, text in texts.items() if id not in corrections for word in wanted.intersection(content_words(text))
+    )
+    # A word that no document holds tells none of them apart.
+    weight = {word: math.log1p((len(texts) + 1) / (held + 0.5)) for word, held in holding.items()}
+    named = wanted.intersection(content_words(" ".join(names(question))))
+    named |= {word for word in wanted if any(map(str.isdigit, word))}
+    found = []
+    for id, text in texts.items():
+        for around in _passages(text, answers):
+            words = weight.keys() & set(content_words(around))
+            if words and named <= words and sum(weight[word] for word in words) >= _SHARE * sum(weight.values()):
+                found.append(id)
+                break
+    return found
+
+
+def _passages(text: str, answers: Sequence[str]) -> Iterator[str]:
+    """Yield what stands around each statement of an answer, with the page's title."""
+    title, _ = split_title(text)
+    for answer in answers:
+        words = re.findall(r"\w+", answer)
+        pattern = r"\b" + r"\W{1,3}".join(map(re.escape, words)) + r"\b"
+        for place in re.finditer(pattern, text, re.IGNORECASE) if words else ():
+            yield f"{title} {text[max(0, place.start() - _AROUND) : place.end() + _AROUND]}"
+
+
+def alias_text(question: str, evidence: Sequence[str]) -> str:
+    """Return the text of an alias: the question's words and the names of its evidence."""
+    names = dict.fromkeys(split_title(text)[0] or " ".join(text.split()[:6]) for text in evidence)
+    return f"{question} {'; '.join(names)}"[:MOST_TEXT]

@@ -1,0 +1,243 @@
+"""Corrections by people over MCP, HTTP and Python: what `teach` and `forget` change, and how it is undone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from family import documents, family
+from mcp.client.client import Client
+from serving import HASH, Server, Tokens, client, family_store, opened, replayed
+from test_serve_mcp import names, over_http, over_stdio
+
+from kbgym.gym.actions import Add, Search
+from kbgym.serving.corrections import Outcome, forget, teach, undo
+from kbgym.serving.learning.learner import Online
+from kbgym.serving.learning.question_log import Refusal
+from kbgym.serving.learning.teacher import alias_text, stating
+from kbgym.serving.sessions import ClientSession, act
+from kbgym.trace.corrections import Corrections
+from kbgym.trace.folder import StoreFolder
+from kbgym.trace.replay import replaying
+
+IDS = documents(family())
+BAKER = IDS["Ada Alm's job is baker"]
+QUESTION, OTHER_WORDS = "What is the job of Ada Alm?", "Ada Alm's job is what?"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return family_store(tmp_path / "store")
+
+
+def played(place: Path, scene: Callable[[Online, ClientSession], Awaitable[None]]) -> None:
+    async def work() -> None:
+        async with opened(place, HASH) as online:
+            online.start()
+            await scene(online, ClientSession("ada"))
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+    assert replayed(place)
+
+
+async def searched(online: Online, query: str) -> list[str]:
+    step = (await act(online.live, ClientSession("rex"), Search(query), "reader")).step
+    return [document.id for document in step.observation.documents]
+
+
+def lesson_of(outcome: Outcome) -> tuple[int, str]:
+    assert outcome.changed and outcome.lesson is not None
+    return outcome.lesson.iteration, outcome.lesson.document
+
+
+def test_an_answer_that_no_document_states_becomes_a_correction(place: Path) -> None:
+    async def scene(online: Online, ada: ClientSession) -> None:
+        before, page = online.live.store.fingerprint, await searched(online, OTHER_WORDS)
+        said = {"question": QUESTION, "answers": ["cooper"], "answer": "baker", "note": "Her contract says so."}
+        iteration, document = lesson_of(await teach(online, ada, said))
+        record = online.live.store[document]
+        assert record.flag == "correction" and record.links == (BAKER,)
+        assert {"cooper", "ada,", "Her"} <= set(record.text.split())
+        shown = await searched(online, OTHER_WORDS)
+        assert shown.index(document) < shown.index(BAKER)
+        assert set(page) <= set(shown), "a correction pushes nothing out"
+        assert lesson_of(await undo(online, ada, {"iteration": iteration}))
+        assert online.live.store.fingerprint == before and await searched(online, OTHER_WORDS) == page
+
+    played(place, scene)
+
+
+def test_an_answer_that_documents_state_becomes_an_alias(place: Path) -> None:
+    async def scene(online: Online, ada: ClientSession) -> None:
+        before = online.live.store.fingerprint
+        said = {"question": QUESTION, "answers": ["baker"], "answer": "miller"}
+        iteration, document = lesson_of(await teach(online, ada, said))
+        assert online.live.store[document].flag == "authored" and BAKER in online.live.store[document].links
+        again = await teach(online, ada, said)
+        assert not again.changed and again.lesson is None, "there is nothing new to learn"
+        await undo(online, ada, {"iteration": iteration})
+        assert online.live.store.fingerprint == before
+
+    played(place, scene)
+
+
+def test_a_correction_that_finds_nothing_to_supersede_says_so(place: Path) -> None:
+    async def scene(online: Online, ada: ClientSession) -> None:
+        said = {"question": "Where is the summer house of Zed Zorn?", "answers": ["Malmo"], "answer": "Ystad"}
+        outcome = await teach(online, ada, said)
+        assert outcome.lesson is not None and outcome.lesson.supersedes == {} and "forget" in outcome.message
+
+    played(place, scene)
+
+
+def test_forgotten_documents_stay_and_are_marked(place: Path) -> None:
+    async def scene(online: Online, ada: ClientSession) -> None:
+        before = online.live.store.fingerprint
+        iteration, document = lesson_of(await forget(online, ada, {"documents": [BAKER], "note": "She left."}))
+        assert online.live.store.superseded_by(BAKER) == (document,) and "She left." in online.live.store[document].text
+        with pytest.raises(Refusal):
+            await forget(online, ada, {"documents": ["nowhere"]})
+        await undo(online, ada, {"iteration": iteration})
+        assert online.live.store.fingerprint == before
+
+    played(place, scene)
+
+
+def test_lessons_are_undone_in_any_order_and_others_only_when_confirmed(place: Path) -> None:
+    async def scene(online: Online, ada: ClientSession) -> None:
+        before, bo = online.live.store.fingerprint, ClientSession("bo")
+        jobs = [text for text in IDS if "'s job is" in text][:4]
+        made = []
+        for text in jobs:
+            name, _, job = text.partition("'s job is ")
+            said = {"question": f"What is the job of {name}?", "answers": ["cooper"], "answer": job}
+            made.append(lesson_of(await teach(online, ada, said)))
+        with pytest.raises(Refusal) as refused:
+            await undo(online, bo, {"iteration": made[0][0]})
+        assert refused.value.kind == "conflict"
+        for number in (2, 0, 3, 1):
+            await undo(online, bo, {"iteration": made[number][0], "confirm": True})
+        assert online.live.store.fingerprint == before
+        with pytest.raises(Refusal):
+            await undo(online, ada, {"iteration": made[0][0]})
+
+    played(place, scene)
+
+
+def test_everything_since_an_iteration_is_undone_only_when_confirmed(place: Path) -> None:
+    async def scene(online: Online, ada: ClientSession) -> None:
+        before = online.live.store.fingerprint
+        reply = await act(online.live, ada, Add("A sentence."), "curator")
+        for given in ({}, {"everything_since": True}):
+            with pytest.raises(Refusal):
+                await undo(online, ada, {"iteration": reply.version, **given})
+        await undo(online, ada, {"iteration": reply.version, "everything_since": True, "confirm": True})
+        assert online.live.store.fingerprint == before
+
+    played(place, scene)
+
+
+def test_what_was_taught_is_read_from_the_trace(place: Path) -> None:
+    async def scene(online: Online, ada: ClientSession) -> None:
+        await teach(online, ada, {"question": QUESTION, "answers": ["cooper"], "answer": "baker"})
+        replay = Corrections()
+        store = StoreFolder(place).store(watch=replaying([replay]))
+        assert replay.lessons == online.corrections.lessons
+        (lesson,) = replay.standing(store)
+        assert (lesson.kind, lesson.by, lesson.answers, set(lesson.supersedes)) == (
+            "correction",
+            "ada",
+            ("cooper",),
+            {BAKER},
+        )
+        assert lesson.changed_since(store) == []
+        store.edit(BAKER, "Ada Alm's job is smith.")
+        assert lesson.changed_since(store) == [BAKER]
+
+    played(place, scene)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "found"),
+    [
+        ("When does support of Python 3.7 end?", "2023-06-27", ["a"]),
+        ("When does support of Python 3.8 end?", "2024-10-07", ["b"]),
+        ("When does support of Python 3.8 end?", "2023-06-27", []),
+        ("When does support of Ruby 3.7 end?", "2023-06-27", []),
+        ("When does support of Python 3.7 end?", "2023-06-2", []),
+        ("When does support of Python 3.7 end?", "", []),
+    ],
+)
+def test_documents_state_an_answer_about_the_subject(question: str, answer: str, found: list[str]) -> None:
+    texts = {
+        "a": "Python > Releases: Python 3.7: support ends 2023-06-27.",
+        "b": "Python > Releases: Python 3.8: support ends 2024-10-07.",
+        "c": "Perl > Releases: nothing of the kind.",
+    }
+    assert stating(question, [answer], texts) == found
+
+
+def test_an_alias_holds_the_question_and_the_names_of_its_evidence() -> None:
+    assert (
+        alias_text("Who?", ["Lund: A city.", "One two three four five six seven."])
+        == "Who? Lund; One two three four five six"
+    )
+
+
+# -- the same scene over MCP and HTTP ---------------------------------------------------------------------------------
+
+
+async def taught_and_undone(mcp: Client) -> None:
+    async def call(tool: str, **arguments: Any) -> dict[str, Any]:
+        result = await mcp.call_tool(tool, arguments)
+        assert not result.is_error, result.content
+        return result.structured_content or {}
+
+    before = (await call("search", query=OTHER_WORDS))["documents"]
+    said = await call("teach", question=QUESTION, answers=["cooper"], answer="baker")
+    after = {one["id"]: one for one in (await call("search", query=OTHER_WORDS))["documents"]}
+    correction = said["lesson"]["document"]
+    assert list(after).index(correction) < list(after).index(BAKER)
+    assert after[BAKER]["superseded_by"] == [correction]
+    await call("undo", iteration=said["lesson"]["iteration"])
+    assert (await call("search", query=OTHER_WORDS))["documents"] == before
+
+
+def test_over_stdio(place: Path) -> None:
+    async def work() -> None:
+        async with over_stdio(place, "--role", "curator", "--client", "claude") as mcp:
+            await taught_and_undone(mcp)
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+    assert replayed(place)
+
+
+def test_over_http_for_curators_only(fresh: tuple[Server, Tokens, Path]) -> None:
+    server, tokens, _ = fresh
+
+    async def work() -> None:
+        async with over_http(server, tokens.reader, "legacy") as rex:
+            assert not {"teach", "forget", "undo"} & set(await names(rex))
+        async with over_http(server, tokens.curator, "legacy") as ada:
+            await taught_and_undone(ada)
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+    bodies = {
+        "teach": {"question": QUESTION, "answers": ["cooper"], "answer": "baker"},
+        "forget": {"documents": [BAKER]},
+        "undo": {"iteration": 1},
+    }
+    with client(server, tokens.reader) as rex:
+        assert {rex.post(f"/v1/{name}", json=body).status_code for name, body in bodies.items()} == {403}
+        assert rex.get("/v1/learning").status_code == 403
+    with client(server, tokens.curator) as ada:
+        taught = ada.post("/v1/teach", json=bodies["teach"]).json()
+        (listed,) = ada.get("/v1/learning").json()["corrections"]
+        assert listed["lesson"] == json.loads(json.dumps(taught["lesson"]))
+        assert ada.get(f"/v1/documents/{BAKER}").json()["superseded_by"] == [taught["lesson"]["document"]]
+        assert ada.post("/v1/undo", json={"iteration": taught["lesson"]["iteration"]}).json()["changed"]
+        assert ada.get("/v1/learning").json()["corrections"] == []
