@@ -2,7 +2,7 @@
 
     kbgym experiment run paper --seeds 0-9 --set readers=all --set workers=2 --out exp/paper
     kbgym experiment run paper --seeds 0-9 --set readers=all --set workers=2 --set hard=true --out exp/hard
-    kbgym import phantomwiki --out worlds/phantomwiki
+    kbgym import phantomwiki --from pw-output --out worlds/phantomwiki
     kbgym experiment run paper --world worlds/phantomwiki --strategy paper --arms hipporag --seeds 0-2 --out exp/wiki
     kbgym report exp/paper; kbgym report exp/hard; kbgym report exp/wiki
     python scripts/result_pages.py exp/paper exp/hard --wiki exp/wiki --took "24 and 21 minutes on two cores"

@@ -35,7 +35,6 @@ SHORTER = {
     r"kbgym train .*(w201|llm:|codex)": "--questions 2 --epochs 1 --set eval=false",
     r"prove .*llm:": "--questions 2 --epochs 1 --n 2",
     r"import phantomwiki": "--set train=2 --set test_in=1 --set test_out=0 --set eval_in=0 --set eval_out=0",
-    r"import phantomwiki (?!--from)": "--trees 1 --per-type 2",
     r"--workers": "--set workers=2",
     r"(train|exam|prove|corpus|suggest|baseline) .*(llm:|codex|command:)": "--yes",
 }
@@ -51,7 +50,6 @@ INSTEAD = {
 NEEDS = {
     r"postgresql://": ("pgserver", "psycopg"),
     r"--set engine=ray": ("ray",),
-    r"import phantomwiki (?!--from)": ("phantom_wiki",),
 }
 # Lines of other programs, and which test has them run.
 OTHERS = {
