@@ -184,7 +184,10 @@ class ReportReader(PlannedPolicy):
                 self._known = None
             if opened or not shown:
                 return
-            idle = idle + 1 if len(self.timeline.holders(attribute, value)) == before else 0
+            if len(self.timeline.holders(attribute, value)) > before:
+                idle = 0
+            elif any(id not in self._headings for id, _ in shown) or page >= _PAGES:  # indexes say nothing of members
+                idle += 1
             page += 1
 
     # -- the two tools ------------------------------------------------------------------------------------------------

@@ -34,26 +34,35 @@ class ReportCurator(ReportReader):
         for turn in view.task.forward:
             self._take_in(documents(turn.observation))
         found = read(view.task.question)
-        for kind, slot in zip(found[0].slots, found[1], strict=True) if found else ():
+        keys = list(zip(found[0].slots, found[1], strict=True)) if found else []
+        indexes = {}
+        for kind, slot in keys:
             if kind in ATTRIBUTES:
-                yield from self._index_value(kind, slot)
+                indexes[kind, slot] = yield from self._index_value(kind, slot)
             elif kind == "person":
                 yield from self._index_person(slot)
+        for (kind, value), index in indexes.items():
+            yield from self._verify_links(kind, value, index)
         return Done()
 
     def _last(self, view: View) -> Action:
         return Done()
 
-    def _index_value(self, attribute: str, value: str) -> Gathering:
+    def _index_value(self, attribute: str, value: str) -> Steps[str]:
+        """Link the index of a value to the reports on its members; return its id."""
         yield from self._members(attribute, value, patience=2)
-        holders = self.timeline.holders(attribute, value)
         index = yield from self._index(_INDEX_TEXTS[attribute].format(value))
+        holders = self.timeline.holders(attribute, value)
         yield from self._link(index, [report.document for report in holders.values()])
-        for person in holders:
+        return index
+
+    def _verify_links(self, attribute: str, value: str, index: str) -> Gathering:
+        """Look for a later report on each member, and unlink those who have another value by now."""
+        for person, report in self.timeline.holders(attribute, value).items():
             yield from self._look_up(attribute, person, pages=1)
             now = self.timeline.current(attribute, person)
             if now is None or now.value != value:
-                yield Unlink(index, holders[person].document)
+                yield Unlink(index, report.document)
 
     def _index_person(self, person: str) -> Gathering:
         for relation in ABOUT:
