@@ -65,6 +65,7 @@ def _sections(results: Results) -> tuple[Section, ...]:
                     arms.by_seed(results),
                     groups.non_inferiority(results),
                     groups.budget_split(results),
+                    readers.within(results),
                     readers.answers(results),
                 ],
             ),

@@ -16,7 +16,7 @@ from kbgym.api import open
 from kbgym.api.factory import CASSETTE
 from kbgym.cli.common import Printed, flags, forward_budget, progress, say, search_options, verb
 from kbgym.cli.settings import options, place
-from kbgym.cli.spending import Spending, spending_options, used_by_commands
+from kbgym.cli.spending import Spending, spending_options, used_by_commands, with_spend
 from kbgym.errors import BadInput, Failed
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
@@ -102,7 +102,7 @@ def command(
         spending.confirm(agent, {"exam": left})
         with progress(f"exam {set_name}") as tick:
             passes = PASSES * spending.concurrency  # the models' client holds requests to the limit asked for
-            counted = spending.counted(tick, models, "exam", passes)
+            counted = with_spend(tick, models, passes)
             if reader is not None:
                 exam = opened.examine(reader, questions, out=out, concurrency=passes, tick=counted, header=header)
             else:

@@ -335,7 +335,7 @@ class LiveStore:
 
     def _followed(self, event: Event, store: Store) -> None:
         if isinstance(event, Acted):
-            self.environment.follow(event.result)
+            self.environment.update_index(event.result)
         self._replayed(event, store)
 
     def snapshot(self) -> Snapshot:

@@ -149,7 +149,7 @@ def follow_import(store: Store, event: Imported) -> None:
         [(document.id, document.text) for document in documents]
         for documents in (event.edited, event.restored, event.added)
     )
-    store.follow(event.removed, edited, restored, added)
+    store.apply_import(event.removed, edited, restored, added)
 
 
 def rolled_back(now: Store, then: Store) -> Store:
