@@ -20,9 +20,8 @@ from kbgym.cli.spending import Spending, spending_options, used_by_commands, wit
 from kbgym.errors import BadInput, Failed
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
-from kbgym.training.exam import read_rows, summarise
+from kbgym.training.exam import no_store_file, read_rows, summarise
 from kbgym.training.exam_header import check_header
-from kbgym.training.no_store import no_store_file
 from kbgym.training.probe import probe_run
 from kbgym.training.run import Run
 from kbgym.worlds.kinds import why_agent

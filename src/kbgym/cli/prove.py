@@ -36,10 +36,9 @@ from kbgym.errors import BadInput
 from kbgym.experiments.chunks import PASSES
 from kbgym.store import Store, ledger
 from kbgym.trace.events import Committed
-from kbgym.training.exam import read_rows
+from kbgym.training.exam import no_store_file, read_rows
 from kbgym.training.exam_header import place_for
 from kbgym.training.lessons import schedule
-from kbgym.training.no_store import no_store_file
 from kbgym.training.probe import probe_run
 from kbgym.training.run import Run, Settings
 from kbgym.worlds.people import generate
