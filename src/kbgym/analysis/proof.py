@@ -380,7 +380,7 @@ def _next(proof: Proof, run: Path, world: Path) -> list[str]:
     """Return what to do next, by the verdict and by what was run."""
     settings, verdict = proof.settings, proof.verdict
     again = f"kbgym prove {world} --out {run}"
-    look = f"see which questions changed and why: kbgym store explain {run}"
+    look = f"see which questions changed and why: kbgym view {run}"
     if verdict.word == "helps":
         first = f"serve the store: kbgym serve {run} --mcp --role reader"
     elif verdict.word == "hurts":

@@ -43,9 +43,8 @@ from kbgym.experiments.experiment import (
 )
 from kbgym.gym.observations import Observations
 from kbgym.sanitize import number_in
+from kbgym.training.exam import NO_STORE, is_public
 from kbgym.training.exam_header import exam_files
-from kbgym.training.no_store import ARM as NO_STORE
-from kbgym.training.no_store import is_public
 from kbgym.training.run import Settings
 from kbgym.worlds.kinds import agent_for, budget_of, kind_of
 from kbgym.worlds.people import HARD_BUDGET

@@ -41,7 +41,7 @@ class Prices:
         return self._known is not None
 
     def cost(self, reply: Reply) -> float | None:
-        """Dollars for one reply, or None when the model's price is unknown."""
+        """Return the dollars for one reply, or None if the model's price is unknown."""
         if not self.known:
             return None
         price = self._calculate(reply.prompt, reply.cached, reply.cache_writes, reply.completion)
@@ -56,7 +56,7 @@ class Prices:
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """What a run will take. `basis` says where the tokens a pass come from, `table` where the price does."""
+    """The expected usage of a run. `basis` is the source of the tokens a pass, `table` that of the price."""
 
     passes: int
     tokens: int
@@ -81,7 +81,7 @@ TYPICAL = {
 
 
 def forecast(prices: Prices, passes: dict[str, int]) -> Forecast:
-    """The cost of so many passes of each kind, at what one typically takes."""
+    """Return the cost of so many passes of each kind at typical numbers of tokens."""
     tokens, cost = 0, 0.0
     for kind, count in passes.items():
         prompt, cached, completion = TYPICAL[kind]
