@@ -14,7 +14,7 @@ help:
 	@echo "make test-core   the quick tests of the core alone (under 90 s)"
 	@echo "make count       code lines, files and the longest function, against their limits"
 	@echo "make test-slow   the long suites, with PhantomWiki, Ray and a local language model"
-	@echo "make test-research  with Inspect, verifiers, ATIF and TRL themselves, each in an environment of its own"
+	@echo "make test-research  with Inspect, verifiers and TRL themselves, each in an environment of its own"
 	@echo "make test-llm    a small real language model plays a training run and an exam"
 	@echo "make docs        the documentation as a site, into build/site"
 	@echo "make benchmarks  speed and memory against peers, into benchmarks/RESULTS.md"
