@@ -29,13 +29,13 @@ from kbgym.api.factory import (
     CASSETTE,
     Player,
     agent_of,
+    beside_on_page,
     embedder_named,
     kept_beside,
     models_for,
     name_of,
     question_set,
     settings_with,
-    spread_over,
 )
 from kbgym.canonical import read_lines, refuse_links
 from kbgym.errors import BadInput, Missing
@@ -304,9 +304,9 @@ class Workspace:
             from kbgym.baselines.registry import engine_for_arm
 
             settings = self.settings
-            spread = spread_over(self.place.originals().values(), settings.per_source) if settings.per_source else None
+            beside = beside_on_page(self.place.originals().values()) if self.folder is not None else {}
             vectors = embedder_named(settings.embedder)
-            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread, self._brief)
+            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, beside, self._brief)
         return self._engine
 
     def search(self, query: str, page: int = 1, tick: ProgressCallback | None = None) -> list[Ranked]:

@@ -75,7 +75,6 @@ def command(
     max_sessions: int,
     embedder: str | None,
     search: SearchKind | None,
-    per_source: int | None,
     as_json: bool,
     quiet: bool,
     **who: Any,
@@ -116,7 +115,7 @@ def command(
     if question is not None and role != "reader":
         raise BadInput("a question is answered by a reader; use --role reader.")
 
-    given = {**who, "strategy": strategy, "embedder": embedder, "search": search, "per_source": per_source}
+    given = {**who, "strategy": strategy, "embedder": embedder, "search": search}
     with contextlib.ExitStack() as until_the_end:
 
         def opened() -> Online:

@@ -58,8 +58,9 @@ KEYS: dict[str, SettingInfo] = {
     "search": SettingInfo(
         "search", "[default: as before; new: hybrid for real text, else vectors]", click.Choice(SEARCHES), True
     ),
-    "per_source": SettingInfo("search", "Most results a page from one source page; 0 for any number.", _ANY),
-    "embedder": SettingInfo("search", "all-MiniLM-L6-v2, all-MiniLM-L6-v2-int8, or hash for tests."),
+    "embedder": SettingInfo(
+        "search", "A model by name, a folder, st:NAME or openai:URL#MODEL; +RERANKER adds a reranker."
+    ),
     "ranking": SettingInfo(
         "search", "How a page of results is filled: paper, apart or slot.", click.Choice(["paper", "apart", "slot"])
     ),

@@ -37,10 +37,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
     exams. `slots`: how many trained indexes the ranking `slot` shows beside the first page; `slot_threshold`: the
     score below which it shows none, until calibration sets another. `gate`: how many questions are asked again before
-    the edits of a lesson stay, 0 for none.
-    `observations`: how results read. `search`: what a search goes by. `per_source`: how many documents of one page of
-    the source a page of results may have, 0 for any number. `begins`: the store it was begun with, by what it is and
-    its fingerprint; empty for the world's own documents.
+    the edits of a lesson stay, 0 for none. `observations`: how results read. `search`: what a search goes by. `begins`:
+    the store it was begun with, by what it is and its fingerprint; empty for the world's own documents.
     """
 
     questions: int = 100
@@ -60,7 +58,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gate: int = 0
     observations: Observations = "paper"
     search: SearchKind = "vectors"
-    per_source: int = 0
     begins: str = ""
     slots: int = SLOTS
     slot_threshold: float = SLOT_THRESHOLD
