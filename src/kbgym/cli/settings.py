@@ -95,7 +95,6 @@ KEYS: dict[str, SettingInfo] = {
     "site": SettingInfo("import", "As --links; links to this address count as links between the files."),
     "about": SettingInfo("import", "Describes the documents in a sentence or two, for a model's prompt."),
     "language": SettingInfo("import", "Language of the texts, for splitting into sentences.  [en]"),
-    "code": SettingInfo("import", "Code blocks: keep or skip.  [keep]", click.Choice(["skip", "keep"])),
     "follow": SettingInfo("import", "Follow symbolic links out of the folder.  [false]", bool),
     "on_error": SettingInfo("import", "Unreadable files: refuse or skip.  [refuse]", click.Choice(["refuse", "skip"])),
     "train": SettingInfo("splits", "Training questions.  [150]", int),
@@ -157,6 +156,11 @@ class Project(msgspec.Struct, frozen=True):
                 _check_value(file, key, one)
                 values[key] = one
         return cls(file, values)
+
+    def place(self, key: str) -> Any:
+        """Return the place under a key, or None; before there is a run, its world serves."""
+        there = self.values.get(key)
+        return self.values.get("world", there) if key == "run" and there and not Path(there).exists() else there
 
     def accepted(self, key: str) -> Any:
         """Return a value. Raise `BadInput` if it runs code or redirects requests and the user has not accepted it."""
@@ -285,7 +289,7 @@ class Command(click.Command):
         args = list(self._sets(args))
         arguments = [one for one in self.params if isinstance(one, click.Argument)]
         place = next((one for one in arguments if isinstance(one, PlaceArgument)), None)
-        if place is not None and (value := project_of(ctx).values.get(place.key)) is not None:
+        if place is not None and (value := project_of(ctx).place(place.key)) is not None:
             given = self.make_parser(ctx).parse_args(list(args))[0]
             needed = [given.get(str(one.name)) for one in arguments if one.required]
             if any(not isinstance(one, str | tuple) or one == () for one in needed):

@@ -69,12 +69,12 @@ class Forecast(msgspec.Struct, frozen=True):
         return f"{self.passes:,} passes, about {self.tokens:,} tokens, {money} ({self.basis}; {self.table})"
 
 
-# Tokens of one pass: prompt, of them cached, completion. Measured where a reader takes about five actions; a curator
-# of the strategy `class` uses its whole budget.
+# Tokens of one pass: prompt, of them cached, completion. An exam is of five to six actions.
+# A training question is the paper's: 94,000 tokens, forward and backward. A curator of `class` uses its whole budget.
 TYPICAL = {
-    "exam": (8_000, 5_000, 1_000),
-    "forward": (8_000, 5_000, 1_000),
-    "backward": (42_000, 32_000, 3_000),
+    "exam": (9_500, 6_000, 1_200),
+    "forward": (20_000, 14_000, 2_000),
+    "backward": (67_000, 52_000, 5_000),
     "backward class": (120_000, 100_000, 5_000),
     "judgement": (1_000, 0, 200),  # not measured: one near-duplicate a lesson, two sentences and a verdict
 }
