@@ -86,14 +86,6 @@ def test_a_bad_tokens_file_is_named_and_not_repeated(kbgym: Kbgym, place: Path, 
     assert code == 2 and "tokens.jsonl, line 1" in err and "king" not in err
 
 
-def test_tokens_may_be_toml(place: Path) -> None:
-    from kbgym.serving.tokens import Tokens
-
-    (place / "tokens.toml").write_text('[[token]]\nname = "ada"\nrole = "curator"\ntoken = "a long secret"\n')
-    client = Tokens(place / "tokens.toml").client("a long secret")
-    assert client is not None and (client.name, client.role) == ("ada", "curator")
-
-
 # -- learn -------------------------------------------------------------------------------------------------------------
 
 

@@ -84,10 +84,9 @@ class AskBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GoldBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The expected `answers`, or only whether the answer was `right`."""
+    """The expected answers."""
 
-    answers: Annotated[list[Line], Meta(min_length=1, max_length=100)] | None = None
-    right: bool | None = None
+    answers: Annotated[list[Line], Meta(min_length=1, max_length=100)]
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -127,7 +126,6 @@ def document(version: str, auth: bool, operations: Sequence[Operation]) -> dict[
     references, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     reference: dict[Any, Any] = dict(zip(kinds, references, strict=True))
     reference |= {str: {"type": "string"}, dict: {"type": "object"}}
-    schemas["GoldBody"] |= {"minProperties": 1, "maxProperties": 1}
     either = {"anyOf": [reference[ActionReply], reference[Failure]]}
     responses = {
         f"Error{status}": _content(meaning, either if status == "409" else reference[Failure])
