@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scale_words import DIMENSIONS, FACTS, WordsEmbedder, questions, sentences
 
-from kbgym.backends.hnsw.approximate import ApproximateIndex
+from kbgym.backends.hnsw.approximate import ApproximateIndex, new_graph
 from kbgym.backends.hnsw.index_files import open_index
 from kbgym.canonical import write_lines
 from kbgym.errors import Missing
@@ -63,10 +63,11 @@ def found(hits: Sequence[Hit], truth: Sequence[Hit]) -> float:
 def compared(kind: str, data: Data) -> None:
     rows, asked = data
     ids = [f"d{number}" for number in range(len(rows))]
-    exact, graphs = ExactIndex(DIMENSIONS), ApproximateIndex(DIMENSIONS)
+    exact, graph = ExactIndex(DIMENSIONS), new_graph(DIMENSIONS)
     exact.put_many(ids, rows)
     started, used = time.perf_counter(), time.process_time()
-    graphs.put_many(ids, rows)
+    graph.add(np.arange(len(rows), dtype=np.uint64), rows)
+    graphs = ApproximateIndex(DIMENSIONS, graph, zip(ids, range(len(rows)), strict=True))
     built, used = time.perf_counter() - started, time.process_time() - used
     times: dict[str, list[float]] = {"exact": [], "graphs": []}
     shares: dict[int, list[float]] = {5: [], 60: []}

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbgym.gym.grading import abstains, exact, f1, grade, normalise, score, set_f1
+from kbgym.gym.grading import abstains, exact, f1, grade, grade_question, normalise, score, set_f1
+from kbgym.training.asking import QAPair
 
 
 @pytest.mark.parametrize(
@@ -202,3 +203,71 @@ def test_the_f1_of_comma_sets_is_phantomwikis(answer, gold, score):
     """Members count whole, case and outer white space aside; what is empty between commas is a member too."""
     assert set_f1(answer, gold) == pytest.approx(score)
     assert set_f1(gold, answer) == pytest.approx(score)
+
+
+def imported(*golds: str, members: tuple[str, ...] = (), unanswerable: bool = False) -> QAPair:
+    return QAPair("q", "?", golds or (", ".join(members),), unanswerable, group="sets", members=members)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "2032-04-09",
+        "9 April 2032",
+        "April 9, 2032",
+        "Apr 9 2032",
+        "the 9th of April 2032",
+        "2032/4/9",
+    ],
+)
+@pytest.mark.parametrize("gold", ["2032-04-09", "April 9, 2032"])
+def test_dates_of_imported_questions_count_in_any_usual_form(answer, gold):
+    assert grade_question(answer, imported(gold)).em == 1
+    other = grade_question(answer, imported("2032-04-10"))
+    assert (other.f1, other.em) == (0, 0), "a date is right or wrong"
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"), [("1,234", "1234"), ("nine months", "9 months"), ("twenty-one", "21"), ("May 2031", "2031-05")]
+)
+def test_numbers_and_months_of_imported_questions_count_in_any_usual_form(answer, gold):
+    assert grade_question(answer, imported(gold)).em == grade_question(gold, imported(answer)).em == 1
+
+
+def test_other_questions_are_graded_as_squad_does():
+    assert grade_question("April 9, 2032", QAPair("q", "?", ("2032-04-09",))).em == 0
+    assert grade_question(None, imported("x")) == (0, 0)
+    assert grade_question("unknown", imported("unknown", unanswerable=True)).em == 1
+
+
+MEMBERS = ("CentOS 7", "Debian 9", "Ubuntu", "Washington, D.C.", "Salt and Pepper")
+
+
+@pytest.mark.parametrize("separator", [", ", "; ", "\n", "\n- ", " | ", " / ", " and ", ", and "])
+def test_lists_are_sets_whatever_separates_them(separator):
+    for order in (MEMBERS, MEMBERS[::-1]):
+        assert grade_question(separator.join(order), imported(members=MEMBERS)) == (1, 1)
+        assert grade_question("They are: " + separator.join(order), imported(members=MEMBERS)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "found", "others"),
+    [
+        ("CentOS 7, Debian 9", 2, 0),
+        ("CentOS 7, Debian 8", 1, 1),
+        ("CentOS 70", 0, 1),
+        ("CentOS 7, CentOS 7, Ubuntu and Fedora", 2, 1),
+        ("nothing", 0, 1),
+        ("", 0, 0),
+    ],
+)
+def test_each_wrong_member_costs_precision_and_each_missing_one_recall(answer, found, others):
+    graded = grade_question(answer, imported(members=MEMBERS))
+    assert graded.f1 == pytest.approx(2 * found / (found + others + len(MEMBERS)) if found else 0)
+    assert graded.em == 0
+
+
+@given(st.text(max_size=60), st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=4))
+def test_any_answer_and_any_members_get_a_grade(answer, members):
+    graded = grade_question(answer, imported(members=tuple(members)))
+    assert 0 <= graded.em <= graded.f1 <= 1

@@ -1,25 +1,35 @@
-"""The approximate index: every page is the exact index's where it answers exactly, and close to it where graphs do."""
+"""The approximate index and its files: exact scores, few misses, shared by processes, made again when damaged."""
 
 from __future__ import annotations
 
+import json
 import math
-import random
+import shutil
 import subprocess
 import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, rule
 from numpy.typing import NDArray
 
-from kbgym.backends.hnsw import approximate, graph
+from kbgym.backends.hnsw import approximate
+from kbgym.backends.hnsw import index_files as large
+from kbgym.backends.hnsw.approximate import ApproximateIndex
+from kbgym.backends.hnsw.index_files import described, recall
 from kbgym.errors import BadInput, Missing
+from kbgym.search import factory
+from kbgym.search.embed import CachedEmbedder, HashEmbedder
+from kbgym.search.factory import engine_for
 from kbgym.search.index import ExactIndex, Hit, VectorIndex
 
 # Not importorskip: importing usearch before onnxruntime crashes the process.
-pytestmark = pytest.mark.skipif(not graph.installed(), reason="the scale extra is not installed")
+pytestmark = pytest.mark.skipif(not approximate.installed(), reason="the scale extra is not installed")
 
 Rows = NDArray[np.float32]
 
@@ -40,60 +50,21 @@ def pages(index: VectorIndex, query: Rows, size: int) -> list[Hit]:
     return found
 
 
-class Edits(RuleBasedStateMachine):
-    """Any sequence of puts, replacements and removals, with so few fresh rows that most are in a graph."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.index = approximate.ApproximateIndex(3, fresh=2)
-        self.model = ExactIndex(3)
-
-    @rule(
-        ids=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4),
-        values=st.lists(st.integers(-2, 2), min_size=12),
-    )
-    def put(self, ids: list[str], values: list[int]) -> None:
-        rows = np.array(values[: len(ids) * 3], dtype=np.float32).reshape(len(ids), 3)
-        self.index.put_many(ids, rows)
-        self.model.put_many(ids, rows)
-
-    @rule(id=st.sampled_from("abcdefgh"))
-    def remove(self, id: str) -> None:
-        if id in self.model:
-            self.index.remove(id)
-            self.model.remove(id)
-        else:
-            with pytest.raises(KeyError):
-                self.index.remove(id)
-
-    @rule(size=st.integers(1, 5), values=st.lists(st.integers(-2, 2), min_size=3, max_size=3))
-    def search(self, size: int, values: list[int]) -> None:
-        query = np.array(values, dtype=np.float32)
-        assert pages(self.index, query, size) == pages(self.model, query, size)
-
-    @invariant()
-    def same(self) -> None:
-        assert len(self.index) == len(self.model)
-        for id in "abcdefgh":
-            assert (id in self.index) == (id in self.model)
-            if id in self.model:
-                assert self.index.vector(id).tobytes() == self.model.vector(id).tobytes()
-
-
-TestEdits = Edits.TestCase
-TestEdits.settings = settings(max_examples=40, stateful_step_count=30)
+def over_graph(rows: Rows) -> ApproximateIndex:
+    graph = approximate.new_graph(rows.shape[1])
+    graph.add(np.arange(len(rows), dtype=np.uint64), rows)
+    return ApproximateIndex(rows.shape[1], graph, ((f"d{n}", n) for n in range(len(rows))))
 
 
 class GraphEdits(RuleBasedStateMachine):
-    """The same on graphs narrower than the index: what is put is found, what is removed is not, scores are exact."""
+    """Edits over a graph: what is put is found, what is removed is not, scores are exact."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows = unit_rows(400, 7, 8)
-        self.index = approximate.ApproximateIndex(8, fresh=16, width=32)
+        self.index = over_graph(self.rows[:200])
         self.model = ExactIndex(8)
-        for index in (self.index, self.model):
-            index.put_many([f"d{n}" for n in range(200)], self.rows[:200])
+        self.model.put_many([f"d{n}" for n in range(200)], self.rows[:200])
 
     @rule(number=st.integers(0, 250), row=st.integers(0, 399))
     def put(self, number: int, row: int) -> None:
@@ -132,24 +103,21 @@ TestGraphEdits.settings = settings(max_examples=20, stateful_step_count=20)
 
 
 @pytest.fixture(scope="module")
-def both() -> tuple[approximate.ApproximateIndex, ExactIndex]:
-    rows, ids = unit_rows(12_000, 1), [f"d{number}" for number in range(12_000)]
-    index, model = approximate.ApproximateIndex(32, fresh=500), ExactIndex(32)
+def both() -> tuple[ApproximateIndex, ExactIndex]:
+    rows, ids = unit_rows(4_000, 1), [f"d{number}" for number in range(4_000)]
+    index, model = over_graph(rows), ExactIndex(32)
+    model.put_many(ids, rows)
     for one in (index, model):
-        one.put_many(ids, rows)
         for id in ids[::5]:
             one.remove(id)
-        one.put_many(ids[::50], unit_rows(240, 2))
+        one.put_many(ids[::50], unit_rows(80, 2))
     return index, model
 
 
-def test_graphs_are_asked_and_find_nearly_everything(
-    both: tuple[approximate.ApproximateIndex, ExactIndex], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_graph_finds_nearly_everything(both: tuple[ApproximateIndex, ExactIndex]) -> None:
     index, model = both
-    monkeypatch.setattr(index, "_passed", lambda *_: pytest.fail("a first page needs no pass over all rows"))
     hits = wanted = 0
-    for query in unit_rows(100, 3):
+    for query in unit_rows(60, 3):
         found, truth = index.search(query, 0, 60), model.search(query, 0, 60)
         scores = dict(model.search(query, 0, 400))
         assert all(scores.get(id, score) == score for id, score in found)
@@ -157,57 +125,24 @@ def test_graphs_are_asked_and_find_nearly_everything(
     assert hits >= 0.99 * wanted
 
 
-def test_deep_pages_are_exact_disjoint_and_complete(both: tuple[approximate.ApproximateIndex, ExactIndex]) -> None:
+def test_deep_pages_are_exact(both: tuple[ApproximateIndex, ExactIndex]) -> None:
     index, model = both
     query = unit_rows(1, 4)[0]
-    for offset in (995, 1_000, 5_000, len(model) - 3):
+    for offset in (1_000, 2_000, len(model) - 3):
         assert index.search(query, offset, 10) == model.search(query, offset, 10)
-    assert pages(index, query, 1_500) == model.search(query, 0, len(model))
     assert index.search(query, len(model), 5) == []
     assert index.exact(query, 0, 60) == model.search(query, 0, 60)
 
 
-def test_more_equal_scores_than_a_graph_is_asked_for_are_still_in_the_order_of_their_ids() -> None:
-    rows = unit_rows(3_000, 5)
-    rows[1_000:2_000] = rows[1_000]
-    ids = [f"d{number:04}" for number in random.Random(6).sample(range(3_000), 3_000)]
-    index, model = approximate.ApproximateIndex(32, fresh=10), ExactIndex(32)
-    for one in (index, model):
-        one.put_many(ids, rows)
-    for offset in (0, 5, 500, 998):
-        assert index.search(rows[1_000], offset, 5) == model.search(rows[1_000], offset, 5)
-
-
-def test_an_edit_is_found_by_the_next_search_and_what_it_replaced_never_again() -> None:
-    rows = unit_rows(3_000, 8)
-    index = approximate.ApproximateIndex(32, fresh=100)
-    index.put_many([f"d{number}" for number in range(3_000)], rows)
-    for number, row in enumerate(unit_rows(300, 9)):
-        old = index.vector(f"d{number}")
-        index.put(f"d{number}", row)
-        assert index.search(row, 0, 1) == [(f"d{number}", pytest.approx(1.0))]
-        assert f"d{number}" not in [id for id, score in index.search(old, 0, 5) if score > 0.999]
-
-
-def test_the_same_few_edited_for_ever_take_no_more_room() -> None:
-    rows = unit_rows(600, 10)
-    index = approximate.ApproximateIndex(32, fresh=20)
-    for _ in range(10):
-        for number in range(60):
-            index.put(f"d{number}", rows[number])
-    assert len(index) == 60 and index._memory <= 130
-    assert [id for id, _ in index.search(rows[7], 0, 1)] == ["d7"]
-
-
-@given(st.integers(1, 4), st.sampled_from(["nan", "inf", "wide", "few"]))
-def test_what_does_not_fit_is_refused_and_changes_nothing(fresh: int, wrong: str) -> None:
-    index = approximate.ApproximateIndex(2, fresh=fresh)
+@pytest.mark.parametrize("wrong", ["nan", "inf", "wide", "few"])
+def test_what_does_not_fit_is_refused_and_changes_nothing(wrong: str) -> None:
+    index = ApproximateIndex(2)
     index.put_many(list("abc"), [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     vectors = {"nan": [[1.0, math.nan]], "inf": [[math.inf, 0.0]], "wide": [[1.0, 0.0, 0.0]], "few": [[1.0, 0.0]] * 2}
     with pytest.raises(BadInput):
         index.put_many(["a"], vectors[wrong])
     for offset, limit in ((-1, 5), (0, -5)):
-        with pytest.raises(BadInput, match="no page"):
+        with pytest.raises(BadInput):
             index.search([1.0, 0.0], offset, limit)
     with pytest.raises(BadInput):
         index.search([1.0], 0, 5)
@@ -220,11 +155,245 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "usearch", None)
     monkeypatch.setitem(sys.modules, "usearch.index", None)
     with pytest.raises(Missing, match=r"kbgym\[scale\]"):
-        approximate.ApproximateIndex(3)
+        ApproximateIndex(3)
 
 
 def test_a_model_can_still_be_loaded_after_a_graph_was() -> None:
     """Loaded in the other order the two libraries crash the process."""
-    code = "from kbgym.backends.hnsw.graph import Graph; Graph(3); import onnxruntime; print('both')"
+    code = "from kbgym.backends.hnsw.approximate import new_graph; new_graph(3); import onnxruntime; print('both')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "both\n"), done.stderr
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+TEXTS = [f"Person {number} of family {number % 97} lives in city {number % 41}." for number in range(1500)]
+IDS = [f"d{number}" for number in range(len(TEXTS))]
+
+
+class Counting(HashEmbedder):
+    """Says how many texts it was asked for."""
+
+    asked = 0
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked += len(texts)
+        return super().embed(texts)
+
+
+def opened(cache: Path, ids: list[str] = IDS, texts: list[str] = TEXTS) -> tuple[ApproximateIndex, int]:
+    """An index as a fresh process would open it, and how many texts that embedded."""
+    embedder = Counting()
+    index = large.open_index(ids, texts, CachedEmbedder(embedder), cache=cache)
+    return index, embedder.asked
+
+
+def exact(ids: list[str], texts: list[str]) -> ExactIndex:
+    index = ExactIndex()
+    index.put_many(ids, HashEmbedder().embed(texts))
+    return index
+
+
+def same(index: ApproximateIndex, model: ExactIndex) -> None:
+    """The whole order, which an exact pass answers, to the last bit."""
+    query = HashEmbedder().embed(["Who lives in city 7?"])[0]
+    assert index.search(query, 0, len(model) + 1) == model.search(query, 0, len(model) + 1)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = tmp_path_factory.mktemp("cache")
+    assert opened(cache)[1] == len(TEXTS)
+    return cache
+
+
+@pytest.fixture
+def cache(written: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written, tmp_path / "cache"))
+
+
+def the_set(cache: Path) -> Path:
+    (folder,) = (cache / large.FOLDER).glob("*/*")
+    return folder
+
+
+def test_the_second_opening_embeds_nothing_and_finds_the_same(cache: Path) -> None:
+    index, asked = opened(cache)
+    assert asked == 0
+    same(index, exact(IDS, TEXTS))
+    assert index.search(HashEmbedder().embed([TEXTS[7]])[0], 0, 1)[0][0] == "d7"
+    assert recall(index, IDS)[5] >= 0.95
+
+
+def test_edits_lie_on_top_and_the_files_stay(cache: Path) -> None:
+    before = the_set(cache)
+    ids, texts = [*IDS[10:], "new", "copy"], [*TEXTS[10:], "A new sentence.", TEXTS[20]]
+    texts[0] = "An edited sentence."
+    index, asked = opened(cache, ids, texts)
+    assert asked == 2 and the_set(cache) == before, "the copy has the vector of its twin"
+    same(index, exact(ids, texts))
+    index.remove("d20")
+    found = [id for id, _ in index.search(HashEmbedder().embed([TEXTS[20]])[0], 0, 5)]
+    assert found[0] == "copy" and "d20" not in found
+
+
+def test_ids_and_their_order_do_not_matter_to_the_files(cache: Path) -> None:
+    ids = [f"x{number}" for number in range(len(TEXTS))]
+    index, asked = opened(cache, ids, TEXTS[::-1])
+    assert asked == 0
+    same(index, exact(ids, TEXTS[::-1]))
+
+
+def test_many_new_texts_grow_new_files_from_the_old(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "FEW", 100)
+    more = [*TEXTS, *(f"A new sentence with number {number}." for number in range(200)), TEXTS[3]]
+    ids = [f"d{number}" for number in range(len(more))]
+    index, asked = opened(cache, ids, more)
+    assert asked == 200 and len(list((cache / large.FOLDER).glob("*/*"))) == 2
+    same(index, exact(ids, more))
+    index, asked = opened(cache, ids, more)
+    assert asked == 0
+    assert [id for id, _ in index.search(HashEmbedder().embed([TEXTS[3]])[0], 0, 2)] == ["d1700", "d3"]
+
+
+def test_other_texts_get_other_files(cache: Path) -> None:
+    texts = [f"Something else entirely, number {number}." for number in range(300)]
+    assert opened(cache, IDS[:300], texts)[1] == 300
+    assert opened(cache)[1] == 0 and opened(cache, IDS[:300], texts)[1] == 0
+
+
+@pytest.mark.parametrize("name", [large.KEYS, large.GRAPH])
+@pytest.mark.parametrize("damage", ["gone", "cut", "empty", "other"])
+def test_damaged_files_are_made_again(cache: Path, name: str, damage: str) -> None:
+    path = the_set(cache) / name
+    data = path.read_bytes()
+    changed = {"cut": data[: len(data) // 2], "empty": b"", "other": b"a graph of another version" * 100}
+    path.unlink() if damage == "gone" else path.write_bytes(changed[damage])
+    index, asked = opened(cache)
+    assert asked == len(TEXTS)
+    same(index, exact(IDS, TEXTS))
+    assert opened(cache)[1] == 0
+
+
+def test_nothing_to_index(tmp_path: Path) -> None:
+    index, asked = opened(tmp_path, [], [])
+    assert (len(index), asked, list(tmp_path.iterdir())) == (0, 0, [])
+    index.put("a", np.eye(1, 256, dtype=np.float32)[0])
+    assert index.search(np.eye(1, 256)[0], 0, 5) == [("a", 1.0)]
+
+
+def test_a_crash_while_writing_leaves_nothing_that_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "write_bytes", crash)
+        opened(tmp_path)
+    (place,) = (tmp_path / large.FOLDER).iterdir()
+    assert list(place.iterdir()) == []
+    # A process that was killed leaves its scratch folder: it is never taken for a set.
+    (place / ".half").mkdir()
+    (place / ".half" / large.KEYS).write_bytes(b"half")
+    assert opened(tmp_path)[1] == len(TEXTS) and opened(tmp_path)[1] == 0
+
+
+def test_a_disk_that_takes_nothing_costs_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.warns(UserWarning, match="going on in memory"):
+        index, _ = opened(tmp_path / "file")
+    same(index, exact(IDS, TEXTS))
+
+
+_OTHER = """
+import json, sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from test_approximate_index import IDS, TEXTS, opened
+from kbgym.search.embed import HashEmbedder
+index, asked = opened(Path(sys.argv[1]))
+index.remove("d7")
+index.put("d8", HashEmbedder().embed(["Mine alone."])[0])
+hits = [index.search(HashEmbedder().embed([text])[0], 0, 3) for text in (*TEXTS[5:12], "Mine alone.")]
+print(json.dumps([asked, hits]))
+"""
+
+
+def test_processes_share_files_and_not_their_edits(cache: Path) -> None:
+    command = [sys.executable, "-c", _OTHER, str(cache), str(Path(__file__).parent)]
+    index, asked = opened(cache)
+    others = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    answers = [json.loads(other.communicate()[0]) for other in others]
+    assert asked == 0 and answers[0] == answers[1] and answers[0][0] == 0
+    assert answers[0][1][-1][0][0] == "d8"
+    same(index, exact(IDS, TEXTS))
+
+
+def test_processes_that_write_the_same_files_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _OTHER, str(tmp_path), str(Path(__file__).parent)]
+    others = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    assert all(json.loads(other.communicate()[0])[1][-1][0][0] == "d8" for other in others)
+    assert opened(tmp_path)[1] == 0 and the_set(tmp_path)
+
+
+def test_small_stores_are_exact_large_ones_approximate_and_either_can_be_forced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KBGYM_CACHE", str(tmp_path))
+    monkeypatch.delenv("KBGYM_INDEX", raising=False)
+    kinds = [factory.index_kind(count) for count in (6_000, factory.THRESHOLD - 1, factory.THRESHOLD)]
+    assert kinds == ["exact", "exact", "approximate"]
+    embedder = CachedEmbedder(HashEmbedder())
+    pairs = list(zip(IDS, TEXTS, strict=True))
+    assert isinstance(engine_for(pairs, embedder).index, ExactIndex) and not list(tmp_path.iterdir())
+    monkeypatch.setenv("KBGYM_INDEX", "approximate")
+    assert described(IDS, TEXTS, "hash-256") == {"kind": "approximate"}
+    engine = engine_for(pairs, embedder)
+    assert isinstance(engine.index, ApproximateIndex)
+    engine.put("d3", "A sentence nobody wrote before.")
+    assert engine.search("A sentence nobody wrote before.", 0, 1)[0][0] == "d3"
+    about = described(IDS, TEXTS, "hash-256")
+    assert float(about["recall@5"]) >= 0.95 and int(about["bytes"]) > len(TEXTS) * 1024 and about["not_in_files"] == 0
+    monkeypatch.setenv("KBGYM_INDEX", "exact")
+    assert factory.index_kind(10**9) == "exact"
+    monkeypatch.setenv("KBGYM_INDEX", "fast")
+    with pytest.raises(BadInput, match="KBGYM_INDEX"):
+        factory.index_kind(1)
+
+
+def test_who_searches_a_few_times_makes_no_graph_and_uses_one_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KBGYM_CACHE", str(tmp_path))
+    monkeypatch.delenv("KBGYM_INDEX", raising=False)
+    monkeypatch.setattr(factory, "THRESHOLD", 100)
+    embedder, pairs = CachedEmbedder(HashEmbedder()), list(zip(IDS, TEXTS, strict=True))
+    engine = engine_for(pairs, embedder, brief=True)
+    assert isinstance(engine.index, ExactIndex) and not list(tmp_path.iterdir())
+    assert isinstance(engine_for(pairs, embedder).index, ApproximateIndex)
+    assert isinstance(engine_for(pairs, embedder, brief=True).index, ApproximateIndex)
+    assert engine.search(TEXTS[7], 0, 1)[0][0] == "d7"
+
+
+def test_without_the_extra_a_large_store_is_searched_exactly_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "installed", lambda: False)
+    monkeypatch.setattr(factory, "THRESHOLD", 100)
+    monkeypatch.delenv("KBGYM_INDEX", raising=False)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        engine = engine_for(zip(IDS, TEXTS, strict=True), CachedEmbedder(HashEmbedder()))
+    assert isinstance(engine.index, ExactIndex)
+    assert [str(one.message) for one in told if "kbgym[scale]" in str(one.message)] and len(told) == 1
+    monkeypatch.setenv("KBGYM_INDEX", "approximate")
+    with pytest.raises(Missing, match=r"kbgym\[scale\]"):
+        factory.approximate_plugin(1)
+
+
+def test_a_small_store_never_loads_the_extra() -> None:
+    code = (
+        "import sys; from kbgym.search.factory import engine_for; from kbgym.store import Store, source\n"
+        "from kbgym.search.embed import CachedEmbedder, HashEmbedder\n"
+        "engine = engine_for(Store([source('d1', 'One sentence.')]), CachedEmbedder(HashEmbedder()))\n"
+        "print(engine.search('sentence', 0, 5)[0][0], 'usearch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "d1 False\n"

@@ -1,21 +1,17 @@
-"""One token's share: requests a second, sessions, the embedding queue; and tokens that end while the server runs."""
+"""One token's share: requests a second, sessions; and tokens that end while the server runs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
 from serving import Server, client, family_store, make_tokens, opened, serving
 
 from kbgym.errors import BadInput, Failed
-from kbgym.search.embed import CachedEmbedder, HashEmbedder
-from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.serving.http import make_app
 from kbgym.serving.middleware import RateLimit
 from kbgym.serving.tokens import Client, Tokens, new_token, revoke
@@ -150,61 +146,6 @@ def test_when_a_token_ends(tmp_path: Path) -> None:
         "future",
     ]
     assert file.stat().st_mode & 0o777 == 0o600
-
-
-# -- the embedding queue -----------------------------------------------------------------------------------------------
-
-
-class Slow(HashEmbedder):
-    """Notes what it embeds, in order; takes a moment for each batch."""
-
-    def __init__(self) -> None:
-        super().__init__(16)
-        self.order: list[str] = []
-
-    def length(self, text: str) -> int:
-        return len(text)
-
-    def embed(self, texts):  # type: ignore[no-untyped-def]
-        self.order += list(texts)
-        time.sleep(0.005)
-        return super().embed(texts)
-
-
-def test_long_and_many_texts_of_one_hold_up_nobody_else() -> None:
-    async def work() -> list[str]:
-        slow = Slow()
-        embedding = EmbeddingQueue(CachedEmbedder(slow, cache=None), remember=1_000)
-        hostile = [asyncio.create_task(embedding.prepare([f"{n} " + "long " * 700], "rex")) for n in range(60)]
-        await asyncio.sleep(0.02)
-        for n in range(5):
-            await embedding.prepare([f"short {n}"], "ada")
-        order = list(slow.order)
-        await asyncio.gather(*hostile)
-        assert len(slow.order) == 65, "everybody is served in the end"
-        embedding.close()
-        return order
-
-    order = asyncio.run(work())
-    assert [text for text in order if text.startswith("short")] == [f"short {n}" for n in range(5)]
-    assert len(order) < 5 + 30, "a short text waits for what is under way, not for what waits"
-
-
-def test_a_text_two_want_is_worked_out_once_and_does_not_wait_for_the_slower() -> None:
-    async def work() -> None:
-        slow = Slow()
-        embedding = EmbeddingQueue(CachedEmbedder(slow, cache=None), remember=1_000)
-        texts = [f"{n} " + "long " * 300 for n in range(40)] + ["wanted by both"]
-        hostile = asyncio.create_task(embedding.prepare(texts, "rex"))
-        await asyncio.sleep(0.02)
-        await embedding.prepare(["wanted by both"], "ada")
-        assert len(slow.order) < 35
-        await hostile
-        assert slow.order.count("wanted by both") == 1
-        assert np.array_equal(embedding("wanted by both"), embedding("wanted by both"))
-        embedding.close()
-
-    asyncio.run(work())
 
 
 # -- what a failure says -----------------------------------------------------------------------------------------------

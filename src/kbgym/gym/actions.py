@@ -20,8 +20,10 @@ class Search(_Value, frozen=True, tag="search"):
     page: int = 1
 
 
-class Read(_Value, frozen=True, tag="read"):
+class Read(_Value, frozen=True, tag="read", omit_defaults=True):
     id: str
+    page: int = 1
+    about: str = ""
 
 
 class Answer(_Value, frozen=True, tag="answer"):
@@ -98,8 +100,13 @@ class Found(_Result, frozen=True, tag="found"):
 
 
 class Opened(_Result, frozen=True, tag="opened"):
+    """A document and its links, or one page of them: then `total` is how many there are or match, on `pages` pages."""
+
     id: str
     links: tuple[str, ...]
+    page: int = 1
+    pages: int = 0
+    total: int = 0
 
 
 class Answered(_Result, frozen=True, tag="answered"):

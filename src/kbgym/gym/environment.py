@@ -44,6 +44,7 @@ from kbgym.gym.actions import (
     changed_in,
     shown_by,
 )
+from kbgym.gym.links import page_of_links
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import PAGE_SIZE, Role, check
 from kbgym.search.ranking import corrections_first, page_apart, whole_ranking
@@ -58,7 +59,18 @@ class Nearest(msgspec.Struct, frozen=True):
     learnt: tuple[Learnt, ...] = ()
 
 
-Advice = Nearest | Verdict | None
+Advice = Nearest | Opened | Verdict | None
+
+
+def advice_of(result: Result, verdict: Verdict | None) -> Advice:
+    """Return the advice that a recorded result followed."""
+    match result:
+        case Found(ids, _, learnt):
+            return Nearest(ids, learnt)
+        case Opened(pages=pages) if pages:
+            return result
+    return verdict
+
 
 # How a page of results is filled. An index document is one that an agent wrote and that has links.
 # paper: the best five documents.
@@ -138,8 +150,15 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
                 raise Refused(f"there is no page {page}; the results end before it.")
             learnt = tuple(learnt_from(store, one.index) for one in near.learnt)
             return Found(tuple(store.get(id).id for id in near.ids), page, learnt)
-        case Read(id):
-            return Opened(id, store.get(id).links)
+        case Read(id, page):
+            links = store.get(id).links
+            if not isinstance(advice, Opened):
+                if page > 1:
+                    raise Refused(f"there is no page {page} of the links of {id}.")
+                return Opened(id, links)
+            if not set(links).issuperset(advice.links):
+                raise Refused(f"{id} has no such links.")
+            return advice
         case Answer():
             return Answered()
         case Add(text):
@@ -254,6 +273,8 @@ class Environment:
         match action:
             case Search(query, page):
                 return Nearest(tuple(self.page(query, page)), self.learnt(query) if page == 1 else ())
+            case Read(id, page, about) if id in self.store and (self.observations == "rich" or page > 1 or about):
+                return page_of_links(self.store, id, page, about)
             case Add(text) if not self.store.frozen and self.store.same_text(text) is None:
                 return await self._judged(text, ())
             case Edit(id, text) if not self.store.frozen and self.store.same_text(text, other_than=id) is None:

@@ -1,6 +1,7 @@
 """Grading: SQuAD normalisation, token F1, exact match, best over the accepted golds, and abstention.
 
-Pure functions of an answer and its golds; nothing here knows a world, a store or a model.
+Questions of imported text (those with a group) are graded in any usual form: dates and numbers may be written
+differently, and a set answer is compared member by member.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from datetime import date
+from typing import NamedTuple, Protocol
 
 from kbgym.sanitize import number_in
 
@@ -44,6 +46,28 @@ _TAIL = re.compile(
 _DENIAL = re.compile(
     r"^(there is|(\w+ ){1,3}has) no ((known|documented|recorded|listed) )?\w+( (known|documented|recorded|listed))?$"
 )
+
+
+_MONTHS = dict(zip("jan feb mar apr may jun jul aug sep oct nov dec".split(), range(1, 13), strict=True))
+_NAME = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})"
+_DAY_FIRST = re.compile(rf"\b(?:the )?{_DAY} (?:of )?{_NAME},? {_YEAR}\b", re.IGNORECASE)
+_MONTH_FIRST = re.compile(rf"\b{_NAME} {_DAY},? {_YEAR}\b", re.IGNORECASE)
+_MONTH = re.compile(rf"\b{_NAME},? {_YEAR}\b", re.IGNORECASE)
+_ISO = re.compile(r"\b(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b")
+_ISO_MONTH = re.compile(r"\b(\d{4})-(\d{2})\b(?!-)")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_NUMBER_WORDS = re.compile(
+    r"\b(?:" + "|".join(word.replace("-", "[- ]") for word in sorted(_WORDS, key=len, reverse=True)) + r")\b",
+    re.IGNORECASE,
+)
+_SEPARATORS = re.compile(r"[,;|\n•]|\s[-*/&]\s|^[-*]\s")
+_BETWEEN = re.compile(r"\||\b(?:and|or|as well as)\b")
+_FRAME = re.compile(r"^[^:\n]{0,120}:\s")
+_JOINING = frozenset("are is they these also only".split())
 
 
 class Grade(NamedTuple):
@@ -99,9 +123,80 @@ def grade(answer: str, golds: Sequence[str], unanswerable: bool) -> Grade:
     )
 
 
+class Graded(Protocol):
+    """The parts of a question that decide how it is graded."""
+
+    @property
+    def golds(self) -> Sequence[str]: ...
+    @property
+    def unanswerable(self) -> bool: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def members(self) -> Sequence[str]: ...
+
+
+def grade_question(answer: str | None, question: Graded) -> Grade:
+    """Grade the answer to a question. No answer scores 0."""
+    if answer is None:
+        return Grade(0.0, 0.0)
+    if question.members and not question.unanswerable:
+        whole = grade_any_form(answer, question.golds)
+        return whole if whole.em else grade_members(answer, question.members)
+    if question.group and not question.unanswerable:
+        return grade_any_form(answer, question.golds)
+    return grade(answer, question.golds, question.unanswerable)
+
+
 def score(answer: str | None, golds: Sequence[str], unanswerable: bool) -> Grade:
-    """The grade of a pass: one that ended without an answer scores 0."""
+    """Grade an answer as `grade` does. No answer scores 0."""
     return Grade(0.0, 0.0) if answer is None else grade(answer, golds, unanswerable)
+
+
+def grade_any_form(answer: str, golds: Sequence[str]) -> Grade:
+    """Grade an answer whose dates and numbers may be in another form than the golds'."""
+    return grade(usual_form(answer), [usual_form(gold) for gold in golds], False)
+
+
+def grade_members(answer: str, members: Sequence[str]) -> Grade:
+    """Grade a list, whatever its order and separators.
+
+    Members are looked for in the answer, the longest first. Each other element that separators or members leave is one
+    wrong member.
+    """
+    left, wanted = _FRAME.sub("", usual_form(answer)), {usual_form(member) for member in members}
+    for member in wanted:
+        if _SEPARATORS.search(member):
+            left = re.sub(re.escape(member), normalise(member), left, flags=re.IGNORECASE)
+    wanted = {normal for member in wanted if (normal := normalise(member))}
+    left = " | ".join(map(normalise, _SEPARATORS.split(left)))
+    found = 0
+    for member in sorted(wanted, key=len, reverse=True):
+        left, times = re.subn(rf"(?<!\w){re.escape(member)}(?!\w)", "|", left)
+        found += times > 0
+    others = {rest for part in _BETWEEN.split(left) if (rest := part.strip()) and rest not in _JOINING}
+    f1 = 2 * found / (found + len(others) + len(wanted)) if found else 0.0
+    return Grade(f1, float(found == len(wanted) and not others))
+
+
+def usual_form(text: str) -> str:
+    """Return a text with its dates and numbers in one form each."""
+    text = _DAY_FIRST.sub(lambda said: _date(said["year"], said["month"], said["day"]) or said[0], text)
+    text = _MONTH_FIRST.sub(lambda said: _date(said["year"], said["month"], said["day"]) or said[0], text)
+    text = _MONTH.sub(lambda said: f"{said['year']}{_MONTHS[said['month'][:3].lower()]:02}", text)
+    text = _ISO.sub(lambda said: _date(said["year"], said["month"], said["day"]) or said[0], text)
+    text = _ISO_MONTH.sub(r"\1\2", text)
+    text = _THOUSANDS.sub("", text)
+    return _NUMBER_WORDS.sub(lambda said: str(_WORDS.index(said[0].lower().replace(" ", "-"))), text)
+
+
+def _date(year: str, month: str, day: str) -> str | None:
+    """Return a date as eight digits, or None if there is no such day."""
+    try:
+        number = int(month) if month.isdecimal() else _MONTHS[month[:3].lower()]
+        return date(int(year), number, int(day)).strftime("%Y%m%d")
+    except ValueError:
+        return None
 
 
 def _spellings(gold: str) -> list[str]:

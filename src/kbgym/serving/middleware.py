@@ -25,7 +25,6 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbgym.sanitize import number_in
-from kbgym.search.embedding_queue import wanted_by
 from kbgym.serving.tokens import Client, Tokens
 
 MOST_BODY = 1 << 20  # bytes
@@ -117,7 +116,6 @@ class Guard:
             return
         headers = Headers(scope=scope)
         refusal = self._check_origin(headers) or self._check_token(scope, headers)
-        wanted_by.set("" if refusal or self._is_open(scope) else scope["kbgym.client"].name)
         refusal = refusal or self._check_rate(scope)
         if refusal is None:
             # Do not wait for the body of a client without a token.

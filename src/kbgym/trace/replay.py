@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kbgym.errors import BadInput, Damaged
-from kbgym.gym.actions import NOTHING, Found, Observation
-from kbgym.gym.environment import Advice, Nearest, apply, texts_in
+from kbgym.gym.actions import NOTHING, Observation
+from kbgym.gym.environment import advice_of, apply, texts_in
 from kbgym.gym.observations import Observations, observe
 from kbgym.gym.tools import is_editing
 from kbgym.store import Refused, Store
@@ -132,10 +132,7 @@ def _check_committed(events: Sequence[Event], at: int) -> None:
 
 
 def _act(store: Store, event: Acted, number: int) -> None:
-    advice: Advice = event.verdict
-    if isinstance(found := event.result, Found):
-        advice = Nearest(found.ids, found.learnt)
-    result = apply(store, event.action, advice)
+    result = apply(store, event.action, advice_of(event.result, event.verdict))
     if result != event.result:
         raise Damaged(f"trace line {number}: the action gave {event.result} when recorded and gives {result} now.")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kbgym.gym.episode import Acting, Transcript, play
-from kbgym.gym.grading import Grade, score
+from kbgym.gym.grading import Grade, grade_question
 from kbgym.gym.policy import Agent, Forward
 from kbgym.worlds.world import Question
 
@@ -20,13 +20,17 @@ class QAPair(msgspec.Struct, frozen=True):
     golds: tuple[str, ...]
     unanswerable: bool = False
     support: tuple[str, ...] = ()
+    group: str = ""
+    members: tuple[str, ...] = ()
 
 
 def qa_pairs(questions: Iterable[Question]) -> list[QAPair]:
-    return [QAPair(one.id, one.text, one.golds, one.unanswerable, one.support) for one in questions]
+    return [
+        QAPair(one.id, one.text, one.golds, one.unanswerable, one.support, one.group, one.members) for one in questions
+    ]
 
 
 async def ask(asking: QAPair, environment: Acting, reader: Agent, budget: int, memory: int) -> tuple[Transcript, Grade]:
     """A reader's pass and what it scores; one that ends without an answer scores 0."""
     passed = await play(reader(), environment, "reader", Forward(asking.text), budget, memory)
-    return passed, score(passed.answer, asking.golds, asking.unanswerable)
+    return passed, grade_question(passed.answer, asking)

@@ -18,7 +18,7 @@ from kbgym.errors import BadInput, Damaged
 from kbgym.gym.actions import Action, Result
 from kbgym.gym.environment import Environment, Ranking, SearchEngine
 from kbgym.gym.episode import Outcome, Transcript, play
-from kbgym.gym.grading import grade, set_f1
+from kbgym.gym.grading import grade_question, set_f1
 from kbgym.gym.observations import Observations
 from kbgym.gym.policy import Agent, Forward
 from kbgym.progress import ProgressCallback
@@ -81,7 +81,7 @@ def row_of(
     f1, em, sets = 0.0, 0.0, 0.0
     if transcript.outcome == "answered":
         answer = transcript.answer or ""
-        f1, em = grade(answer, question.golds, question.unanswerable)
+        f1, em = grade_question(answer, question)
         sets = f1 if question.unanswerable else max(set_f1(answer, gold) for gold in question.golds)
     elif transcript.outcome == "agent_failed":
         f1, em, sets = None, None, None

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from kbgym.gym.episode import Transcript
-from kbgym.gym.grading import score
+from kbgym.gym.grading import grade_question
 from kbgym.gym.policy import Agent, Backward, Forward, IndexTask, PassVerdict, Turn
 from kbgym.training.lessons import Lesson, schedule
 from kbgym.training.run import Settings
@@ -62,7 +62,7 @@ async def teach(lesson: Lesson, settings: Settings, agents: Agents, session: Ses
         if forward.outcome == "agent_failed":
             await session.end(lesson, "forward", forward)
             return
-        await session.grade(lesson, forward, score(forward.answer, question.golds, question.unanswerable))
+        await session.grade(lesson, forward, grade_question(forward.answer, question))
     assert state.grade is not None
     turns = tuple(Turn(step.action, step.observation) for step in state.forward)
     agenda = session.index_tasks(lesson)

@@ -21,7 +21,6 @@ from kbgym.gym.actions import (
     Delete,
     Edit,
     Error,
-    Found,
     Link,
     LinkMany,
     Merged,
@@ -29,7 +28,7 @@ from kbgym.gym.actions import (
     Result,
     Unlink,
 )
-from kbgym.gym.environment import Environment, Nearest, Step, apply
+from kbgym.gym.environment import Environment, Step, advice_of, apply
 from kbgym.gym.episode import Transcript, play
 from kbgym.gym.policy import Agent, Backward, Forward
 from kbgym.gym.tools import is_editing
@@ -128,9 +127,8 @@ def _repeat(
 ) -> None:
     """Record a step that changed nothing, as it was if it is still true of the store, else as a note."""
     action, result = _rename(step.action, renamed), _rename_result(step.result, renamed)
-    advice = Nearest(result.ids, result.learnt) if isinstance(result, Found) else step.verdict
     scratch = live.store if not is_editing(action) else live.store.copy()
-    if apply(scratch, action, advice) == result:
+    if apply(scratch, action, advice_of(result, step.verdict)) == result:
         acted = Acted(iteration, phase, number, action, result, step.verdict)
         live.record(acted, live.environment.observed(result))
     else:
@@ -165,7 +163,7 @@ def _rename(action: Action, renamed: dict[str, str]) -> Action:
     """Return the action with the ids that the pass's documents have in the live store."""
     match action:
         case Read(id):
-            return Read(renamed.get(id, id))
+            return msgspec.structs.replace(action, id=renamed.get(id, id))
         case Edit(id, text):
             return Edit(renamed.get(id, id), text)
         case Delete(id):

@@ -1,34 +1,45 @@
 """The `hnsw` plugin: open or build an approximate index, keep it in files, and measure its recall.
 
 Files are found by the texts they hold, not by the store that wrote them: after a few thousand edits they still serve,
-with the edits in memory on top; after more, larger files are grown from them. If they cannot be written, the index is
-built in memory.
+with the edits in memory beside them; after more, larger files are grown from them. If they cannot be written, the index
+is kept in memory.
 """
 
 from __future__ import annotations
 
-import itertools
+import shutil
 import warnings
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kbgym.backends.hnsw import graph
-from kbgym.backends.hnsw import mmap_vectors as mapped
-from kbgym.backends.hnsw.approximate import FRESH, ApproximateIndex
-from kbgym.backends.hnsw.graph import INSTALL, installed
-from kbgym.backends.hnsw.mmap_vectors import Keys, Mapped, Places, Rows
-from kbgym.errors import Missing
+from kbgym.backends.hnsw.approximate import INSTALL, ApproximateIndex, installed, new_graph
+from kbgym.canonical import atomic_dir, digest
+from kbgym.errors import KbgymError
 from kbgym.progress import ProgressCallback
-from kbgym.search.cache import cache_folder
+from kbgym.search.cache import cache_folder, keys
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.factory import IndexKind, approximate_plugin
 
+__all__ = ["INSTALL", "described", "installed", "open_index", "peek", "recall"]
+
+FOLDER = "indexes-2"
+GRAPH, KEYS = "graph.usearch", "keys.bin"
+FEW = 4096  # texts that files may lack
 DEPTHS = (5, 60)
-_BATCH = 8192  # rows written at a time
+_BATCH = 8192  # rows embedded and linked at a time
 _STEP = 0.5  # length of the step from a text's unit vector to a query in `recall`
+
+
+class Files(NamedTuple):
+    """A graph and the row of each text in it, by cache key; `folder` is None if it could not be written."""
+
+    folder: Path | None
+    graph: Any
+    rows: dict[bytes, int]
 
 
 def open_index(
@@ -39,102 +50,104 @@ def open_index(
     cache: Path | None = None,
 ) -> ApproximateIndex:
     """Return an index of all texts; those that are in no file are embedded."""
+    dimensions, names = embedder.dimensions, keys(embedder.name, texts)
     if not ids:
-        return ApproximateIndex(embedder.dimensions)
-    folder = cache or cache_folder()
-    names = mapped.text_keys(embedder.name, texts)
-    held = _found(folder, embedder.name, embedder.dimensions, names)
-    places = None if held is None else mapped.match(held.keys, names)
-    if held is None or places is None or not _serves(held, places):
-        try:
-            held = _written(folder, names, texts, embedder, held, places, tick)
-            places = mapped.match(held.keys, names)
-        except OSError as error:
-            warnings.warn(f"vectors cannot be kept in {folder} ({error}); going on in memory.", stacklevel=3)
-    return _laid_over(held, places, ids, texts, embedder, tick)
+        return ApproximateIndex(dimensions)
+    place = _place(cache, embedder.name)
+    files = _best(place, names, dimensions)
+    if files is None or not _serves(files, names):
+        files = _written(place, names, texts, embedder, files, tick)
+    index = _over(files, ids, names, dimensions)
+    missing = [at for at, name in enumerate(names) if name not in files.rows]
+    if missing:
+        index.put_many([ids[at] for at in missing], embedder.embed([texts[at] for at in missing], tick))
+    return index
 
 
-def peek(texts: Sequence[str], name: str, cache: Path | None = None) -> Mapped | None:
+def peek(texts: Sequence[str], name: str, cache: Path | None = None) -> Files | None:
     """Return the files that `open_index` would use unchanged, or None."""
-    names = mapped.text_keys(name, texts)
-    held = _found(cache or cache_folder(), name, None, names)
-    return held if held is not None and _serves(held, mapped.match(held.keys, names)) else None
+    names = keys(name, texts)
+    files = _best(_place(cache, name), names, None)
+    return files if files is not None and _serves(files, names) else None
 
 
-def _found(folder: Path, name: str, dimensions: int | None, names: Keys) -> Mapped | None:
-    """Return the best matching set; delete sets whose graph cannot be opened."""
-    while (held := mapped.find(folder, name, dimensions, names)) is not None:
-        if graph.readable(held.folder, held.about.dimensions):
-            return held
-        mapped.discard(held)
+def _place(cache: Path | None, embedder: str) -> Path:
+    return (cache or cache_folder()) / FOLDER / digest(embedder.encode())[:12]
+
+
+def _over(files: Files, ids: Sequence[str], names: Sequence[bytes], dimensions: int) -> ApproximateIndex:
+    rows = ((id, files.rows[name]) for id, name in zip(ids, names, strict=True) if name in files.rows)
+    return ApproximateIndex(dimensions, files.graph, rows)
+
+
+def _best(place: Path, names: Sequence[bytes], dimensions: int | None) -> Files | None:
+    """Return the files with most of the texts, if any have half of them; delete files that cannot be opened."""
+    wanted, best = set(names), None
+    most = len(wanted) / 2
+    for folder in sorted(place.glob("*/")):
+        opened = _opened(folder, dimensions)
+        if opened is not None and (shared := len(wanted.intersection(opened.rows))) >= most:
+            best, most = opened, shared
+    return best
+
+
+def _opened(folder: Path, dimensions: int | None) -> Files | None:
+    """Return the files of a folder; delete it if they are damaged."""
+    try:
+        names: list[bytes] = np.fromfile(folder / KEYS, dtype="V16").tolist()
+        graph = new_graph(dimensions or 1)
+        graph.view(str(folder / GRAPH))
+        if len(graph) == len(names) > 0 and dimensions in (None, graph.ndim):
+            return Files(folder, graph, {name: row for row, name in enumerate(names)})
+    except (RuntimeError, OSError, ValueError):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
     return None
 
 
-def _serves(held: Mapped, places: Places) -> bool:
+def _serves(files: Files, names: Sequence[bytes]) -> bool:
     """Return True if few texts are missing from the files and most rows are used."""
-    missing = int(np.count_nonzero(places < 0))
-    return missing <= max(FRESH, len(places) // 50) and (len(places) - missing) * 2 >= held.about.count
+    wanted = set(names)
+    missing = sum(name not in files.rows for name in wanted)
+    return missing <= max(FEW, len(wanted) // 50) and (len(wanted) - missing) * 2 >= len(files.rows)
 
 
 def _written(
-    folder: Path,
-    names: Keys,
+    place: Path,
+    names: Sequence[bytes],
     texts: Sequence[str],
     embedder: CachedEmbedder,
-    held: Mapped | None,
-    places: Places | None,
+    old: Files | None,
     tick: ProgressCallback | None,
-) -> Mapped:
-    """Write files with the rows of `held` and the missing texts; without the old rows if many of them are unused."""
-    if not installed():
-        raise Missing(f"the approximate index is not installed; run `{INSTALL}`.")
-    if held is not None and places is not None and np.count_nonzero(places >= 0) * 4 < held.about.count * 3:
-        held = None
-    if held is None or places is None:
-        wanted, known, start = np.arange(len(texts)), names[:0], None
-        rows: Iterator[Rows] = iter(())
-    else:
-        wanted, known, start = np.flatnonzero(places < 0), held.keys, held.folder
-        rows = (held.rows[at : at + _BATCH] for at in range(0, len(held.rows), _BATCH))
-    every = np.concatenate([known, names[wanted]])
-    told = None if tick is None else lambda done: tick(done, len(every), "linking")
-    return mapped.write(
-        folder,
-        embedder.name,
-        embedder.dimensions,
-        every,
-        itertools.chain(rows, _embedded(wanted, texts, embedder, tick)),
-        partial(graph.link, start=start, told=told),
-    )
-
-
-def _embedded(
-    wanted: Places, texts: Sequence[str], embedder: CachedEmbedder, tick: ProgressCallback | None
-) -> Iterator[Rows]:
-    for at in range(0, len(wanted), _BATCH):
+) -> Files:
+    """Build the graph of all texts, from an old one if three quarters of it are used, and write it."""
+    graph, rows = new_graph(embedder.dimensions), dict[bytes, int]()
+    used = 0 if old is None else sum(name in old.rows for name in set(names))
+    if old is not None and old.folder is not None and used * 4 >= len(old.rows) * 3:
+        graph.load(str(old.folder / GRAPH))
+        rows = dict(old.rows)
+    new = {name: text for name, text in zip(names, texts, strict=True) if name not in rows}
+    total, left = len(rows) + len(new), list(new.items())
+    for at in range(0, len(left), _BATCH):
+        some = left[at : at + _BATCH]
         if tick is not None:
-            tick(at, len(wanted), "embedding")
-        yield embedder.embed([texts[place] for place in wanted[at : at + _BATCH].tolist()])
-
-
-def _laid_over(
-    held: Mapped | None,
-    places: Places | None,
-    ids: Sequence[str],
-    texts: Sequence[str],
-    embedder: CachedEmbedder,
-    tick: ProgressCallback | None,
-) -> ApproximateIndex:
-    if held is None or places is None:
-        index, missing = ApproximateIndex(embedder.dimensions), np.arange(len(ids))
-    else:
-        found = np.flatnonzero(places >= 0)
-        known = ids if len(found) == len(ids) else [ids[at] for at in found.tolist()]
-        index = ApproximateIndex(embedder.dimensions, held, known, places[found])
-        missing = np.flatnonzero(places < 0)
-    for at, rows in zip(range(0, len(missing), _BATCH), _embedded(missing, texts, embedder, tick), strict=True):
-        index.put_many([ids[place] for place in missing[at : at + _BATCH].tolist()], rows)
-    return index
+            tick(len(rows), total, "indexing")
+        numbers = np.arange(len(rows), len(rows) + len(some), dtype=np.uint64)
+        graph.add(numbers, embedder.embed([text for _, text in some]))
+        rows.update((name, len(rows)) for name, _ in some)
+    folder = place / digest(b"".join(sorted(rows)))[:24]
+    try:
+        # Another process may have written the same texts meanwhile.
+        if (opened := _opened(folder, embedder.dimensions)) is not None:
+            return opened
+        with atomic_dir(folder) as scratch:
+            graph.save(str(scratch / GRAPH))
+            (scratch / KEYS).write_bytes(b"".join(rows))
+        graph.view(str(folder / GRAPH))
+    except (OSError, RuntimeError, KbgymError) as error:
+        warnings.warn(f"vectors cannot be kept in {place} ({error}); going on in memory.", stacklevel=4)
+        return Files(None, graph, rows)
+    return Files(folder, graph, rows)
 
 
 # -- measuring --------------------------------------------------------------------------------------------------------
@@ -146,11 +159,10 @@ def recall(index: ApproximateIndex, ids: Sequence[str], queries: int = 50) -> di
     The queries are vectors of indexed texts, each moved a little: none is its own answer and none needs embedding.
     """
     source = np.random.default_rng(0)
-    found = dict.fromkeys(DEPTHS, 0)
-    wanted = dict.fromkeys(DEPTHS, 0)
+    found, wanted = dict.fromkeys(DEPTHS, 0), dict.fromkeys(DEPTHS, 0)
     for place in source.choice(len(ids), min(queries, len(ids)), replace=False).tolist():
         row = index.vector(ids[place])
-        step = source.standard_normal(len(row), dtype=np.float32)
+        step: NDArray[np.float32] = source.standard_normal(len(row), dtype=np.float32)
         query = row + step * np.float32(_STEP / np.linalg.norm(step))
         query /= np.float32(np.linalg.norm(query))
         for depth in DEPTHS:
@@ -164,12 +176,12 @@ def described(ids: Sequence[str], texts: Sequence[str], embedder: str) -> dict[s
     """Describe the index of these texts without embedding any; with recall and size if its files exist."""
     if approximate_plugin(len(ids)) is None:
         return {"kind": "exact"}
-    held = peek(texts, embedder)
-    if held is None:
+    files = peek(texts, embedder)
+    if files is None or files.folder is None:
         return {"kind": "approximate"}
-    places = mapped.match(held.keys, mapped.text_keys(embedder, texts))
-    stored = np.flatnonzero(places >= 0)
-    known = [ids[at] for at in stored.tolist()]
-    index = ApproximateIndex(held.about.dimensions, held, known, places[stored])
+    names = keys(embedder, texts)
+    known = [id for id, name in zip(ids, names, strict=True) if name in files.rows]
+    index = _over(files, ids, names, files.graph.ndim)
     measured = {f"recall@{depth}": round(share, 4) for depth, share in recall(index, known).items()}
-    return {"kind": "approximate", "bytes": held.size, "not_in_files": len(ids) - len(known), **measured}
+    size = sum(path.stat().st_size for path in files.folder.iterdir())
+    return {"kind": "approximate", "bytes": size, "not_in_files": len(ids) - len(known), **measured}

@@ -1,9 +1,8 @@
-"""An overlay answers every search as an index would that was copied when it was made."""
+"""Live search: overlays are snapshots, and the embedding queue shares work and keeps short texts quick."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from pathlib import Path
 
@@ -12,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbgym.errors import Missing
 from kbgym.search.cache import VectorCache, keys
-from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
+from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.embedding_queue import EmbeddingQueue
 from kbgym.search.index import ExactIndex
 from kbgym.search.live import LiveEngine, Overlay
@@ -116,7 +114,6 @@ def test_an_embedder_that_fails_fails_those_who_wait_and_nobody_after() -> None:
     asyncio.run(ask())
 
 
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core has one thread for everything")
 def test_short_texts_do_not_wait_for_long_ones() -> None:
     may_end = threading.Event()
     at_once: list[int] = []
@@ -134,11 +131,11 @@ def test_short_texts_do_not_wait_for_long_ones() -> None:
 
     async def ask() -> None:
         embedding = EmbeddingQueue(CachedEmbedder(Slow(32)))
-        long = asyncio.gather(*(embedding.prepare([f"{n} " * 1_000], f"client {n}") for n in range(6)))
+        long = asyncio.gather(*(embedding.prepare([f"{n} " * 1_000]) for n in range(6)))
         while not at_once:
             await asyncio.sleep(0.01)
         for n in range(10):
-            await asyncio.wait_for(embedding.prepare([f"short {n}"], "somebody"), 100)
+            await asyncio.wait_for(embedding.prepare([f"short {n}"]), 100)
         assert not long.done()
         may_end.set()
         await asyncio.wait_for(long, 100)
@@ -148,45 +145,36 @@ def test_short_texts_do_not_wait_for_long_ones() -> None:
     assert at_once == [1] * 6, "long texts come one after the other"
 
 
-def test_what_is_known_comes_first_and_what_is_equally_long_comes_together(tmp_path: Path) -> None:
-    class Measuring(HashEmbedder):
-        def length(self, text: str) -> int:
-            return len(text.split())
+def test_a_text_two_callers_want_is_embedded_once_and_outlives_a_cancelled_caller() -> None:
+    may_end = threading.Event()
+    embedded: list[str] = []
 
-    texts = ["one", "two words", "three", "four is three words", "five", "one"]
-    cached = CachedEmbedder(Measuring(32), VectorCache(tmp_path))
-    bits = HashEmbedder(32).embed(texts)
+    class Slow(HashEmbedder):
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            assert may_end.wait(100)
+            embedded.extend(texts)
+            return super().embed(texts)
 
-    assert cached.choose(texts, 2) == [0, 2], "the first, and another as long"
-    assert cached.choose(texts[1:], 8) == [0]
-    assert np.array_equal(cached.embed([texts[2], texts[0]], behind=True), bits[[2, 0]])
-    assert cached.choose(texts, 1) == [0, 2], "what is known waits for nobody"
-    assert CachedEmbedder(Measuring(32), VectorCache(tmp_path)).choose(texts[:2], 8) == [0], (
-        "and is not on the disk yet"
-    )
+    async def ask() -> None:
+        embedding = EmbeddingQueue(CachedEmbedder(Slow(32), cache=None))
+        first, second = (asyncio.create_task(embedding.prepare(["shared", own])) for own in "ab")
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        may_end.set()
+        await asyncio.wait_for(second, 100)
+        assert np.array_equal(embedding("shared"), HashEmbedder(32).embed(["shared"])[0])
+        embedding.close()
+
+    asyncio.run(ask())
+    assert sorted(embedded) == ["a", "b", "shared"]
+
+
+def test_vectors_embedded_behind_are_saved_in_batches(tmp_path: Path) -> None:
+    cached = CachedEmbedder(HashEmbedder(32), VectorCache(tmp_path))
+    (wanted,) = cached.embed(["three"], behind=True)
+    places, row = {keys(cached.name, ["three"])[0]: 0}, np.empty((1, 32), dtype=np.float32)
+    assert VectorCache(tmp_path).get(places, row), "it is not on the disk yet"
     cached.save()
-    known = np.empty((1, 32), dtype=np.float32)
-    assert not VectorCache(tmp_path).get({keys(cached.name, ["three"])[0]: 0}, known)
-    assert np.array_equal(known[0], bits[2]), "it is on the disk for the next process"
-
-
-def test_the_model_gives_a_query_the_same_bits_alone_and_among_others() -> None:
-    try:
-        model = default_embedder().embedder
-    except Missing as missing:
-        pytest.skip(f"needs the real embedder: {missing}")
-    texts = [
-        "job is baker",
-        "Ada Alm",
-        "lives in the city of Lund",
-        "hobby is chess",
-        "Bo Alm is married to",
-        "job is x",
-    ]
-    waiting, cached = list(texts), CachedEmbedder(model)
-    while waiting:
-        had = cached.choose(waiting, 8)
-        vectors = cached.embed([waiting[place] for place in had], behind=True)
-        for place, vector in zip(had, vectors, strict=True):
-            assert np.array_equal(vector, model.embed([waiting[place]])[0])
-        waiting = [text for place, text in enumerate(waiting) if place not in had]
+    assert not VectorCache(tmp_path).get(places, row)
+    assert np.array_equal(row[0], wanted)
