@@ -27,7 +27,8 @@ from kbgym.api.factory import embedder_named
 from kbgym.corpus.public import read_public
 from kbgym.search.cache import cache_folder
 from kbgym.search.factory import engine_for
-from kbgym.search.minilm import GRAPHS, MiniLM, find
+from kbgym.search.minilm import GRAPHS, MiniLM
+from kbgym.search.models import MINILM, find
 from kbgym.worlds.people import generate
 from kbgym.worlds.world import World
 
@@ -40,7 +41,7 @@ def worlds(data: Path) -> dict[str, World]:
 
 def speed(name: str, texts: list[str], at_once: int, rounds: int) -> None:
     """One row: both embedders in turn on `at_once` other texts every round."""
-    models = [MiniLM(find(cache_folder()), cache_folder(), name=one) for one in GRAPHS]
+    models = [MiniLM(find(MINILM, cache_folder()), cache_folder(), name=one) for one in GRAPHS]
     for model in models:
         model.embed(texts[:at_once])
     wall: list[list[float]] = [[], []]
@@ -67,7 +68,7 @@ def goals(rounds: int) -> None:
 
     Processor time stands beside the clock: what it would be if nobody else were on the machine.
     """
-    models = [MiniLM(find(cache_folder()), cache_folder(), name=one) for one in GRAPHS]
+    models = [MiniLM(find(MINILM, cache_folder()), cache_folder(), name=one) for one in GRAPHS]
     cores = os.cpu_count() or 1
     many: list[list[tuple[float, float]]] = [[], []]
     one: list[list[tuple[float, float]]] = [[], []]

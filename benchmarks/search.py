@@ -24,7 +24,8 @@ from kbgym.search.cache import VectorCache, keys
 from kbgym.search.embed import CachedEmbedder, HashEmbedder, default_embedder
 from kbgym.search.engine import Engine
 from kbgym.search.index import ExactIndex, VectorIndex
-from kbgym.search.minilm import MiniLM, find
+from kbgym.search.minilm import MiniLM
+from kbgym.search.models import MINILM, find
 
 Rows = NDArray[np.float32]
 DIMENSIONS = 384
@@ -202,7 +203,7 @@ def embedding(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         texts = [f"Mara Tolland {number} is the mother of Odo Fenn." for number in range(count)]
         try:
-            model = MiniLM(find(Path(folder)), Path(folder))
+            model = MiniLM(find(MINILM, Path(folder)), Path(folder))
         except Missing as error:
             row("embedding", "", str(error), "", "")
             return

@@ -11,10 +11,9 @@ from math import prod
 from random import Random
 
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import facts, index_text, is_index
-from kbgym.agents.reference.members import belongs, keys_of
+from kbgym.agents.reference.language import belongs, facts, index_text, is_index, keys_of
 from kbgym.agents.reference.questions import named_keys, parse_question
-from kbgym.agents.reference.wording import query_for
+from kbgym.agents.reference.searching import query_for
 from kbgym.gym.actions import Action, Add, Delete, Done, Edit, LinkMany, Read, Search, Unlink
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Agent, Backward, PlannedPolicy, Steps, View

@@ -1,9 +1,8 @@
 """Additions to one store in PostgreSQL by many processes, each acknowledged before its client's next one.
 
-    python benchmarks/writers.py [--additions N] [--times N] [--before COMMIT]
+    python benchmarks/writers.py [--additions N] [--times N]
 
-The server is a private one from the package pgserver, on the same machine, with its usual durability (fsync on). With
-`--before`, the clients of an earlier version take turns with ours: the same additions, one run after the other.
+The server is a private one from the package pgserver, on the same machine, with its usual durability (fsync on).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -25,28 +23,26 @@ HERE = Path(__file__).resolve().parents[1]
 LOADS = ((1, 1), (16, 1), (16, 4), (16, 16))  # processes, and clients of each
 MUST = 1500  # a second, from sixteen processes
 
-# These know what both versions have; a version makes its own tables.
 _BEGIN = """
 import sys
 from kbgym.store import Store, source
 from kbgym.trace.copying import save_store
-from kbgym.trace.place import open_backend
+from kbgym.trace.backend import open_backend
 
 save_store(Store(source(f"d{n}", f"Document {n} of all.") for n in range(1000)), sys.argv[1])
 open_backend(sys.argv[1]).start("none", {}).close()
 """
 _CLIENT = """
 import asyncio, os, sys, time
-from kbgym.actions import Add
-from kbgym.serve.acting import act
-from kbgym.serve.sessions import Session
+from kbgym.gym.actions import Add
+from kbgym.serving.sessions import ClientSession, act
 from kbgym.trace.live import LiveStore
 from live_stores import NoSearch
 
 where, name, clients, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 async def one(live, number):
-    session = Session(f"{name}.{number}")
+    session = ClientSession(f"{name}.{number}")
     for count in range(each):
         await act(live, session, Add(f"Sentence {count} of client {number} in process {name}."), "curator")
 
@@ -63,16 +59,14 @@ asyncio.run(main())
 """
 
 
-def actions(
-    cluster: Cluster, version: Path, store: str, processes: int, clients: int, total: int
-) -> tuple[float, float]:
+def actions(cluster: Cluster, store: str, processes: int, clients: int, total: int) -> tuple[float, float]:
     """Additions by so many processes to one store, each acknowledged before its client's next one.
 
     Gives how many there were a second, and the milliseconds of processor time one took of all processes together.
     """
     place = cluster.url(store)
     each = total // (processes * clients)
-    environment = {**os.environ, "PYTHONPATH": f"{version / 'src'}:{version / 'tests'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{HERE / 'src'}:{HERE / 'tests'}"}
     subprocess.run([sys.executable, "-c", _BEGIN, place], env=environment, check=True)
     running = []
     for number in range(processes):
@@ -96,48 +90,31 @@ def actions(
     return made / seconds, 1000 * spent / made
 
 
-def writing(cluster: Cluster, versions: dict[str, Path], total: int, times: int) -> None:
-    """Each version in turn, several times; the best of each, for others are at work on the machine too."""
-    print("| processes | clients of each |" + "".join(f" {name}, a second | processor, ms each |" for name in versions))
-    print("| ---: | ---: |" + " ---: | ---: |" * len(versions))
+def writing(cluster: Cluster, total: int, times: int) -> None:
+    """Measure each load several times and print the best, since others may use the machine."""
+    print("| processes | clients of each | a second | processor, ms each |\n| ---: | ---: | ---: | ---: |")
     reached = 0.0
     for processes, clients in LOADS:
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in versions}
-        for again in range(times):
-            for name, version in versions.items():
-                store = f"a_{name}_{processes}_{clients}_{again}"
-                found[name].append(actions(cluster, version, store, processes, clients, total))
-        cells = "".join(
-            f" {max(row[0] for row in rows):,.0f} | {min(row[1] for row in rows):.2f} |" for rows in found.values()
-        )
-        print(f"| {processes} | {clients} |{cells}", flush=True)
-        reached = max(rate for rate, _ in found["now"])
+        rows = [
+            actions(cluster, f"a_{processes}_{clients}_{again}", processes, clients, total) for again in range(times)
+        ]
+        reached = max(rate for rate, _ in rows)
+        print(f"| {processes} | {clients} | {reached:,.0f} | {min(cost for _, cost in rows):.2f} |", flush=True)
     print(f"\n{total:,} additions a run, best of {times}; one-minute load average {os.getloadavg()[0]:.1f} on ", end="")
     print(f"{os.cpu_count()} cores. Processor time is the clients'.")
     print(f"At least {MUST:,} a second from sixteen processes: {'yes' if reached >= MUST else 'NO'}.")
-
-
-def checkout(commit: str, folder: Path) -> Path:
-    packed = subprocess.run(
-        ["git", "-C", str(HERE), "archive", commit, "src", "tests"], stdout=subprocess.PIPE, check=True
-    )
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=packed.stdout, check=True)
-    return folder
 
 
 def main() -> None:
     if installed() is None:
         sys.exit(MISSING)
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", metavar="COMMIT")
     parser.add_argument("--additions", type=int, default=3200)
     parser.add_argument("--times", type=int, default=2)
     chosen = parser.parse_args()
     cluster = Cluster("shared_buffers = 512MB", "max_wal_size = 4GB")
     try:
-        with tempfile.TemporaryDirectory() as name:
-            before = {"before": checkout(chosen.before, Path(name))} if chosen.before else {}
-            writing(cluster, {**before, "now": HERE}, chosen.additions, chosen.times)
+        writing(cluster, chosen.additions, chosen.times)
     finally:
         cluster.remove()
 

@@ -144,21 +144,6 @@ async def mischief(how: str, plain: Plain) -> None:
         Path(os.environ["HOME"], "child.pid").write_text(str(child.pid))
         await plain.call("answer", {"text": "forked"})
         return
-    if how == "escape":
-        # Twice removed, in a session of its own, without a variable or a signal that could tell on it.
-        sleeps = "import os,signal,sys,time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-        sleeps += "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0);"
-        sleeps += "open(sys.argv[1], 'a').write(f'{os.getpid()} '); time.sleep(600)"
-        file = Path(os.environ["HOME"], "escaped.pids")
-        for _ in range(3):
-            subprocess.Popen([sys.executable, "-c", sleeps, str(file)], env={}, start_new_session=True)
-        while not file.exists() or len(file.read_text().split()) < 3:
-            time.sleep(0.02)
-        await plain.call("search", {"query": "job"})
-        if len(sys.argv) > 5:
-            time.sleep(600)
-        await plain.call("answer", {"text": "escaped"})
-        return
     if how == "noise":
         print("x" * 3_000_000, flush=True)
         print(f"my token is {plain.token}", flush=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import click
 
 from kbgym.cli.main import app
+from kbgym.cli.settings import verb_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -72,9 +73,17 @@ def parsed(line: str, whole: bool) -> None:
     for option in command.params:
         value = given.get(option.name)
         if value in (None, ()) or not isinstance(value, str | tuple):
-            assert not (whole and option.required), f"{option.name} is missing: {line}"
+            # A project's kbgym.toml gives its places.
+            given_by_project = getattr(option, "key", "") in ("run", "world", "documents")
+            assert not (whole and option.required) or given_by_project, f"{option.name} is missing: {line}"
         elif not isinstance(option.type, click.Path) and not str(value).isupper():  # a path may have yet to be made
             option.type_cast_value(context, value)
+    for text in given["set"] if isinstance(given.get("set"), list) else ():
+        key, equals, value = text.partition("=")
+        setting = verb_settings(command).get(key if equals else "set")
+        assert setting is not None, f"there is no setting {key}: {line}"
+        if equals and not value.isupper():
+            setting.type_cast_value(context, value)
 
 
 def _lines(page: Path) -> Iterator[tuple[Line, str]]:

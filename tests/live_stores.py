@@ -21,6 +21,7 @@ class NoSearch:
     """A search that finds nothing, for tests of what is written."""
 
     trained = None
+    beside: dict[str, tuple[str, ...]] = {}  # noqa: RUF012
 
     async def prepare(self, texts: Iterable[str]) -> None: ...
 

@@ -6,6 +6,7 @@ Files are written here, in the formats they have, with made-up boats for their c
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,3 +105,5 @@ def write_files(folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(contents(), encoding="utf-8")
     (folder / "mixed" / "outside.txt").symlink_to(ROOT / "LICENSE")
+    shutil.copytree(ROOT / "examples" / "harbour" / "notes", folder / "notes")
+    shutil.copy(ROOT / "examples" / "harbour" / "questions.csv", folder)

@@ -6,12 +6,16 @@ that play are scripts named like them, a database and a cluster are the tests' o
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,16 @@ _URL = re.compile(r"http://127\.0\.0\.1:\d+")
 _WRITERS = {"rewrite": rewriting, "suggest": drafting, "summarise": summarising}
 # A program that plays over MCP, started as the ready-made line or the page starts it.
 _PLAYERS = {"codex": 'cat > prompt; set -- "" "" "" prompt', "my-agent": ""}
+
+
+@cache
+def installed() -> Path:
+    """Return the folder of an installed wheel: pages are followed without the repository on the path."""
+    folder = Path(tempfile.mkdtemp(prefix="kbgym-wheel-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), str(ROOT)]
+    subprocess.run(pip, check=True)
+    return folder
 
 
 class Model:
@@ -54,7 +68,7 @@ class Shell:
         self.environment = {
             **os.environ,
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": f".:{ROOT / 'src'}",
+            "PYTHONPATH": f".:{installed()}",
             "HOME": str(folder / "home"),
             "KBGYM_CACHE": cache,
             "OPENAI_API_KEY": "scripted",

@@ -28,7 +28,7 @@ _LEFT = re.compile(r"Actions left: (\d+)\.$")
 def view_of(body: dict[str, Any]) -> View:
     """The view a request was made from."""
     system, first, *rest = body["messages"]
-    role = "curator" if "# Keeping a store in order" in system["content"] else "reader"
+    role = "reader" if "# Finding answers" in system["content"] else "curator"
     left = _LEFT.search(body["messages"][-1]["content"])
     assert left, "the budget is not the very last line"
     turns: list[Turn] = []

@@ -19,13 +19,12 @@ URL = "postgresql://nobody@nowhere/shared"
 
 
 class SharedPlace:
-    """The committed events, whose turn it is, and who has claimed what; `trouble` makes the next writes fail."""
+    """The committed events and whose turn it is; `trouble` makes the next writes fail."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.records = list(records)
         self.events: tuple[Event, ...] = ()
         self.turn = threading.Lock()
-        self.claims: dict[str, SharedWriter] = {}
         self.trouble: list[Exception] = []
         self.opened = 0
 
@@ -92,11 +91,6 @@ class SharedWriter:
         found, self.known = self.place.events[self.known :], len(self.place.events)
         return found
 
-    def enqueue(self) -> tuple[Event, ...]:
-        return self.news()
-
-    def dequeue(self) -> None: ...
-
     @contextmanager
     def turn(self) -> Iterator[tuple[Event, ...]]:
         with self.place.turn:
@@ -109,16 +103,6 @@ class SharedWriter:
 
     def resync(self, place: OpenedPlace) -> None:
         self.known = len(place.events)
-
-    def claim(self, name: str) -> bool:
-        return self.place.claims.setdefault(name, self) is self
-
-    def holds(self, name: str) -> bool:
-        return self.place.claims.get(name) is self
-
-    def release(self, name: str) -> None:
-        if self.holds(name):
-            del self.place.claims[name]
 
     def close(self) -> None:
         self.closed = True

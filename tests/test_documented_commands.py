@@ -35,7 +35,7 @@ SHORTER = {
     r"prove .*llm:": "--questions 2 --epochs 1 --n 2",
     r"import phantomwiki": "--set train=2 --set test_in=1 --set test_out=0 --set eval_in=0 --set eval_out=0",
     r"import phantomwiki (?!--from)": "--trees 1 --per-type 2",
-    r"--workers": "--set workers=2",
+    r"workers=": "--set workers=2",
     r"(train|exam|prove|corpus|suggest|baseline) .*(llm:|codex|command:)": "--yes",
 }
 # What a line has in it, and what stands there instead: nobody has that address, or a test may not ask for that port.
@@ -49,7 +49,7 @@ INSTEAD = {
 # What a line needs that may not be installed here.
 NEEDS = {
     r"postgresql://": ("pgserver", "psycopg"),
-    r"--set engine=ray": ("ray",),
+    r"engine=ray": ("ray",),
     r"import phantomwiki (?!--from)": ("phantom_wiki",),
 }
 # Lines of other programs, and which test has them run.
@@ -87,7 +87,12 @@ def test_lines_of_other_programs_have_a_test(page):
 
 @pytest.mark.parametrize(
     "line",
-    ["kbgym examine runs/r0", "kbgym exam runs/r0 --sat x", "kbgym exam", "kbgym exam runs/r0 --set ranking=best"],
+    [
+        "kbgym examine runs/r0",
+        "kbgym exam runs/r0 --sat x",
+        "kbgym import hotpotqa",
+        "kbgym exam runs/r0 --set ranking=best",
+    ],
 )
 def test_a_line_it_does_not_take_is_noticed(line):
     with pytest.raises((click.ClickException, AssertionError)):

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,20 @@ def test_uvx_and_pipx_play_once_the_model_is_in_the_cache(wheel, tools, tmp_path
         assert played.returncode == 0 and '"groups"' in played.stdout, played.stderr
 
 
+def test_first_contact_from_the_wheel_alone(wheel):
+    """The tutorial in an empty environment, as CI plays it."""
+    played = done("bash", ROOT / "scripts" / "first_contact.sh", wheel, sys.executable)
+    if "No matching distribution" in played.stderr:
+        pytest.skip("pip cannot install here")
+    assert played.returncode == 0, played.stdout[-2_000:] + played.stderr[-2_000:]
+
+
+def test_the_wheel_is_small_and_holds_the_examples(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert wheel.stat().st_size < 3_000_000
+    assert {"kbgym/examples/harbour/questions.csv", "kbgym/examples/skarn/questions.jsonl"} <= set(names)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_completes_verbs_and_options(shell):
     kbgym = [sys.executable, "-m", "kbgym"]
@@ -98,5 +113,6 @@ def test_the_shell_completes_verbs_and_options(shell):
         return done(*kbgym, PYTHONPATH=ROOT / "src", **asked, **at).stdout
 
     assert "experiment" in offered("kbgym exp") and "train" not in offered("kbgym exp")
-    assert "--ranking" in offered("kbgym exam --ran")
-    assert "apart" in offered("kbgym exam --set ranking=ap")
+    assert "--search" in offered("kbgym exam --sea")
+    assert "hybrid" in offered("kbgym exam --search hy")
+    assert "ranking=" in offered("kbgym exam --set ran")

@@ -84,6 +84,21 @@ def test_replay_gives_the_recorded_result(count: int, length: int, page: int, ab
     assert recorded == step.result
 
 
+@pytest.mark.parametrize("links", [(), ("d5",), tuple(f"d{n}" for n in range(100))])
+def test_read_shows_the_documents_beside_it_on_its_page_and_is_replayed(links: tuple[str, ...]) -> None:
+    store = Store([*(record for record in hub() if record.id != "hub"), Record("d", "Passage", links, origin="d")])
+    engine = Engine(HashEmbedder(), beside={"d": ("d5", "d6", "gone")})
+    environment = Environment(store, engine, observations="rich")
+    step = asyncio.run(environment.step(Read("d"), "reader"))
+    assert opened(step).near == ("d5", "d6")
+    assert {"d", "d5", "d6"} <= step.observation.ids
+    assert step.observation.text.count(f"[d5] {store['d5'].text}") == 1
+    assert step.observation.text.count(f"[d6] {store['d6'].text}") == 1
+    assert apply(store, step.action, advice_of(step.result, None)) == step.result
+    store.delete("d6")
+    assert isinstance(apply(store, step.action, advice_of(step.result, None)), Error)
+
+
 def test_recorded_links_that_the_document_does_not_have_are_an_error() -> None:
     assert isinstance(apply(hub(), Read("d1"), Opened("d1", ("d2",), 1, 2, 9)), Error)
 

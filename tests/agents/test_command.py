@@ -332,15 +332,6 @@ def test_children_end_with_their_parent(home: Path) -> None:
     assert gone(int((home / "child.pid").read_text()))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing keeps what leaves its process group")
-@pytest.mark.parametrize("ending", ["", pytest.param(" hangs", marks=pytest.mark.slow)])
-def test_children_that_left_the_group_end_too(home: Path, ending: str) -> None:
-    made = one_pass(agent(f"escape{ending}", limits=CommandLimits(seconds=8 if ending else 60)))
-    assert made.outcome == ("agent_failed" if ending else "answered")
-    escaped = [int(process) for process in (home / "escaped.pids").read_text().split()]
-    assert len(escaped) == 3 and all(gone(process, 5) for process in escaped)
-
-
 def test_a_pass_that_is_dropped_between_two_actions_leaves_no_process(home: Path) -> None:
     class Stuck:
         require_visible_ids = False

@@ -30,10 +30,9 @@ def test_ready_made_lines_find_what_their_programs_say() -> None:
 
 
 def test_paths() -> None:
-    assert found("a[1]['b c']", {"a": [0, {"b c": 12}]}) == (12, 0, None)
-    assert found("$.a.*", {"a": {"x": 1, "y": 2}}) == found("a[*]", {"a": [1, 2]}) == (3, 0, None)
-    for path in ("a..b", "a[", "a b", "[x]", "a[-1]", "$$"):
-        with pytest.raises(BadInput, match="usage_from takes a path"):
+    assert found("$.a.*", {"a": {"x": 1, "y": 2}}) == found("a.*", {"a": [1, 2]}) == (3, 0, None)
+    for path in ("a b", "[x]", "a[0]", "$$"):
+        with pytest.raises(BadInput):
             path_steps(path)
 
 

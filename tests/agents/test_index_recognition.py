@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from turns import note
 
 from kbgym.agents.reference.agenda import ReferenceAgenda
-from kbgym.agents.reference.language import is_index
-from kbgym.agents.reference.members import shared_key
+from kbgym.agents.reference.language import is_index, shared_key
 from kbgym.analysis.audit import Resolver
 from kbgym.gym.actions import Add, Edit, Link, Linked, LinkMany, Merged, Read, Search, Unlink
 from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key, words_of

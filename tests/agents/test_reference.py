@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from kbgym.agents.reference.curator import ReferenceCurator
-from kbgym.agents.reference.language import facts, index_text, is_index
-from kbgym.agents.reference.members import belongs
+from kbgym.agents.reference.language import belongs, facts, index_text, is_index
 from kbgym.agents.reference.questions import named_keys, parse_question
 from kbgym.agents.reference.reader import ReferenceReader
 from kbgym.api.factory import embedder_named
@@ -100,7 +99,7 @@ def test_a_question_outside_the_grammar_gets_an_answer_from_search(flat):
 
 def test_the_curator_builds_a_complete_and_precise_index_that_does_not_recite(world, flat):
     question = next(q for q in world.questions if q.template == "job-and-city")
-    curate(flat, question.text)
+    curate(flat, question.text, question.golds)
     for key in (IndexKey(k.kind, k.value) for k in question.keys):
         index = next(r for r in flat.store if r.flag == "authored" and is_index(r.text, key))
         members = {r.id for r in flat.store if r.flag == "untouched" and belongs(r.text, key)}
@@ -111,9 +110,9 @@ def test_the_curator_builds_a_complete_and_precise_index_that_does_not_recite(wo
 
 def test_a_second_pass_over_complete_indexes_changes_nothing(world, flat):
     question = next(q for q in world.questions if q.template == "job-and-hobby")
-    curate(flat, question.text)
+    curate(flat, question.text, question.golds)
     before = flat.store.fingerprint
-    transcript = curate(flat, question.text)
+    transcript = curate(flat, question.text, question.golds)
     assert flat.store.fingerprint == before and transcript.outcome == "done"
 
 
@@ -135,21 +134,21 @@ def test_a_partial_index_is_extended_and_a_wrong_link_removed(world, flat):
     index = store.add(index_text(key))
     store.link(index, [stranger, members[0]])
     engine.put(index, store[index].text)
-    curate(flat, question.text)
+    curate(flat, question.text, question.golds)
     assert set(store[index].links) == set(members)
 
 
 def test_no_promise_is_made_that_the_budget_cannot_keep(world, flat):
     """Out of actions in the middle of an enumeration, the curator writes nothing rather than half an index."""
     question = next(q for q in world.questions if q.template == "job-and-city")
-    transcript = curate(flat, question.text, budget=6)
+    transcript = curate(flat, question.text, question.golds, budget=6)
     assert not [r for r in flat.store if r.flag == "authored" and not r.links]
     assert len(transcript.steps) <= 6
 
 
 def test_the_curator_never_spends_more_than_its_budget_nor_links_what_does_not_belong(world, flat):
     for question in world.questions[:40]:
-        transcript = curate(flat, question.text)
+        transcript = curate(flat, question.text, question.golds)
         assert len(transcript.steps) <= 30
         for step in transcript.steps:
             if isinstance(step.action, LinkMany):

@@ -243,7 +243,7 @@ def test_it_is_seldom_wrong_without_an_effect_and_finds_harm(tmp_path):
         flat, trained = (opened.examine("reference", "test_in").rows for opened in (before, after))
         worse = after.examine(GivesUp, "test_in").rows
     keys = shared_keys(world)
-    assert len(flat) >= 34 and judge(trained, flat, keys).word == "helps", "there is an effect to be mixed away"
+    assert len(flat) >= 34 and judge(trained, flat, keys).rho.high < 1, "there is an effect to be mixed away"
     draw, helps, hurts = Random(0), {"question": 0, "key": 0}, 0
     for _ in range(200):
         for by in helps:

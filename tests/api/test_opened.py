@@ -25,7 +25,9 @@ SMALL = {"questions": 12, "epochs": 1, "embedder": "hash", "eval": False}
 
 
 def contents(folder):
-    return {str(path.relative_to(folder)): digest(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+    """Return the hash of every file but the exams, which examine() keeps."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "exams")
+    return {str(path.relative_to(folder)): digest(path.read_bytes()) for path in files}
 
 
 def test_a_run_at_an_iteration_and_a_world_and_a_store(trained, small_world, tmp_path):
@@ -218,7 +220,7 @@ def test_rows_as_a_frame_in_whatever_is_installed(trained, monkeypatch):
 
 
 def test_the_exams_of_a_run_as_one_frame(trained, tmp_path, monkeypatch):
-    shutil.copytree(trained, tmp_path / "run")
+    shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("exams"))
     run = kbgym.open(tmp_path / "run")
     for name, questions in (("a", run.questions()[:2]), ("b", run.questions()[2:5])):
         run.examine("reference", questions, out=run.run.exam_path(name))
@@ -280,3 +282,36 @@ def test_your_own_files(tmp_path):
 
 def test_open_does_not_hide_pythons_own():
     assert open is builtins.open and kbgym.open is not builtins.open
+
+
+def test_representations_are_short_and_html_escapes(trained, small_world):
+    run = kbgym.open(trained)
+    exam = run.examine("reference", "eval")
+    shown = [repr(one) for one in (run, run.world, run.store, exam)]
+    assert all(len(text) < 120 for text in shown), shown
+    assert run._repr_html_().startswith("<table>") and str(exam.summary.n) in exam._repr_html_()
+    assert "<script>" not in module.html_table("<script>", [("<script>", 1)])
+
+
+def test_an_exam_of_a_run_is_kept_and_compare_reuses_it(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "exams", ignore_errors=True)
+    run = kbgym.open(tmp_path / "run")
+    first = run.examine("reference", "test_in")
+    assert [len(rows) for rows in run.exams().values()] == [len(first.rows)]
+    found = run.compare(f"{tmp_path / 'run'}@0", "test_in", "reference")
+    assert found.n == len(first.rows) and found.rho.low <= found.rho.value <= found.rho.high
+    assert len(run.exams()) == 2 and "rho" in repr(found) and found._repr_html_().startswith("<table>")
+    assert {"trained", "neither"} <= run.probe(n=2).keys()
+    assert all(run.plot(what)._repr_svg_().lstrip().startswith("<") for what in ("learning", "map"))
+
+
+def test_a_frame_of_nothing_is_refused(trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "exams", ignore_errors=True)
+    with pytest.raises(BadInput):
+        kbgym.open(tmp_path / "run").frame()
+    save_store(kbgym.open(trained).store, str(tmp_path / "bare"))
+    for what in ("log", "questions"):
+        with pytest.raises(BadInput):
+            kbgym.open(tmp_path / "bare").frame(what)

@@ -30,8 +30,9 @@ def corpus(folder: Path) -> Path:
 
 def test_arms_and_trainings_on_real_text(kbgym, tmp_path):
     world, out = corpus(tmp_path / "w"), tmp_path / "exp"
+    strategies = ("--strategy", "paper,paper+hipporag")
     given = ("--world", world, "--out", out, "--n", "all", "--epochs", "1", "--set", "embedder=hash", "--json")
-    code, printed, error = kbgym("experiment", "run", "pretrain", *given, "--arms", "flat,bm25", "--strategy", "paper")
+    code, printed, error = kbgym("experiment", "run", "public", *given, "--arms", "flat,bm25", *strategies)
     assert code == 0, error
     result = json.loads(printed)
     assert {"flat", "bm25", "trained-paper", "trained-paper-from-hipporag"} <= set(result["arms"])
@@ -39,7 +40,7 @@ def test_arms_and_trainings_on_real_text(kbgym, tmp_path):
     assert sharing(World.load(out / "seed-0" / "world")) == 0
     begun = json.loads((out / "seed-0" / "trained-paper-from-hipporag" / "run.json").read_text())
     assert begun["settings"]["begins"].startswith("hipporag ") and begun["settings"]["reader"] == "general"
-    assert kbgym("experiment", "run", "pretrain", *given, "--arms", "flat,bm25", "--strategy", "paper")[0] == 0
+    assert kbgym("experiment", "run", "public", *given, "--arms", "flat,bm25", *strategies)[0] == 0
     assert kbgym("report", out, "--quiet")[0] == 0
     evidence = (out / "report" / "tables" / "evidence.csv").read_text(encoding="utf-8")
     assert "all within 4" in evidence and "BM25" in evidence

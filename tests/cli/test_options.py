@@ -90,25 +90,6 @@ def test_an_old_run_without_these_settings_is_read(world, tmp_path):
     assert kbgym(*arguments)[0] == 0 and kbgym("exam", str(out), "--set", "eval")[0] == 0
 
 
-def test_a_run_that_had_levels_off_goes_on_and_one_that_split_its_indexes_is_replayed_only(world, tmp_path):
-    out = tmp_path / "run"
-    arguments = ("train", "--world", world, "--out", str(out), *SMALL)
-    assert kbgym(*arguments)[0] == 0
-    whole = (out / "trace.jsonl").read_bytes()
-    header = json.loads((out / "run.json").read_text())
-    header["settings"]["levels"] = 0
-    (out / "run.json").write_text(json.dumps(header))
-    (out / "trace.jsonl").write_bytes(whole[: len(whole) // 2])
-    (out / "trace.head").unlink()  # a run of the version before has none
-    assert kbgym(*arguments)[0] == 0 and (out / "trace.jsonl").read_bytes() == whole
-    header["settings"]["levels"] = 40
-    (out / "run.json").write_text(json.dumps(header))
-    code, _, error = kbgym(*arguments)
-    assert code == 2 and "levels 40, which this version does not have" in error
-    assert (out / "trace.jsonl").read_bytes() == whole
-    assert kbgym("store", "replay", str(out))[0] == 0 and kbgym("exam", str(out), "--set", "eval")[0] == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -12,8 +12,10 @@ import pytest
 
 from kbgym.agents.trust import is_trusted
 from kbgym.cli.init import TEMPLATE
-from kbgym.cli.settings import FILE, Command, Project, option, options, place
+from kbgym.cli.settings import FILE, KEYS, Command, Project, option, options, place
 from kbgym.errors import BadInput
+from kbgym.gym.environment import RANKINGS
+from kbgym.gym.observations import OBSERVATIONS
 
 Kbgym = Callable[..., tuple[int, str, str]]
 NOTES = {"boats.md": "# Kestrel\n\nThe Kestrel belongs to Ann Lind. The Kestrel lies at berth four.\n"}
@@ -101,6 +103,10 @@ def test_a_bad_file_is_an_error_of_bad_input(folder, text):
     (folder / FILE).write_text(text)
     with pytest.raises(BadInput):
         Project.load(folder)
+
+
+def test_the_choices_are_those_of_the_settings():
+    assert (*KEYS["ranking"].type.choices,) == RANKINGS and (*KEYS["observations"].type.choices,) == OBSERVATIONS
 
 
 def test_help_all_lists_the_settings_that_help_counts(kbgym: Kbgym):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -180,3 +181,33 @@ def test_an_exam_closes_what_it_opened(trained, monkeypatch, fails):
     monkeypatch.setattr(StoreFolder, "close", lambda self: closed.append(self.name))
     code, _, _ = kbgym("exam", trained, "--set", "embedder=hash", *(["--agent", "nobody"] * fails), "--quiet")
     assert code == (2 if fails else 0) and closed == [trained]
+
+
+def test_an_exam_can_be_limited(trained):
+    code, text, _ = kbgym("exam", trained, "--set", "test_in", "--limit", "3", "--json")
+    assert code == 0 and json.loads(text)["n"] == 3
+    code, text, _ = kbgym("exam", trained, "--set", "test_in", "--json")
+    assert code == 0 and json.loads(text)["n"] == 100, "a limited exam is kept apart from the whole one"
+
+
+AGENT = """
+from kbgym import AgentFailed
+
+
+class Reader:
+    async def act(self, view):
+        raise AgentFailed("no pen")
+
+
+def make():
+    return Reader()
+"""
+
+
+def test_an_exam_whose_every_pass_failed_is_an_error(trained, tmp_path, monkeypatch):
+    """The agent is a module in the current folder, which is not on the path of modules."""
+    (tmp_path / "penless_agent.py").write_text(AGENT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
+    code, _, error = kbgym("exam", trained, "--set", "eval", "--limit", "2", "--agent", "penless_agent:make")
+    assert code == 1 and "no pen" in error

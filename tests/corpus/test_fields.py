@@ -40,8 +40,8 @@ def test_yaml_front_matter(tmp_path):
         "Angular: releases: cycle 17: latest: 17.10",
         "Angular: releases: cycle 16: eol: 2024-11-08",
         "Angular: link: (no value)",
-        "Angular is a framework.",
-        "Angular: Angular is a framework. It is old.",
+        "Angular: Angular is a framework.",
+        "Angular: It is old.",
     ]
     documents = read_corpus([tmp_path], ReadingOptions(unit="sentence")).documents
     assert {document.kind for document in documents[:8]} == {"field"}

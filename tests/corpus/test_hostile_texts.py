@@ -9,8 +9,6 @@ import pytest
 from kbgym.corpus.blocks import Broken
 from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.corpus.files import walk
-from kbgym.corpus.markdown import read_markdown
-from kbgym.corpus.markdown_inline import PART, parts, references
 from kbgym.corpus.reader_process import ReadTask
 from kbgym.corpus.reading import read_file
 
@@ -50,44 +48,6 @@ def test_what_used_to_take_longest(tmp_path, character):
 def test_four_times_the_text_takes_not_much_more_than_four_times_as_long(tmp_path, piece):
     few, many = (seconds(tmp_path, "a.md", piece * (size // len(piece))) for size in (SIZE, 4 * SIZE))
     assert many < 8 * few + 1, (piece, few, many)
-
-
-PARAGRAPHS = [
-    "# Head\n",
-    "Text with [a] and [b][c].\n",
-    "- item\n\n  more\n",
-    "```\n\n# no heading\n\n```\n",
-    "a | b\n- | -\n1 | 2\n",
-    "<!-- \n\n# hidden\n\n-->\n",
-    "<div>\n",
-    "</div>\n",
-    "    code\n",
-    "Setext\n===\n",
-    "> quote\n",
-    "[a]: x.md\n",
-]
-
-
-def test_in_parts_a_text_gives_what_it_gives_whole(monkeypatch):
-    text = "\n".join(PARAGRAPHS * 8)
-    whole = read_markdown(text)
-    monkeypatch.setattr("kbgym.corpus.markdown_inline.PART", 100)
-    cut = read_markdown(text)
-    assert len(parts(text)) > 8 and parts(text)[0][0] == 0 and parts(text)[-1][1] == len(text)
-    for one, other in zip(whole.blocks, cut.blocks, strict=True):
-        assert (one.kind, one.text.text, one.sections, one.links) == (
-            other.kind,
-            other.text.text,
-            other.sections,
-            other.links,
-        )
-        assert one.text.place(0) == other.text.place(0)
-
-
-def test_references_count_wherever_they_stand():
-    text = "See [the yard][y].\n\n" + ("Ruth is here. " * 50 + "\n\n") * (3 * PART // 700) + "[y]: yards.md\n"
-    assert len(parts(text)) > 1 and references(text) == "[y]: yards.md"
-    assert read_markdown(text).blocks[0].links == [(4, "yards.md")]
 
 
 def test_a_large_file_says_how_far_it_is(tmp_path):

@@ -66,12 +66,10 @@ def test_only_what_changed_changes(notes):
     (notes / "boats.md").write_text(text + "\nRuth Calloway sails the Whimbrel.\n")
     made = again(notes, old)
     before, after = by_text(old), by_text(made.world)
-    slow, fast = (
-        f"Boats > Kestrel: The Kestrel was built by Dunmore Yard. She is old and {how}." for how in ("slow", "fast")
-    )
+    slow, fast = (f"Boats > Kestrel: She is old and {how}." for how in ("slow", "fast"))
     assert [d.text for d in made.changed.edited] == [fast]
     assert [d.text for d in made.changed.added] == ["Boats > Petrel: Ruth Calloway sails the Whimbrel."]
-    green = "Boats > Petrel: The Petrel was built by Finn Hallow. She is green."
+    green = "Boats > Petrel: She is green."
     assert made.changed.removed == (before[green],)
     assert after[fast] == before[slow]
     assert all(after[text] == id for text, id in before.items() if text in after)

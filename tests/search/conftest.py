@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from kbgym.errors import Missing
-from kbgym.search import minilm
+from kbgym.search import minilm, models
 
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(minilm, "_hub", lambda: None)
+        patch.setattr(models, "_hub", lambda model: None)
         try:
-            return minilm.find(tmp_path_factory.mktemp("empty"))
+            return models.find(models.MINILM, tmp_path_factory.mktemp("empty"))
         except Missing as error:
             pytest.skip(f"the embedding model is needed: {error}")
 

@@ -17,7 +17,6 @@ from kbgym.search.embed import CachedEmbedder, HashEmbedder
 from kbgym.search.engine import Engine, blend
 from kbgym.search.factory import engine_for, live_engine_for
 from kbgym.search.index import Hit, page_of
-from kbgym.search.ranking import Spread
 from kbgym.worlds.kinds import search_of
 from kbgym.worlds.world import World
 
@@ -132,43 +131,3 @@ def test_no_text_at_all_finds_nothing() -> None:
     engine = Engine(HashEmbedder(), kind="hybrid")
     assert engine.search("anything", 0, 5) == [] == engine.nearest("anything", 3)
     assert blend(lambda offset, limit: [], BM25Index(), "anything", 0, 5) == []
-
-
-# -- spread -----------------------------------------------------------------------------------------------------------
-
-
-def spread_pages(sources: str, most: int = 3, size: int = 5) -> list[str]:
-    """Pages of a ranking in which every letter is a document of that source; `-` is one of none."""
-    ranked = [(f"{source}{place:03}", -float(place)) for place, source in enumerate(sources)]
-    spread = Spread(lambda id: None if id[0] == "-" else id[0], most, size)
-
-    def page(start: int) -> list[Hit]:
-        return spread.page(lambda offset, limit: ranked[offset : offset + limit], start, size)
-
-    pages = [page(start) for start in range(0, len(ranked), size)]
-    assert sorted(hit for hits in pages for hit in hits) == sorted(ranked)  # everything, once
-    assert all(hits == sorted(hits, key=lambda hit: -hit[1]) for hits in pages)
-    return ["".join(id[0] for id, _ in hits) for hits in pages]
-
-
-def test_one_source_cannot_fill_a_page() -> None:
-    assert spread_pages("aaaaabbcc") == ["aaabb", "aacc"]
-    assert spread_pages("ababababab") == ["ababa", "babab"]
-    assert spread_pages("aaaa-a--bb") == ["aaa--", "aa-bb"]
-
-
-def test_unless_there_is_nothing_else() -> None:
-    assert spread_pages("aaaaaaa") == ["aaaaa", "aa"]
-    assert spread_pages("aaaaaaab") == ["aaaab", "aaa"]
-    assert spread_pages("a" * 60 + "b")[0] == "aaaaa"  # too far down to be worth a place
-    assert spread_pages("aaaaab", most=1) == ["aaaab", "a"]
-
-
-def test_an_engine_spreads_what_it_finds() -> None:
-    texts = {f"{page}{n}": f"Mara bakes {'bread ' * n}" for page in "ab" for n in range(1, 6)}
-    engine = engine_for(texts.items(), CachedEmbedder(HashEmbedder()), search="words")
-    close = [id[0] for id, _ in engine.search("bread", 0, 5)]
-    assert close.count("a") < 5
-    engine.spread = Spread(lambda id: id[0], 2, 4)
-    assert sorted(id[0] for id, _ in engine.search("bread", 0, 4)) == ["a", "a", "b", "b"]
-    assert len({id for start in (0, 4, 8) for id, _ in engine.search("bread", start, 4)}) == 10

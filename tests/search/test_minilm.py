@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kbgym.api.factory import embedder_named
 from kbgym.errors import BadInput, Damaged, Missing
-from kbgym.search import minilm
+from kbgym.search import minilm, models
 from kbgym.search.cache import keys
 from kbgym.search.embed import default_embedder
 from kbgym.search.wordpiece import WordPiece
@@ -69,8 +69,8 @@ def plain(weights: dict[str, NDArray[np.float32]], ids: list[int]) -> NDArray[np
 
 def test_agrees_with_a_plain_implementation(model: minilm.MiniLM, model_folder: Path) -> None:
     pytest.importorskip("scipy", reason="the plain implementation needs scipy's erf (dev extra)")
-    weights = minilm.read_safetensors(model_folder / minilm.WEIGHTS)
-    tokenizer = WordPiece(model_folder / minilm.VOCABULARY)
+    weights = minilm.read_safetensors(model_folder / models.WEIGHTS)
+    tokenizer = WordPiece(model_folder / models.VOCABULARY)
     texts = ["", "Sylvie Ravenscroft's job is tailor.", "Who is the oldest child of Mara Tolland?", "word " * 300]
     expected = np.array([plain(weights, tokenizer.encode(text)) for text in texts])
     assert np.abs(model.embed(texts) - expected).max() < 2e-6
@@ -97,12 +97,12 @@ def test_a_text_has_the_same_bits_in_any_batch(model: minilm.MiniLM) -> None:
 def test_so_it_has_in_whole_numbers_close_to_the_others_under_a_name_of_its_own(
     model: minilm.MiniLM, model_folder: Path, tmp_path: Path
 ) -> None:
-    small = minilm.MiniLM(model_folder, tmp_path, name=minilm.INT8)
+    small = minilm.MiniLM(model_folder, tmp_path, name=models.INT8)
     one_by_one_and_in_batches(small, 60)
     texts = ["", "word " * 300, *sentences(60)]
     cosines = np.einsum("ij,ij->i", model.embed(texts), small.embed(texts))
     assert 0.97 < cosines.min() < cosines.max() < 1
-    named = [embedder_named(name).embedder for name in ("", minilm.INT8)]
+    named = [embedder_named(name).embedder for name in ("", models.INT8)]
     assert [one.name for one in named] == ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2-int8"]
     assert keys(named[0].name, texts) != keys(named[1].name, texts)
 
@@ -147,36 +147,36 @@ def test_the_shipped_graph_is_the_one_the_script_builds() -> None:
 
 def fake_model(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    for name in minilm.HASHES:
+    for name in models.MINILM.hashes:
         (folder / name).write_bytes(b"not a model")
     return folder
 
 
 def test_places_are_searched_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = fake_model(tmp_path / "site" / minilm.PACKAGE / "model")
+    package = fake_model(tmp_path / "site" / models.MINILM.package / "model")
     (package.parent / "__init__.py").write_text("raise AssertionError('must not be imported')")
     hub = fake_model(tmp_path / "hub")
-    monkeypatch.setattr(minilm, "_hub", lambda: hub)
+    monkeypatch.setattr(models, "_hub", lambda model: hub)
     monkeypatch.setattr(sys, "path", [])
-    assert minilm.find(tmp_path) == hub
+    assert models.find(models.MINILM, tmp_path) == hub
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
-    assert minilm.find(tmp_path) == package
-    target = fake_model(tmp_path / "models" / minilm.PACKAGE / "model")  # where `pip install --target` puts it
-    assert minilm.find(tmp_path) == target
-    cached = fake_model(tmp_path / "models" / minilm.NAME)
-    assert minilm.find(tmp_path) == cached
+    assert models.find(models.MINILM, tmp_path) == package
+    target = fake_model(tmp_path / "models" / models.MINILM.package / "model")  # where `pip install --target` puts it
+    assert models.find(models.MINILM, tmp_path) == target
+    cached = fake_model(tmp_path / "models" / models.MINILM.name)
+    assert models.find(models.MINILM, tmp_path) == cached
     given = fake_model(tmp_path / "given")
     monkeypatch.setenv("KBGYM_MODEL", str(given))
-    assert minilm.find(tmp_path) == given
+    assert models.find(models.MINILM, tmp_path) == given
     monkeypatch.setenv("KBGYM_MODEL", str(tmp_path / "nowhere"))
     with pytest.raises(BadInput, match="KBGYM_MODEL"):
-        minilm.find(tmp_path)
+        models.find(models.MINILM, tmp_path)
 
 
 def test_without_a_model_one_sentence_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KBGYM_MODEL", raising=False)
     monkeypatch.setattr(sys, "path", [])
-    monkeypatch.setattr(minilm, "_hub", lambda: None)
+    monkeypatch.setattr(models, "_hub", lambda model: None)
     (tmp_path / "bin").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     with pytest.raises(
@@ -201,17 +201,17 @@ def test_the_hub_is_asked_for_local_files_where_there_is_no_network(
     hub = types.ModuleType("huggingface_hub")
     hub.__spec__ = importlib.machinery.ModuleSpec("huggingface_hub", None)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    assert minilm._hub() is None  # a client without the function we call
+    assert models._hub(models.MINILM) is None  # a client without the function we call
     hub.constants = types.SimpleNamespace(ENDPOINT="https://hub.invalid")  # type: ignore[attr-defined]
     hub.hf_hub_download = download  # type: ignore[attr-defined]
-    monkeypatch.setattr(minilm, "_reachable", lambda address: address != "https://hub.invalid")
-    assert minilm._hub() == folder
-    assert asked == [(name, True) for name in minilm.HASHES]
+    monkeypatch.setattr(models, "_reachable", lambda address: address != "https://hub.invalid")
+    assert models._hub(models.MINILM) == folder
+    assert asked == [(name, True) for name in models.MINILM.hashes]
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Damaged, match="not the official"):
-        minilm.check(fake_model(tmp_path / "model"), tmp_path)
+        models.check(models.MINILM, fake_model(tmp_path / "model"), tmp_path)
     assert not (tmp_path / "checked.json").exists()
 
 
@@ -220,21 +220,21 @@ def test_a_file_is_hashed_once_and_again_when_it_changes(
 ) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
-    for name in minilm.HASHES:
+    for name in models.MINILM.hashes:
         shutil.copyfile(model_folder / name, folder / name)
     hashed = []
     original = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda file, kind: hashed.append(file.name) or original(file, kind))
-    minilm.check(folder, tmp_path)
-    minilm.check(folder, tmp_path)
-    assert len(hashed) == len(minilm.HASHES)
-    with (folder / minilm.VOCABULARY).open("ab") as file:
+    models.check(models.MINILM, folder, tmp_path)
+    models.check(models.MINILM, folder, tmp_path)
+    assert len(hashed) == len(models.MINILM.hashes)
+    with (folder / models.VOCABULARY).open("ab") as file:
         file.write(b"more")
-    with pytest.raises(Damaged, match=minilm.VOCABULARY.replace(".", r"\.")):
-        minilm.check(folder, tmp_path)
+    with pytest.raises(Damaged, match=models.VOCABULARY.replace(".", r"\.")):
+        models.check(models.MINILM, folder, tmp_path)
     (tmp_path / "checked.json").write_text("[not json")
     with pytest.raises(Damaged):
-        minilm.check(folder, tmp_path)
+        models.check(models.MINILM, folder, tmp_path)
 
 
 def test_a_file_that_is_no_safetensors_is_named(tmp_path: Path) -> None:

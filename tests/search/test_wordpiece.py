@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kbgym.errors import BadInput
-from kbgym.search.minilm import VOCABULARY
+from kbgym.search.models import VOCABULARY
 from kbgym.search.wordpiece import SPECIAL, WordPiece, _clean
 
 tokenizers = pytest.importorskip("tokenizers", reason="compared with the tokenizers library (dev extra)")

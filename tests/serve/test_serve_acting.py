@@ -318,7 +318,7 @@ def test_one_who_only_looks_locks_nobody_out_and_sees_what_is_committed(place: P
                 assert reply.step.observation.text.startswith("[n1]") and reply.version == 2
                 gone = await act(looking, ClientSession("rex"), Read(BAKER), "reader")
                 assert isinstance(gone.step.result, Error)
-                with pytest.raises(BadInput, match="looking only"):
+                with pytest.raises(BadInput):
                     await act(looking, ClientSession("rex"), Add("x y."), "curator")
                 await looking.close()
 

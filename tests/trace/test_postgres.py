@@ -16,7 +16,7 @@ from store_fixtures import records
 
 import kbgym
 from kbgym.backends.postgres import server, tables
-from kbgym.backends.postgres.server import Batch
+from kbgym.backends.postgres import writer as writer_module
 from kbgym.backends.postgres.url import parse
 from kbgym.cli.main import run
 from kbgym.errors import BadInput, Damaged, Failed, Missing
@@ -240,19 +240,21 @@ class TestBrokenConnections:
 
         shared = LiveClient(url, "ada")
         shared.act(Add("One."))
-        real, broken = Batch.send, []
+        real, broken = writer_module.send, []
 
-        def send(batch: Batch, connection: psycopg.Connection) -> list[list[tuple[object, ...]]]:
-            commits = "COMMIT" in batch._statements
+        def send(
+            connection: psycopg.Connection, statements: list[tuple[str, object]]
+        ) -> list[list[tuple[object, ...]]]:
+            commits = ("COMMIT", ()) in statements
             if commits and not broken and not after:
                 broken.append(connection.close())
-            rows = real(batch, connection)
+            rows = real(connection, statements)
             if commits and not broken:
                 broken.append(connection.close())
                 raise psycopg.OperationalError("the connection was lost")
             return rows
 
-        monkeypatch.setattr(Batch, "send", send)
+        monkeypatch.setattr(writer_module, "send", send)
         assert shared.act(Add("Two.")) == Added("n4")
         assert broken
         acted = [event.action for event in open_backend(url).events if isinstance(event, Acted)]

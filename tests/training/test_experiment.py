@@ -35,15 +35,6 @@ def test_every_arm_sits_every_exam(made):
         assert exams == wanted
 
 
-def test_a_plan_of_the_version_that_had_levels_is_read(tmp_path):
-    plan = open_experiment(tmp_path, small_plan())
-    written = json.loads((tmp_path / "experiment.json").read_text())
-    for training in written["trainings"]:
-        training["settings"]["levels"] = 0
-    (tmp_path / "experiment.json").write_text(json.dumps(written))
-    assert read_plan(tmp_path) == plan
-
-
 def test_all_arms_are_asked_the_same_questions_in_the_same_order(made):
     quota = json.loads((made / "seed-0" / "probe" / "probe.json").read_text())["quota"]
     for group in ("trained", "both", "one", "neither"):

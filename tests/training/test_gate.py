@@ -12,7 +12,7 @@ import pytest
 
 from kbgym.api.factory import embedder_named
 from kbgym.gym.actions import Action, Answer, Search
-from kbgym.gym.environment import Environment
+from kbgym.gym.environment import Environment, Ranking
 from kbgym.gym.grading import f1
 from kbgym.gym.policy import Agent, View
 from kbgym.search.factory import live_engine_for
@@ -28,11 +28,11 @@ GOLD = " ".join(f"w{n}" for n in range(200))
 Index = tuple[str, tuple[str, ...]]
 
 
-def environment(*indexes: Index, texts: tuple[str, ...] = TEXTS) -> Environment:
+def environment(*indexes: Index, texts: tuple[str, ...] = TEXTS, ranking: Ranking = "paper") -> Environment:
     """The documents, and indexes n1, n2, ... over them."""
     written = [Record(f"n{n}", text, to, flag="authored") for n, (text, to) in enumerate(indexes, 1)]
     store = Store([*(source(f"d{n}", text) for n, text in enumerate(texts)), *written])
-    return Environment(store, live_engine_for(store, embedder_named("hash")).overlay())
+    return Environment(store, live_engine_for(store, embedder_named("hash")).overlay(), ranking=ranking)
 
 
 class Reader:
@@ -69,7 +69,7 @@ def qa(*ids: str) -> list[QAPair]:
     ("better", "worse", "admitted"),
     [("", "", False), ("a", "", True), ("ab", "", True), ("a", "b", False), ("", "b", False)],
 )
-def test_edits_stay_if_the_mean_does_not_fall_and_one_question_gains(better: str, worse: str, admitted: bool) -> None:
+def test_edits_stay_if_the_mean_does_not_fall_and_something_gains(better: str, worse: str, admitted: bool) -> None:
     def said(question: str, seen: str) -> str:
         if BAKERS[0] in seen:
             return missing(80 if question in better else 130 if question in worse else 100)
@@ -128,3 +128,14 @@ def test_the_panel_is_drawn_anew_and_holds_what_was_answered_last() -> None:
     assert {question.id for question in gate.panel(1)} == {f"h{n}" for n in range(20)} | {"r7"} | {
         f"r{n}" for n in range(101, 300)
     }
+
+
+def test_what_a_pass_learnt_counts_for_its_own_question_alone() -> None:
+    """Evidence that was on the page already is now also in the reserved slot: nothing for the means."""
+    asked = [QAPair("q", "job is baker", ("x",), support=("d0",)), QAPair("o", "Lund", ("x",), support=("d2",))]
+    texts = (*TEXTS, *(f"Filler {n}." for n in range(8)))
+    indexes = (), (("job is baker", ("d0",)),)
+    before, after = (environment(*some, texts=texts, ranking="slot") for some in indexes)
+    changed = {"n1"}
+    decisions = [asyncio.run(Gate(9, asked, None).judge(before, after, changed, 1, own)) for own in ("q", "o", "")]
+    assert [one.admitted for one in decisions] == [True, False, False]

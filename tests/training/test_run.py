@@ -74,19 +74,8 @@ def test_snapshots_exams_and_clocks(run: Run) -> None:
     assert all(line["at"] > 1.7e9 for line in lines)
 
 
-def test_a_run_of_an_earlier_version_is_opened_with_what_was_usual_then(run: Run) -> None:
-    """What it does not name was not there: all of it is off in the paper's protocol."""
-
-    def written(**settings: object) -> Run:
-        (run.folder / "run.json").write_text(json.dumps({"settings": settings, "world": WORLD.hash}))
-        return Run(run.folder)
-
-    old = written(questions=3, embedder="hash", levels=0).settings
-    assert (old.ranking, old.gate, old.observations) == ("paper", 0, "paper")
-    assert (old.search, old.per_source, old.begins) == ("vectors", 0, "")
-    assert Run.open_or_create(run.folder, WORLD, old).settings == old
-    assert written(questions=3, embedder="hash", levels=500).settings == old
-    with pytest.raises(BadInput, match="was started with levels 500, which this version does not have"):
-        Run.open_or_create(run.folder, WORLD, old)
-    with pytest.raises(BadInput, match=r"run\.json"):
-        written(strategy="../../elsewhere")
+def test_a_strategy_that_is_no_name_is_rejected(run: Run) -> None:
+    settings = {"strategy": "../../elsewhere"}
+    (run.folder / "run.json").write_text(json.dumps({"settings": settings, "world": WORLD.hash}))
+    with pytest.raises(BadInput):
+        Run(run.folder)

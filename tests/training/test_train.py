@@ -141,7 +141,7 @@ def test_a_model_is_called_what_it_is_and_the_first_line_remembers_it(tmp_path, 
     kept = {
         name: value
         for name, value in msgspec.to_builtins(settings).items()
-        if name not in ("search", "per_source", "begins", "slots", "slot_threshold")
+        if name not in ("search", "begins", "slots", "slot_threshold")
     }
     assert folder.genesis.settings == {**kept, "agents": described}, "what is off is not kept"
     asyncio.run(start(tmp_path / "plain", settings).train())

@@ -125,7 +125,7 @@ def test_filters_narrow_the_questions_and_stay_in_the_address(page):
     everything = rows.count()
     page.page.get_by_label("Group").select_option("neither")
     assert 0 < rows.count() < everything
-    page.page.get_by_label("Class", exact=True).select_option(index=1)
+    page.page.get_by_label("Kind", exact=True).select_option(index=1)
     narrowed = rows.count()
     assert "set=neither" in page.page.url and "class=" in page.page.url
     page.open(page.page.url.removeprefix(page.url))

@@ -50,7 +50,7 @@ def examined(run: Run, sets: dict[str, Sequence[Question]]) -> None:
     reader = agents_named(run.settings).reader
     for arm, at in (("flat", 0), ("trained", None)):
         store = StoreFolder(run.folder).store(at)
-        engine = partial(engine_for, embedder=embedder_named("hash"))
+        engine = engine_for(store, embedder_named("hash"))
         for name, questions in sets.items():
             asyncio.run(examine(store.copy(), engine, questions, reader, run.exam_path(f"{arm}-{name}")))
 

@@ -10,6 +10,8 @@ text, `neutral:NAME` is a rule-based reader.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -111,6 +113,8 @@ def _imported(name: str) -> Agent:
     module, _, attribute = name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise BadInput(f"{name!r} is no agent: MODULE:NAME is a module that can be imported and a name in it.")
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # at the end: a file here hides no installed module
     try:
         found: Callable[[], object] = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # whatever the module does when it is imported

@@ -37,8 +37,7 @@ from typing import Literal
 
 import msgspec
 
-from kbgym.agents.reference.language import facts
-from kbgym.agents.reference.members import shared_key
+from kbgym.agents.reference.language import facts, shared_key
 from kbgym.index_keys import IndexKey, KeyVocabulary, Span, tokens, words_of
 from kbgym.index_keys.recognise import is_relation
 from kbgym.index_keys.relations import PATHS

@@ -14,8 +14,7 @@ from statistics import fmean, stdev
 
 import msgspec
 
-from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
 from kbgym.analysis.trajectory import Trained
 from kbgym.experiments.experiment import EVAL, LESSONS
@@ -105,23 +104,13 @@ def learning(results: Results, arm: str) -> Table:
     each = [f"{what}, {label}" for what in ("actions", "F1") for label in labels]
     heads = ["coverage", "training actions", *each, "characters"]
     first, final = points[0], points[-1]
-    slope = _slope(results, arm, points)
     sentence = (
         f"From the flat store to the last one, pooled actions go from {first.actions[POOLED]:.2f} to "
         f"{final.actions[POOLED]:.2f} and F1 from {first.f1[POOLED]:.3f} to {final.f1[POOLED]:.3f} while coverage "
-        f"grows to {final.coverage:.1%}{slope}."
+        f"grows to {final.coverage:.1%}."
     )
     title = f"Learning along the training: {results.label(arm)}"
     return Table(f"learning-{arm}", title, heads, lines, results.caption(), sentence, "store")
-
-
-def _slope(results: Results, arm: str, points: list[CurvePoint]) -> str:
-    questions = results.seeds[0].trained[arm].settings.questions
-    inside = [point for point in points if point.iteration == questions]
-    if not inside:
-        return ""
-    grown = 100 * inside[0].coverage / questions
-    return f", {grown:.2f} points a question in epoch 1 (the paper: {100 * paper.COVERAGE[0] / 100:.2f})"
 
 
 def eval_curve(results: Results, arm: str) -> Table | None:
@@ -142,18 +131,16 @@ def eval_curve(results: Results, arm: str) -> Table | None:
             what = f"eval questions of {'trained' if side == 'in' else 'reserved'} templates, all seeds"
             f1, actions = (fmean(float(getattr(row, f)) for row in some) if some else None for f in ("f1", "actions"))
             found.setdefault(side, []).append(f1 or 0.0)
-            theirs = paper.EVAL[side][epoch] if results.beside_paper and epoch < len(paper.EVAL[side]) else None
             cells += [
                 number(f"{id}/n", len(some), what, files, 0),
                 number(f"{id}/f1", f1, f"mean F1 of {what}", files),
                 number(f"{id}/actions", actions, f"mean actions of {what}", files, 2),
-                published(f"eval/epoch{epoch}/{side}", theirs, 2),
             ]
         lines.append(Line(f"after epoch {epoch}" if epoch else "before training", cells))
-    heads = [f"{head}, {side}" for side in ("in", "out") for head in ("n", "F1", "actions", "paper: F1")]
+    heads = [f"{head}, {side}" for side in ("in", "out") for head in ("n", "F1", "actions")]
     ways = (f"{side} of distribution {' to '.join(f'{value:.3f}' for value in found[side])}" for side in ("in", "out"))
     title = f"The eval split, epoch by epoch: {results.label(arm)}"
-    caption = f"{results.caption(n=False)} In: trained templates; out: reserved ones.{results.paper_note}"
+    caption = f"{results.caption(n=False)} In: trained templates; out: reserved ones."
     return Table(f"eval-{arm}", title, heads, lines, caption, f"F1 {', '.join(ways)}.", "store")
 
 
@@ -211,34 +198,31 @@ def retention(results: Results, arm: str) -> Table | None:
     lines, f1 = [], dict[str, list[float | None]]()
     for name in (*classes, "all"):
         inside = [(s, p) for s, p in passes if name in ("all", class_of.get((s, p.question), ""))]
-        cells, f1[name] = _by_epoch(results, arm, name, inside, epochs, "f1", paper.RETENTION.get(name), 2)
+        cells, f1[name] = _by_epoch(results, arm, name, inside, epochs, "f1")
         for store in ("flat", arm) if controlled else ():
             rows = [row for seed in results.seeds for row in seed.rows(store, LESSONS) if row.f1 is not None]
             mean = _mean(row.f1 or 0.0 for row in rows if name in ("all", row.class_))
             what = f"mean F1 of the same questions examined on the {'flat' if store == 'flat' else 'final'} store"
-            at = len(epochs) + 1 + (store == arm)
             files = results.sources(store, LESSONS, "f1, class")
-            cells.insert(at, number(f"retention/{arm}/{name}/exam_{store}", mean, what, files))
+            cells.append(number(f"retention/{arm}/{name}/exam_{store}", mean, what, files))
         lines.append(Line(name, cells))
     gap: list[Cell | None] = [None, None] if controlled else []
-    for name, some, field, theirs, digits in (
-        ("steps", passes, "steps", paper.RETENTION_STEPS, 2),
-        ("out of budget", passes, "exhausted", tuple(share / 100 for share in paper.RETENTION_EXHAUSTED), 2),
-        ("within/f1", within, "f1", paper.RETENTION_WITHIN[1], 3),
-        ("within/steps", within, "steps", paper.RETENTION_WITHIN[2], 2),
+    for name, some, field in (
+        ("steps", passes, "steps"),
+        ("out of budget", passes, "exhausted"),
+        ("within/f1", within, "f1"),
+        ("within/steps", within, "steps"),
     ):
-        cells, f1[name] = _by_epoch(results, arm, name, some, epochs, field, theirs, digits)
-        at = len(epochs) + 1
-        lines.append(Line(name.replace("within/", "within budget in both: "), [*cells[:at], *gap, *cells[at:]]))
+        cells, f1[name] = _by_epoch(results, arm, name, some, epochs, field)
+        lines.append(Line(name.replace("within/", "within budget in both: "), [*cells, *gap]))
     heads = [
         "n",
         *(f"epoch {epoch}" for epoch in epochs),
         *(("F1 on flat", "F1 on final store") if controlled else ()),
-        *(f"paper: epoch {place + 1}" for place in range(len(epochs) if results.beside_paper else 0)),
     ]
     title = f"E3, retention by class: {results.label(arm)}"
     mixes = "Epoch against epoch mixes store and order; the exam columns do not."
-    caption = f"{results.caption(n=False)} {mixes}{results.paper_note}"
+    caption = f"{results.caption(n=False)} {mixes}"
     said = " to ".join(f"{value:.3f}" for value in f1["all"] if value is not None)
     steps = " to ".join(f"{value:.1f}" for value in f1["steps"] if value is not None)
     sentence = f"Forward F1 on the same questions, epoch by epoch: {said}; steps: {steps}."
@@ -259,10 +243,8 @@ def _by_epoch(
     passes: Sequence[Asked],
     epochs: Sequence[int],
     field: str,
-    theirs: Sequence[float] | None,
-    digits: int,
 ) -> tuple[list[Cell | None], list[float | None]]:
-    """Return n, the mean of a field in each epoch and the paper's figures as cells, and the means."""
+    """Return n and the mean of a field in each epoch as cells, and the means."""
     ids = tuple(dict.fromkeys(one.question for _, one in passes))
     files = [CellSource(seed.trained[arm].trace, f"forward passes, {field}", ids) for seed in results.seeds]
     id = f"retention/{arm}/{name.replace(' ', '-')}"
@@ -271,9 +253,7 @@ def _by_epoch(
     means = [_mean(float(getattr(one, field)) for _, one in passes if one.epoch == epoch) for epoch in epochs]
     for epoch, mean in zip(epochs, means, strict=True):
         what = f"mean {field} of forward passes in epoch {epoch}, from the trace"
-        cells.append(number(f"{id}/epoch{epoch}", mean, what, files, digits if field != "f1" else 3))
-    for place in range(len(epochs) if results.beside_paper else 0):
-        cells.append(published(f"{id}/epoch{place + 1}", theirs[place] if theirs else None, digits))
+        cells.append(number(f"{id}/epoch{epoch}", mean, what, files, 3 if field == "f1" else 2))
     return cells, means
 
 

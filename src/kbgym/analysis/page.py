@@ -1,8 +1,7 @@
-"""A report as one HTML file that needs nothing else, as Markdown, and as files; it knows nothing of what it says."""
+"""A report as one HTML file that needs nothing else, and its tables, figures and cells as files."""
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence
 from html import escape
@@ -15,14 +14,13 @@ from kbgym.canonical import check_name, encode
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A picture (SVG text or PNG bytes), or the reason why there is none."""
+    """A picture as SVG, or the reason why there is none."""
 
     name: str
     title: str
     caption: str
     sentence: str
     svg: str = ""
-    png: bytes = b""
     missing: str = ""
 
 
@@ -113,11 +111,7 @@ def _part(part: Table | Figure) -> str:
         return f'{head}<div class="scroll">{_table(part)}</div>{under}'
     if part.missing:
         return f'{head}<p class="missing">{escape(part.missing)}</p>'
-    if part.svg:
-        picture = part.svg.replace("<svg ", f'<svg role="img" aria-label="{escape(part.title)}" ', 1)
-    else:
-        coded = base64.b64encode(part.png).decode()
-        picture = f'<img alt="{escape(part.title)}" src="data:image/png;base64,{coded}">'
+    picture = part.svg.replace("<svg ", f'<svg role="img" aria-label="{escape(part.title)}" ', 1)
     return f"{head}<figure>{picture}</figure>{under}"
 
 
@@ -142,42 +136,8 @@ def _cell(cell: Cell | None) -> str:
     return f'<td id="{escape(cell.id, quote=True)}" title="{about}">{escape(cell.text)}</td>'
 
 
-def to_markdown(report: Report) -> str:
-    lines = [f"# {report.title}", "", f"**{report.statement}**", ""]
-    for note in report.notes:
-        lines += [note, ""]
-    for section in report.sections:
-        lines += [f"## {section.title}", ""]
-        for part in section.parts:
-            lines += [f"### {part.title}", ""]
-            if isinstance(part, Table):
-                lines += [*_markdown_table(part), ""]
-            elif part.missing:
-                lines += [part.missing, ""]
-                continue
-            else:
-                lines += [f"![{part.title}](figures/{part.name}.{'svg' if part.svg else 'png'})", ""]
-            lines += [part.sentence, "", f"*{part.caption.replace('*', chr(92) + '*')}*", ""]
-    return "\n".join(lines).replace("<", "&lt;")  # Markdown would take a tag for a tag
-
-
-def _markdown_table(table: Table) -> list[str]:
-    def plain(text: str) -> str:
-        return text.replace("|", "\\|").replace("*", "\\*").strip()
-
-    lines = ["| " + " | ".join(plain(name) for name in (table.head, *table.columns)) + " |"]
-    lines.append("| --- |" + " ---: |" * len(table.columns))
-    for line in table.lines:
-        if not line.cells:
-            lines.append(f"| **{plain(line.head)}** |" + " |" * len(table.columns))
-        else:
-            cells = (plain(cell.text) if cell else "" for cell in line.cells)
-            lines.append(f"| {plain(line.head)} | " + " | ".join(cells) + " |")
-    return lines
-
-
 def write(report: Report, out: Path) -> Path:
-    """report.html, report.md, cells.json, tables/*.csv, figures/*; what was there before is written over."""
+    """report.html, cells.json, tables/*.csv, figures/*; existing files are replaced."""
     for folder in (out, out / "tables", out / "figures"):
         folder.mkdir(parents=True, exist_ok=True)
     for name in (*(table.name for table in report.tables), *(figure.name for figure in report.figures)):
@@ -187,10 +147,7 @@ def write(report: Report, out: Path) -> Path:
     for figure in report.figures:
         if figure.svg:
             (out / "figures" / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
-        elif figure.png:
-            (out / "figures" / f"{figure.name}.png").write_bytes(figure.png)
     (out / "cells.json").write_bytes(encode(cells_json(report.tables)) + b"\n")
-    (out / "report.md").write_text(to_markdown(report), encoding="utf-8")
     page = out / "report.html"
     page.write_text(to_html(report), encoding="utf-8")
     return page

@@ -6,16 +6,15 @@ its reason. Nothing is run here but replays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
 
-from kbgym.analysis import figures
-from kbgym.analysis.cells import Table, shown
-from kbgym.analysis.curves import curve, eval_curve, examined, learning, retention
+from kbgym.analysis.cells import Table
+from kbgym.analysis.curves import eval_curve, examined, learning, retention
+from kbgym.analysis.figures import gradient_dots
 from kbgym.analysis.page import Figure, Report, Section, sections, write
-from kbgym.analysis.results import LABELS, POOLED, Results, Seed, how_to_compare, open_results
+from kbgym.analysis.published import beside
+from kbgym.analysis.results import Results, Seed, how_to_compare, open_results
 from kbgym.analysis.tables import arms, groups, readers, stores, training
 from kbgym.analysis.verdict import WORDS
 from kbgym.canonical import read_lines
@@ -56,8 +55,7 @@ def _sections(results: Results) -> tuple[Section, ...]:
     ]
     if compared:
         parts[0][1].append(stores.arms(results))
-        for arm in snapshots:
-            parts[1][1].extend((_learning(results, arm), learning(results, arm)))
+        parts[1][1].extend(learning(results, arm) for arm in snapshots)
         parts[1][1].extend(eval_curve(results, arm) for arm in trained)
         parts += [
             (
@@ -83,7 +81,6 @@ def _sections(results: Results) -> tuple[Section, ...]:
         (
             "E4: what was built",
             [
-                *(_growth(results, arm) for arm in trained),
                 stores.store_audit(results),
                 *(stores.index_quality(results, arm) for arm in trained),
                 training.breaking_even(results) if compared else None,
@@ -91,26 +88,14 @@ def _sections(results: Results) -> tuple[Section, ...]:
             ],
         ),
     ]
+    if results.beside_paper:
+        tables = [part for _, some in parts for part in some if isinstance(part, Table)]
+        parts.append(("The paper", [beside(tables, results.caption())]))
     return sections(*parts)
 
 
 def _ablation(results: Results) -> tuple[Section, ...]:
-    by = results.plan.touched if results.plan else 0
-    which = f"the keys of {by} training questions decide the groups" if by else "drawn for the largest training set"
-    drawn = f"The same questions for all: {which}, and no training saw one of the unseen."
-    ends = {arm: curve(results, arm)[-1] for arm in results.trainings}
-    sentence = " ".join(
-        f"{results.label(arm)}: {last.spent:,.0f} actions buy {last.coverage:.1%} coverage, F1 {last.f1[POOLED]:.3f} "
-        f"at {last.actions[POOLED]:.2f} actions and {last.characters[POOLED]:,.0f} characters a question."
-        for arm, last in ends.items()
-    )
-    title, caption = "What training buys for the actions it spends", f"{results.caption()} {drawn}"
-    parts: list[Table | Figure | None] = [
-        _figure("ablation", title, caption, sentence, lambda: figures.ablation_curves(results)),
-        stores.arms(results),
-        arms.gradient(results),
-        *(learning(results, arm) for arm in results.trainings),
-    ]
+    parts = [stores.arms(results), arms.gradient(results), *(learning(results, arm) for arm in results.trainings)]
     return sections((f"Ablation: {results.plan.vary if results.plan else ''}", parts))
 
 
@@ -150,48 +135,12 @@ def _why(results: Results, arm: str) -> str:
     return str(results.seeds[0].arms.get(arm, {}).get("skipped", "not examined on every group and seed")).rstrip(".")
 
 
-def _figure(name: str, title: str, caption: str, sentence: str, draw: Callable[[], str]) -> Figure:
-    try:
-        return Figure(name, title, caption, sentence, svg=draw())
-    except Missing as reason:
-        return Figure(name, title, caption, sentence, missing=f"Left out: {reason}")
-
-
 def _dots(results: Results) -> Figure:
-    title, sentence = "The gradient with its intervals", arms.below_one(results)
-    return _figure("gradient-dots", title, results.caption(), sentence, lambda: figures.gradient_dots(results))
-
-
-def _learning(results: Results, arm: str) -> Figure:
-    points = curve(results, arm)
-    gains = {g: points[0].actions[g] - points[-1].actions[g] for g in results.groups}
-    most, least = max(gains, key=lambda g: gains[g]), min(gains, key=lambda g: gains[g])
-    sentence = (
-        f"Cost falls most in the {LABELS[most]} group (by {shown(gains[most], 1)} actions) and least in the "
-        f"{LABELS[least]} group (by {shown(gains[least], 1)}); over all groups F1 ends at "
-        f"{points[-1].f1[POOLED]:.3f} with {points[-1].coverage:.1%} covered."
-    )
-    many = " Bands and bars: one standard deviation over seeds." if len(results.seeds) > 1 else ""
-    caption = f"{results.caption()} Frozen stores from along the training, same questions.{many}"
-    title = f"Learning: {results.label(arm)}"
-    draw = partial(figures.learning_panels, results, arm)
-    return _figure(f"learning-figure-{arm}", title, caption, sentence, draw)
-
-
-def _growth(results: Results, arm: str) -> Figure:
-    found = [seed.trained[arm].trajectory for seed in results.seeds]
-    added = fmean(one.points[-1].documents - one.points[0].documents for one in found)
-    authored = fmean(one.points[-1].authored for one in found)
-    links = fmean(one.points[-1].links for one in found)
-    empty = fmean(one.degrees.empty for one in found)
-    theirs = " (the paper: 287 documents, 1,913 links, 43 empty)" if results.beside_paper else ""
-    sentence = (
-        f"The store gains {added:,.0f} documents and {links:,.0f} links a seed; {authored:,.0f} are indexes, "
-        f"{empty:.1f} of them empty{theirs}."
-    )
-    how = "By replay of the trace; a line a seed in (a) and (b), all seeds together in (c)."
-    title, caption = f"How the store grows: {results.label(arm)}", f"{results.caption(n=False)} {how}"
-    return _figure(f"growth-{arm}", title, caption, sentence, partial(figures.growth, results, arm))
+    about = ("gradient-dots", "The gradient with its intervals", results.caption(), arms.below_one(results))
+    try:
+        return Figure(*about, svg=gradient_dots(results))
+    except Missing as reason:
+        return Figure(*about, missing=f"Left out: {reason}")
 
 
 def _no_store_note(results: Results) -> list[str]:
@@ -201,12 +150,7 @@ def _no_store_note(results: Results) -> list[str]:
     rows = [_no_store_rows(seed, group) for seed in results.seeds for group in results.groups]
     known = "The text of this world is public and models may know it"
     if not all(rows):
-        how = (
-            f"run the experiment again with --arms {ARM}"
-            if results.plan is not None
-            else "examine the run again with `kbgym exam --out exams/flat-GROUP.jsonl`, which asks without a store too"
-        )
-        return [f"{known}; its score without a store is missing: {how}."]
+        return [f"{known}; its score without a store is missing: examine the flat store or the arm {ARM}."]
     flat = [seed.rows("flat", group) for seed in results.seeds for group in results.groups]
     return [
         f"{known}: without a store the same reader scores F1 {_f1(rows):.3f} on the same {sum(map(len, rows))} "

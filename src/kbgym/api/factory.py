@@ -19,15 +19,15 @@ from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Action
 from kbgym.gym.policy import Agenda, Agent, View
-from kbgym.gym.tools import PAGE_SIZE, Role
+from kbgym.gym.tools import Role
 from kbgym.search.base import search_named
 from kbgym.search.cache import cache_folder
-from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder, default_embedder
-from kbgym.search.minilm import GRAPHS, NAME
-from kbgym.search.ranking import Spread
+from kbgym.search.embed import CachedEmbedder, HashEmbedder, NoEmbedder
+from kbgym.search.engine import Beside
+from kbgym.search.models import MINILM, open_embedder
 from kbgym.training.run import STRATEGIES, Run, Settings
 from kbgym.worlds.kinds import agent_for, budget_of, description_for_prompt, observations_of, ranking_of, search_of
-from kbgym.worlds.world import Document, Question, World, pages_of
+from kbgym.worlds.world import Document, Question, World, source_pages
 
 if TYPE_CHECKING:  # who plays is loaded when somebody does: a search waits for what is imported here
     from kbgym.agents.llm.connect import Models
@@ -42,11 +42,9 @@ def embedder_named(name: str) -> CachedEmbedder:
     kind, _, size = name.partition("-")
     if kind == "hash" and (size.isdecimal() or not size):
         return _hash_embedder(int(size or 256))
-    if name in ("", *GRAPHS):
-        return _default_embedder(cache_folder(), name or NAME)
     if name == "none":
         return CachedEmbedder(NoEmbedder())
-    raise BadInput(f"there is no embedder {name!r}; use {', '.join(GRAPHS)} or hash for tests.")
+    return _opened_embedder(name or MINILM.name, cache_folder())
 
 
 @cache
@@ -54,12 +52,16 @@ def _hash_embedder(dimensions: int) -> CachedEmbedder:
     return CachedEmbedder(HashEmbedder(dimensions))
 
 
-_default_embedder = cache(default_embedder)
+_opened_embedder = cache(open_embedder)
 
 
-def spread_over(documents: Iterable[Document], per_source: int) -> Spread | None:
-    """At most so many documents of one page of the source on a page of results; none where any number may be."""
-    return Spread(pages_of(documents).get, per_source, PAGE_SIZE) if per_source else None
+def beside_on_page(documents: Iterable[Document]) -> Beside:
+    """Return the documents before and after each document on its page of the source."""
+    found: dict[str, tuple[str, ...]] = {}
+    for page in source_pages(documents):
+        ids = [document.id for document in page.documents]
+        found |= {id: (*ids[max(0, at - 1) : at], *ids[at + 1 : at + 2]) for at, id in enumerate(ids)}
+    return found
 
 
 # -- who plays --------------------------------------------------------------------------------------------------------
@@ -178,11 +180,12 @@ def settings_with(settings: Settings | None = None, **given: Any) -> Settings:
         raise BadInput("slots is a number of indexes, at least 1.")
     if made.gate < 0:
         raise BadInput("gate is a number of questions; 0 is off.")
-    if made.per_source < 0:
-        raise BadInput("per_source is a number of documents; 0 is any number.")
     if made.gate and made.batch_size > 1:
         raise BadInput("the gate judges one lesson at a time: use a batch size of 1.")
     return made
+
+
+GATE = 20  # held-out questions, and as many answered last, that edits are judged by on real text
 
 
 def training_settings(world: World, out: Path, **given: Any) -> Settings:
@@ -201,8 +204,11 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     most = min(Settings().questions, len(world.split("train")))
     if (out / "run.json").is_file():
         begun = Run(out).settings
-        began = {name: getattr(begun, name) for name in ("reader", "curator", "search", "observations", "ranking")}
-        given = {**given, **{name: given.get(name) or value for name, value in began.items()}}
+        began = {
+            name: getattr(begun, name)
+            for name in ("reader", "curator", "search", "observations", "ranking", "strategy", "gate")
+        }
+        given = {**given, **{name: value if given.get(name) is None else given[name] for name, value in began.items()}}
     who = agent_for(world)
     given = {**given, "reader": given.get("reader") or who, "curator": given.get("curator") or who}
     search = given.get("search") or search_named(search_of(world))
@@ -213,6 +219,10 @@ def training_settings(world: World, out: Path, **given: Any) -> Settings:
     budget = given.get("forward_budget") or budget_of(world)
     chosen = {"search": search, "embedder": embedder, "observations": observations, "forward_budget": budget}
     chosen["ranking"] = given.get("ranking") or ranking_of(world)
+    if who == "general":  # on real text edits answer to questions, and the curator completes fields
+        chosen["strategy"] = given.get("strategy") or "class"
+        alone = given.get("batch_size") in (None, 1)
+        chosen["gate"] = GATE if given.get("gate") is None and alone else given.get("gate")
     made = settings_with(**{"questions": most, **given, **chosen})
     embedder_named(made.embedder)
     schedule(world, made)

@@ -13,10 +13,10 @@ from kbgym.api.factory import (
     CASSETTE,
     Player,
     agents_named,
+    beside_on_page,
     embedder_named,
     models_for,
     name_of,
-    spread_over,
     training_settings,
 )
 from kbgym.api.workspace import Workspace
@@ -94,14 +94,12 @@ def trainer_for(run: Run, agents: Agents, url: str | None = None, tick: Progress
         if settings.gate:
             raise BadInput("the gate judges one lesson at a time, which a store shared with others does not allow.")
         there = not run.world.documents  # and nowhere else
-        if there and settings.per_source:
-            raise BadInput("per_source needs the world's documents, which say where they are from.")
         began = None if there else fingerprint_of(read_records(run.folder))
         check_database(url, began, settings.embedder, recorded_settings(settings, agents))
-    spread = spread_over(run.world.documents, settings.per_source) if settings.per_source else None
+    beside = beside_on_page(run.world.documents)
     vectors = embedder_named(settings.embedder)
     made = live_engine_for if settings.gate else engine_for  # staged edits are searched in an overlay
-    return Trainer(run, agents, lambda store: made(store, vectors, tick, settings.search, spread), url)
+    return Trainer(run, agents, lambda store: made(store, vectors, tick, settings.search, beside), url)
 
 
 def teach(trainer: Trainer, tick: ProgressCallback | None = None, lessons: Sequence[Lesson] | None = None) -> None:

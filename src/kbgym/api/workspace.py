@@ -12,9 +12,11 @@ whoever wants to edit takes a copy.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from functools import cached_property
+from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import count
@@ -27,15 +29,15 @@ from kbgym.api.factory import (
     CASSETTE,
     Player,
     agent_of,
+    beside_on_page,
     embedder_named,
     kept_beside,
     models_for,
     name_of,
     question_set,
     settings_with,
-    spread_over,
 )
-from kbgym.canonical import read_lines
+from kbgym.canonical import read_lines, refuse_links
 from kbgym.errors import BadInput, Missing
 from kbgym.gym import environment
 from kbgym.gym.environment import Environment
@@ -70,6 +72,17 @@ def frame(values: Iterable[msgspec.Struct], **columns: Sequence[Any]) -> Any:
     raise Missing("a frame needs pandas or polars; run `pip install pandas`.")
 
 
+def _notebook() -> Any:
+    """Return what draws and compares; it stands above this package and is loaded when a notebook asks for it."""
+    return import_module("kbgym.integrations.notebook")
+
+
+def html_table(title: str, rows: Iterable[Sequence[object]]) -> str:
+    """Return a small HTML table with escaped texts."""
+    cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
+    return f"<table><caption>{escape(title)}</caption>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
 def _plain(value: msgspec.Struct) -> dict[str, Any]:
     fields = zip(value.__struct_encode_fields__, msgspec.structs.astuple(value), strict=True)
     return {name: msgspec.to_builtins(field) for name, field in fields if name not in _LEFT_OUT}
@@ -101,6 +114,15 @@ class Exam(msgspec.Struct, frozen=True):
     def frame(self) -> Any:
         return frame(self.rows)
 
+    def __repr__(self) -> str:
+        found = self.summary
+        return f"<Exam, n = {found.n}: F1 {found.f1:.3f}, {found.actions:.2f} actions a question>"
+
+    def _repr_html_(self) -> str:
+        found = msgspec.to_builtins(self.summary)
+        shown = ("n", "f1", "em", "actions", "characters")
+        return html_table("Exam", [(name, found[name]) for name in shown] + list(found["outcomes"].items()))
+
 
 class Workspace:
     """One place at one iteration. `changes` are settings that replace what the place itself says."""
@@ -115,10 +137,20 @@ class Workspace:
             initial_file(self.folder)  # refuses what is no store
         self._world, self._changes = world, changes
         self._engine: environment.SearchEngine | None = None
+        self._has_own_store = False  # exams of a store made by hand are not the run's
         self._brief = False  # somebody looks a few things up: no graph is made for that
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
+
+    def _repr_html_(self) -> str:
+        from kbgym.store import ledger
+
+        found = ledger(self.store)
+        rows: list[tuple[str, object]] = [("iteration", self.iteration), ("documents", f"{found.documents:,}")]
+        rows += [("written by agents", f"{found.authored:,}"), ("links", f"{found.links:,}")]
+        rows += [(f"exam {name}", f"n = {len(some)}") for name, some in self.exams().items()]
+        return html_table(f"{self.kind} {self.name}", rows)
 
     def __enter__(self) -> Self:
         return self
@@ -248,7 +280,7 @@ class Workspace:
     def with_store(self, store: Store, arm: str = "flat") -> Self:
         """The same place with another store in it, without a history: to search and examine what was made by hand."""
         twin = copy(self)
-        twin._engine = None
+        twin._engine, twin._has_own_store = None, True
         vars(twin).update(store=store.as_frozen(), arm=arm, events=())
         return twin
 
@@ -272,9 +304,9 @@ class Workspace:
             from kbgym.baselines.registry import engine_for_arm
 
             settings = self.settings
-            spread = spread_over(self.place.originals().values(), settings.per_source) if settings.per_source else None
+            beside = beside_on_page(self.place.originals().values()) if self.folder is not None else {}
             vectors = embedder_named(settings.embedder)
-            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, spread, self._brief)
+            self._engine = engine_for_arm(self.arm, self.store, vectors, tick, settings.search, beside, self._brief)
         return self._engine
 
     def search(self, query: str, page: int = 1, tick: ProgressCallback | None = None) -> list[Ranked]:
@@ -322,7 +354,9 @@ class Workspace:
         header: ExamHeader | None = None,
         alone: bool = True,
     ) -> Exam:
-        """With `out`, rows are kept in that file as they come, and what has a row is not asked again.
+        """Keep rows in `out` as they come, and ask no question again that has a row.
+
+        Without `out`, an exam of a named set by a named reader is kept in the run, if this is one.
 
         `header` is what the file beside it says, where reader and set have names that are not known here. Without
         `alone`, the reader is not asked without a store even where the text is public.
@@ -334,6 +368,8 @@ class Workspace:
         reader = self.agent if reader is None else reader
         self.show_links_to(reader)
         questions = self.questions(set) if isinstance(set, str) else set
+        if out is None and isinstance(reader, str) and isinstance(set, str):
+            out = self.kept_place(header or self.exam_header(reader, set))
         agent = self.reader(reader, models, out)
         file = None if out is None else Path(out)
         if file is not None:
@@ -358,6 +394,20 @@ class Workspace:
         """
         return agent_of(name, "reader", models, kept=kept_beside(out), **self.told)
 
+    def kept_place(self, header: ExamHeader) -> Path | None:
+        """Return the file of an exam in its run; None if the run cannot be written or the questions are foreign."""
+        from kbgym.training.exam_header import place_for
+
+        if (
+            self.run is None
+            or self._has_own_store
+            or header.world != self.run.world_hash
+            or not os.access(self.run.folder, os.W_OK)
+        ):
+            return None
+        refuse_links(self.run.folder)
+        return place_for(self.run.exam_path("").parent, header)
+
     @property
     def told(self) -> dict[str, Any]:
         """Return what a reader is told besides its skill: the world's description, the same for every store."""
@@ -379,13 +429,45 @@ class Workspace:
         return {file.stem: read_rows(file) for file in files}
 
     def frame(self, what: Literal["exams", "log", "documents", "questions"] = "exams") -> Any:
-        """The rows of its exams, its log, its documents or its questions as a pandas or polars frame."""
+        """Return the rows of its exams, its log, its documents or its questions as a pandas or polars frame.
+
+        Raise `BadInput` if there are none, instead of returning an empty frame.
+        """
         if what == "exams":
             rows = [(name, row) for name, rows in self.exams().items() for row in rows]
+            if not rows:
+                raise BadInput(f"{self.name} has no exams yet; examine() of a run keeps one.")
             return frame([row for _, row in rows], exam=[name for name, _ in rows])
         if what == "questions":
-            return frame(self.world.questions if self.world else ())
-        return frame(self.log() if what == "log" else self.store)
+            return frame(self._known_questions())
+        values = self.log() if what == "log" else list(self.store)
+        if not values:
+            raise BadInput(f"{self.name} has no {what}.")
+        return frame(values)
+
+    def _known_questions(self) -> tuple[Question, ...]:
+        if self.world is None or not self.world.questions:
+            raise BadInput(f"{self.name} holds no questions; name their world when opening it.")
+        return self.world.questions
+
+    # -- notebooks ----------------------------------------------------------------------------------------------------
+
+    def probe(self, n: int | None = 34, seed: int = 0) -> dict[str, int]:
+        """Draw the gradient's question groups, keep them in the run, and return their sizes."""
+        from kbgym.training.probe import probe_run
+
+        if self.run is None:
+            raise BadInput(f"{self.name} is no run; only a trained run has a gradient.")
+        return {name: len(questions) for name, questions in probe_run(self.run, n, seed).groups.items()}
+
+    def compare(self, other: Workspace | str | Path, set: str = "test_in", reader: Player | None = None) -> Any:
+        """Examine both stores on the same questions and return rho and F1 with intervals; kept exams are reused."""
+        there = other if isinstance(other, Workspace) else Workspace(other, self.world)
+        return _notebook().compare(self, there, set, self.agent if reader is None else reader)
+
+    def plot(self, what: Literal["gradient", "learning", "map"] = "gradient") -> Any:
+        """Draw the gradient, the growth in training ("learning") or the map of the store, for a notebook."""
+        return _notebook().draw(self, what)
 
 
 def open(where: str | Path, world: str | Path | World | None = None, **changes: Any) -> Workspace:

@@ -102,7 +102,7 @@ def _fields(pages: Sequence[SourcePage]) -> dict[str, list[str]]:
 # -- titles -----------------------------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’.-](?!s\b)[^\W_]+)*")
-_BRACKETS = re.compile(r"\s*\(([^()]*)\)$")
+_BRACKETS = re.compile(r"(?<!\s)\s*\(([^()]*)\)$")
 _ALSO = re.compile(
     r"\b(?:(?:also|commonly|formerly|better|originally|previously) (?:known|called|published|named|spelled) as|aka"
     r"|abbreviated(?: as)?) [\"“'‘]{0,2}([^,.;()\"“”]{3,60})"

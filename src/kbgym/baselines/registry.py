@@ -11,9 +11,8 @@ from kbgym.errors import BadInput
 from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind
 from kbgym.search.embed import CachedEmbedder, Embedder, default_embedder
-from kbgym.search.engine import Engine
+from kbgym.search.engine import Beside, Engine
 from kbgym.search.factory import engine_for
-from kbgym.search.ranking import Spread
 from kbgym.store import Store
 from kbgym.worlds.kinds import kind_of
 from kbgym.worlds.world import Document, World
@@ -125,9 +124,9 @@ def engine_for_arm(
     embedder: Embedder,
     tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
-    spread: Spread | None = None,
+    beside: Beside | None = None,
     brief: bool = False,
 ) -> Engine:
     """Return the search engine of an arm's store with all documents loaded."""
     cached = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
-    return engine_for(store, cached, tick, arm_named(name).engine or search, spread, brief)
+    return engine_for(store, cached, tick, arm_named(name).engine or search, beside, brief)

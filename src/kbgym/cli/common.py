@@ -62,7 +62,7 @@ output_options = flags(
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
 )
 agent_options = options("agent", "reader", "curator", "judge")
-search_options = options("search", "per_source")
+search_options = options("search")
 forward_budget = options("forward_budget")
 
 

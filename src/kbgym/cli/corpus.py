@@ -19,6 +19,7 @@ from kbgym.corpus.documents import ReadingOptions, Unit
 from kbgym.corpus.files import Problem
 from kbgym.corpus.importing import Made, load_old, make, repeated, replace_world
 from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
+from kbgym.corpus.update import Changes
 from kbgym.errors import BadInput, KbgymError
 from kbgym.search.base import SearchKind
 from kbgym.trace.url import is_url
@@ -113,26 +114,31 @@ def result_of(made: Made, followed: Reimport | None) -> dict[str, Any]:
         "long_sentences": corpus.long_sentences,
         "repeated": repeated(world.documents),
         "links": sum(len(document.links) for document in world.documents),
+        "structure_links": made.structured,
         "dead_links": corpus.dead_links,
         "duplicates": made.questions.duplicates,
         "leaks": made.questions.leaks,
         "unapproved": made.questions.unapproved,
     }
     if made.changed is not None:
-        changed = made.changed
-        result["changes"] = {
-            "added": [document.id for document in changed.added],
-            "edited": [document.id for document in changed.edited],
-            "removed": changed.removed,
-            "relinked": [document.id for document in changed.relinked],
-            "moved": len(changed.moved),
-            "renamed": made.renamed,
-            "lost_supports": made.lost_supports,
-            "doubtful": made.doubtful,
-        }
+        result["changes"] = _changes(made)
     if followed is not None:
         result["store"] = msgspec.to_builtins(followed)
     return result
+
+
+def _changes(made: Made) -> dict[str, Any]:
+    changed = made.changed or Changes()
+    return {
+        "added": [document.id for document in changed.added],
+        "edited": [document.id for document in changed.edited],
+        "removed": changed.removed,
+        "relinked": [document.id for document in changed.relinked],
+        "moved": len(changed.moved),
+        "renamed": made.renamed,
+        "lost_supports": made.lost_supports,
+        "doubtful": made.doubtful,
+    }
 
 
 def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None) -> list[str]:
@@ -148,15 +154,17 @@ def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None
         "code blocks, not split into sentences": corpus.code_blocks,
         "sentences cut at a clause because they were too long": corpus.long_sentences,
         "documents that repeat another word for word": repeated(world.documents),
+        "links between documents": sum(len(document.links) for document in world.documents),
+        "of them from the structure of pages": made.structured,
         "links to pages that are not here": corpus.dead_links,
         "supports dropped because their documents are gone": made.lost_supports,
         "drafted questions left out because nobody approved them": made.questions.unapproved,
     }
     lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
-    for loss in corpus.lost:
-        lines.append(
-            f"  not in the documents: {_many(loss.count, loss.what)} ({loss.characters:,} characters): {loss.why}"
-        )
+    lines += [
+        f"  not in the documents: {loss.what}, {loss.count:,} times, {loss.characters:,} characters: {loss.why}"
+        for loss in corpus.lost
+    ]
     lines += _files("left out", corpus.skipped)
     lines += _files("not read", corpus.ignored)
     lines += _files("no text", [Problem(name, "read, and nothing is in it") for name in corpus.empty])
@@ -177,7 +185,7 @@ def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None
 
 
 def change_lines(made: Made) -> list[str]:
-    changed = made.changed
+    changed = made.changed or Changes()
     if not changed:
         return ["No document changed."]
     lines = [
@@ -185,14 +193,16 @@ def change_lines(made: Made) -> list[str]:
         f"{len(changed.relinked):,} with other links, {len(changed.moved):,} moved."
     ]
     lines += _some([f"  {before} is {after} now" for before, after in made.renamed.items()])
-    doubts = []
-    for one in made.doubtful:
-        why = "is not there any more" if not one.said else "may be wrong now"
-        what = " and ".join(
-            f"{len(ids)} {how}" for ids, how in ((one.edited, "edited"), (one.removed, "removed")) if ids
-        )
-        doubts.append(f"  {one.text!r}: its answer {one.golds[0]!r} {why}, with {what} of its supports")
+    doubts = [
+        f"  {one.text!r}: its answer {one.golds[0]!r} {'may be wrong now' if one.said else 'is not there any more'}, "
+        f"with {_touched(one.edited, one.removed)} of its supports"
+        for one in made.doubtful
+    ]
     return lines + _some(doubts)
+
+
+def _touched(edited: Sequence[str], removed: Sequence[str]) -> str:
+    return " and ".join(f"{len(ids)} {how}" for ids, how in ((edited, "edited"), (removed, "removed")) if ids)
 
 
 def followed_lines(store: Path | None, followed: Reimport) -> list[str]:
@@ -203,11 +213,9 @@ def followed_lines(store: Path | None, followed: Reimport) -> list[str]:
         f"{followed.removed:,} removed, {followed.restored:,} restored."
     ]
     lines += _some([f"  an agent's edit of {id} was replaced by what the file says now" for id in followed.overwritten])
-    indexes = []
-    for index in followed.affected:
-        pointed = [f"{len(ids)} {what}" for ids, what in ((index.edited, "edited"), (index.removed, "removed")) if ids]
-        indexes.append(f"  [{index.id}] {index.text} points at {' and '.join(pointed)}")
-    return lines + _some(indexes)
+    return lines + _some(
+        [f"  [{one.id}] {one.text} points at {_touched(one.edited, one.removed)}" for one in followed.affected]
+    )
 
 
 def _some(lines: list[str]) -> list[str]:
@@ -222,18 +230,6 @@ def _files(what: str, problems: list[Problem]) -> list[str]:
         shown = "; ".join(f"{count:,} {reason}" for reason, count in kinds.most_common(5))
         lines.append(f"  {what}: {len(rest):,} more ({shown}; see --json)")
     return lines
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what if count == 1 else _PLURAL.get(what, what + 's')}"
-
-
-_PLURAL = {
-    "script or style": "scripts or styles",
-    "navigation or form": "pieces of navigation or forms",
-    "language of a code block": "languages of code blocks",
-    "other": "other words",
-}
 
 
 @click.command("watch", cls=Command)
@@ -260,6 +256,7 @@ def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool
         if opened.world is None:
             raise BadInput(f"{store} does not say which documents it was made from.")
         watcher = Watcher(paths, Path(store), opened.world, with_page_links)
+    say(f"Watching {', '.join(map(str, paths))} for {store}; Ctrl-C ends it.")
     said = ""
     while True:
         try:
@@ -271,27 +268,17 @@ def watch_command(paths: Sequence[Path], store: str, every: float, as_json: bool
         else:
             said = ""
         if followed is not None:
-            emit(_watch_result(followed), as_json, quiet, _watch_lines(store, followed))
+            emit(
+                _changes(followed.made) | {"iteration": followed.store.iteration},
+                as_json,
+                quiet,
+                _watch_lines(store, followed),
+            )
         time.sleep(every)
 
 
-def _watch_result(followed: Followed) -> dict[str, object]:
-    changed = followed.made.changed
-    assert changed is not None
-    return {
-        "iteration": followed.store.iteration,
-        "added": [one.id for one in changed.added],
-        "edited": [one.id for one in changed.edited],
-        "removed": changed.removed,
-        "moved": len(changed.moved),
-        "renamed": followed.made.renamed,
-        "doubtful": followed.made.doubtful,
-    }
-
-
 def _watch_lines(store: str, followed: Followed) -> list[str]:
-    changed = followed.made.changed
-    assert changed is not None
+    changed = followed.made.changed or Changes()
     return [
         *(f"added [{one.id}] {one.text}" for one in changed.added),
         *(f"edited [{one.id}] {one.text}" for one in changed.edited),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -13,17 +12,16 @@ from typing import Any
 import click
 import msgspec
 
-from kbgym.api import Workspace, open
+from kbgym.api import open
 from kbgym.api.factory import CASSETTE
-from kbgym.canonical import refuse_links
 from kbgym.cli.common import Printed, flags, forward_budget, progress, say, search_options, verb
 from kbgym.cli.settings import options, place
 from kbgym.cli.spending import Spending, spending_options, used_by_commands
-from kbgym.errors import BadInput
+from kbgym.errors import BadInput, Failed
 from kbgym.experiments.chunks import PASSES, examine_on
 from kbgym.experiments.engines import NAMES, Name, WorkEngine, check, opened
 from kbgym.training.exam import read_rows, summarise
-from kbgym.training.exam_header import ExamHeader, check_header, place_for
+from kbgym.training.exam_header import check_header
 from kbgym.training.no_store import no_store_file
 from kbgym.training.probe import probe_run
 from kbgym.training.run import Run
@@ -64,13 +62,14 @@ class Where:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Rows as JSONL; run again to resume.  [a run keeps its own]",
 )
+@click.option("--limit", type=click.IntRange(min=1), help="Ask only the first N questions.")
 @options("embedder", "ranking", "observations")
 @forward_budget
 @engine_options
 @search_options
 @spending_options
 def command(
-    store: str, world: Path | None, set_name: str, agent: str | None, out: Path | None, **flags: Any
+    store: str, world: Path | None, set_name: str, agent: str | None, out: Path | None, limit: int | None, **flags: Any
 ) -> Printed:
     """Examine a frozen STORE: a run, a run at an iteration (RUN@57), a store folder or a world.
 
@@ -86,8 +85,9 @@ def command(
         why = why_agent(opened.world) if agent is None and opened.world is not None else None
         agent = agent or opened.agent
         opened.show_links_to(agent)
-        questions, header = opened.questions(set_name), opened.exam_header(agent, set_name)
-        kept = None if out else place_in_run(opened, header)
+        questions = opened.questions(set_name)[:limit]
+        header = opened.exam_header(agent, questions, Path(set_name).stem)
+        kept = None if out else opened.kept_place(header)
         out = out or kept
         cassette = out.with_name(f"{out.stem}.{CASSETTE}") if out else None
         models = held.enter_context(spending.models([agent], cassette))
@@ -110,6 +110,8 @@ def command(
                 with where.opened() as workers:
                     exam = examine_on(workers, opened, agent, questions, out, counted, header)
     summary = exam.summary
+    if summary.outcomes.get("agent_failed") == summary.n:
+        raise Failed(f"every pass failed: {exam.rows[0].failure or 'the agent gave no reason'}")
     outcomes = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items())
     text = (
         f"{opened.name} on {set_name}, {agent} reader, n = {summary.n}: F1 {summary.f1:.3f}, EM {summary.em:.3f}, "
@@ -126,14 +128,6 @@ def command(
         result["rows"] = str(kept)
         text += f"\nIts rows are in {kept}."
     return result, text
-
-
-def place_in_run(opened: Workspace, header: ExamHeader) -> Path | None:
-    """An exam of a run belongs to it, unless the run cannot be written or its questions are another world's."""
-    if opened.run is None or header.world != opened.run.world_hash or not os.access(opened.run.folder, os.W_OK):
-        return None
-    refuse_links(opened.run.folder)
-    return place_for(opened.run.exam_path("").parent, header)
 
 
 @verb("probe")

@@ -29,7 +29,6 @@ from kbgym.errors import BadInput
 from kbgym.experiments.controls import CONTROLS
 from kbgym.experiments.experiment import (
     FILE,
-    FIRST,
     VALUES,
     Kind,
     Plan,
@@ -58,9 +57,9 @@ ARMS_OF: dict[str, tuple[str, ...]] = {
     "paper": ARMS,
     "paper-original": ("flat", "graphrag", "hipporag", "oracle"),
     "public": ("flat", "bm25", "pages", "graphrag", "hipporag", "lightrag", "raptor"),
-    "pretrain": ("flat", "pages", "hipporag"),
     "ablation": ("flat", "hipporag"),
 }
+STRATEGIES = {"paper-original": "paper", "public": "paper,paper+pages"}
 UNIVERSE = Path("shared/data/paper-universe.json")
 READERS = ("reference", "general", *(f"neutral:{name}" for name in NEUTRAL_READERS))
 USUAL = 100  # questions a group, for the forecast where all there are will be asked
@@ -73,13 +72,13 @@ def command() -> None:
 
 
 @verb("run", command)
-@click.argument("kind", type=click.Choice(["paper", "paper-original", "ablation", "public", "pretrain"]))
+@click.argument("kind", type=click.Choice(["paper", "paper-original", "ablation", "public"]))
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="The experiment folder; run again to resume."
 )
 @click.option("--seeds", default="0", show_default=True, help="Seeds, such as 0,1,2 or 0-4.")
 @click.option("--arms", help=f"Arms and controls, by comma.  [default: {','.join(ARMS)}]")
-@click.option("--strategy", help="A training for each, by comma.  [default: paper,class]")
+@click.option("--strategy", help="A training for each, by comma, such as paper,paper+hipporag.")
 @click.option(
     "--vary",
     default="strategy",
@@ -101,8 +100,8 @@ def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
     """Train and examine: for every seed a world, trainings, question groups, and exams of every arm on every group.
 
     `paper` is the paper's evaluation on generated worlds, `paper-original` the same on the authors' universe (--world
-    FILE) with their first 100 training questions, `ablation` varies one thing of the training, `public` examines every
-    arm on a world of real text, and `pretrain` trains on top of unsupervised arms.
+    FILE) with their first 100 training questions, `ablation` varies one thing of the training, and `public` examines
+    every arm on a world of real text. The strategy `paper+hipporag` trains on top of the arm hipporag.
 
     Arms may include controls: wrong-answers, no-questions, random-questions.
 
@@ -139,7 +138,7 @@ def run_command(kind: Kind, out: Path, workers: int, **flags: Any) -> Printed:
     if kind == "paper-original":
         result["report"] = str(write_report(out))
         return result, f"{text}\nThe report: {result['report']}"
-    if kind in FIRST and world is not None:
+    if kind == "public" and world is not None:
         result["sharing"] = {"given": sharing(world), "drawn": max(map(sharing, worlds.values()))}
         text += f"\nTest questions that share a page with a training question: {result['sharing']['drawn']}."
     return result, f"{text}\nNext: kbgym report {out}"
@@ -173,6 +172,8 @@ def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan,
     for name in named:
         arm_named(name)
     readers = READERS if flags["readers"] == "all" else _list(flags["readers"])
+    if kind == "paper-original" and not readers:
+        readers = (flags["agent"] or "reference",)  # with it come the eval split and the test splits
     for name in readers:
         if not is_model(name):
             make_agent(name, "reader")
@@ -181,11 +182,13 @@ def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan,
     worlds = {seed: _drawn(world, kind, seed) for seed in seeds} if world else {}
     base = _settings(kind, world, worlds, flags)
     refuse_hand((base.reader, *readers))
-    strategies = _list(flags["strategy"] or ("paper" if kind == "paper-original" else "paper,class"))
+    strategies = _list(flags["strategy"] or STRATEGIES.get(kind, "paper,class"))
+    for name in strategies:
+        arm_named(name.partition("+")[2] or "flat")
     values = _values(vary, given, world)
     plan = Plan(
         kind=kind,
-        trainings=trainings(kind, vary, strategies, base, values, REGISTERED, controls),
+        trainings=trainings(kind, vary, strategies, base, values, controls),
         arms=tuple(dict.fromkeys(("flat", *((NO_STORE,) if world and is_public(world) else ()), *named))),
         seeds=seeds,
         n=how_many(flags["size"]),
@@ -202,7 +205,7 @@ def _plan(kind: Kind, world: World | None, flags: dict[str, Any]) -> tuple[Plan,
 def _settings(kind: Kind, world: World | None, worlds: dict[int, World], flags: dict[str, Any]) -> Settings:
     agent = flags["agent"] or ("general" if kind == "public" else agent_for(world) if world else "reference")
     chosen = {name: flags[name] for name in ("questions", "epochs", "embedder")}
-    if kind in FIRST and worlds:
+    if kind == "public" and worlds:
         chosen["questions"] = min(chosen["questions"], *(len(one.split("train")) for one in worlds.values()))
     if budget := HARD_BUDGET if flags["hard"] else budget_of(world) if world else None:
         chosen["forward_budget"] = budget
@@ -211,7 +214,7 @@ def _settings(kind: Kind, world: World | None, worlds: dict[int, World], flags: 
 
 def _drawn(world: World, kind: Kind, seed: int) -> World:
     """The world of a seed: of real text, with questions drawn so that no page is in two splits."""
-    return with_pages_apart(world, seed) if kind in FIRST and not kind_of(world).has_pools else world
+    return with_pages_apart(world, seed) if kind == "public" and not kind_of(world).has_pools else world
 
 
 def _confirm(spending: Spending, out: Path, plan: Plan, world: World | None, is_here: bool) -> None:

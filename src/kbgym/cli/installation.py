@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from kbgym import __version__
 from kbgym.errors import Missing
 from kbgym.search.cache import cache_folder
-from kbgym.search.minilm import NAME, find
+from kbgym.search.models import MINILM, find
 
 # extra: what it is for
 EXTRAS = {
@@ -27,8 +27,8 @@ def check_installation() -> tuple[dict[str, object], list[str]]:
     """Return the findings for `--json` and the lines to print. `ok` is False if the embedding model is missing."""
     lines = [f"kbgym {__version__}, Python {platform.python_version()}"]
     try:
-        model: str | None = str(find(cache_folder()))
-        lines.append(f"  ok      embedding model {NAME} in {model}")
+        model: str | None = str(find(MINILM, cache_folder()))
+        lines.append(f"  ok      embedding model {MINILM.name} in {model}")
     except Missing as error:
         model = None
         lines.append(f"  MISSING {error} Or: pip install 'kbgym[model]', which downloads it at first use.")

@@ -64,11 +64,10 @@ def exam_command(
     async def work(conversation: Conversation) -> str:
         def opening() -> Any:
             from kbgym.api import open
-            from kbgym.cli.exam import place_in_run
 
             opened = open(store, world, **given)
             header = opened.exam_header(PLAYED_LIVE, set_name)
-            file = out or place_in_run(opened, header)
+            file = out or opened.kept_place(header)
             if file is None:
                 raise BadInput(f"{opened.name} cannot keep the rows; say where with --out FILE.")
             opened.embedded()

@@ -71,7 +71,8 @@ def command(world_folder: Path, out: Path, set_name: str, most: int | None, trus
       kbgym prove worlds-out/w0 --out runs/gpt --agent llm:openai/gpt-5-mini-2025-08-07 --max-cost 20
     """
     spending = Spending(flags)
-    world = World.load(world_folder)
+    with progress("opening the world"):
+        world = World.load(world_folder)
     chosen = settings_given(flags)
     settings = _settings(out, world, chosen)
     refuse_hand(players(settings))

@@ -1,4 +1,4 @@
-"""`kbgym report`: every table and figure of an experiment or a run, in one file; or where one number came from."""
+"""`kbgym report`: the tables and figures of an experiment or a run, in one file; or where one number came from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kbgym.cli.settings import place
     "--explain", "cell", help="Print where a number came from, by its id, such as gradient/hipporag/both/rho."
 )
 def command(place: Path, out: Path | None, cell: str | None) -> Printed:
-    """Write report.html (one file, no network), report.md, tables/*.csv and cells.json.
+    """Write report.html (one file, no network), tables/*.csv and cells.json.
 
     Takes an experiment, or a run with exams such as `kbgym demo` leaves.
 
@@ -40,6 +40,6 @@ def command(place: Path, out: Path | None, cell: str | None) -> Printed:
         return {"cell": cell, "value": found.value, "formula": found.formula, "text": "\n".join(lines)}, lines
     numbers = len(read_value(known, dict[str, Cell]))
     page = folder / "report.html"
-    result = {"report": str(page), "markdown": str(folder / "report.md"), "cells": numbers}
+    result = {"report": str(page), "cells": numbers}
     text = f"{page}: {numbers:,} numbers, each with an id.\nWhere one came from: kbgym report {place} --explain ID"
     return result, text

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 import msgspec
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from kbgym.errors import BadInput
 from kbgym.search.base import SEARCHES
@@ -57,11 +58,14 @@ KEYS: dict[str, SettingInfo] = {
     "search": SettingInfo(
         "search", "[default: as before; new: hybrid for real text, else vectors]", click.Choice(SEARCHES), True
     ),
-    "per_source": SettingInfo("search", "Most results a page from one source page; 0 for any number.", _ANY),
-    "embedder": SettingInfo("search", "all-MiniLM-L6-v2, all-MiniLM-L6-v2-int8, or hash for tests."),
-    "ranking": SettingInfo(
-        "search", "How a page of results is filled: paper or apart.", click.Choice(["paper", "apart"])
+    "embedder": SettingInfo(
+        "search", "A model by name, a folder, st:NAME or openai:URL#MODEL; +RERANKER adds a reranker."
     ),
+    "ranking": SettingInfo(
+        "search", "How a page of results is filled: paper, apart or slot.", click.Choice(["paper", "apart", "slot"])
+    ),
+    "slots": SettingInfo("search", "Trained indexes shown beside the first page by the ranking slot.", _ANY),
+    "slot_threshold": SettingInfo("search", "Lowest score of an index shown in a slot.", float),
     "observations": SettingInfo(
         "search", "How results read: paper or rich.  [rich for real text]", click.Choice(["paper", "rich"])
     ),
@@ -265,6 +269,9 @@ class Command(click.Command):
                 expose_value=False,
                 is_eager=True,
                 callback=_read_sets,
+                shell_complete=lambda ctx, option, begun: [
+                    CompletionItem(f"{key}=") for key in self.settings if key.startswith(begun)
+                ],
                 metavar="SET|KEY=VALUE" if bare else "KEY=VALUE",
                 help=f"{KEYS['set'].help[:-1]}; or a setting." if bare else None,
                 hidden=not bare,

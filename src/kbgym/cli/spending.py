@@ -139,7 +139,8 @@ class Spending:
             for some in passes.values():
                 self._forecast.plan(some, TYPICAL)
             costs = {name: forecast(self._prices(name), dict(of)) for name, of in passes.items()}
-            self._go_on([f"{name}: {cost}{f', {each}' if each else ''}" for name, cost in costs.items()])
+            lines = [f"{name}: {cost}{f', {each}' if each else ''}" for name, cost in costs.items()]
+            self._go_on(lines, all(map(_is_local, costs)))
 
     def confirm_requests(self, name: str, requests: Sequence[Request], completion: int) -> None:
         """The same for single requests that are known beforehand, each answered in about so many tokens."""
@@ -152,7 +153,7 @@ class Spending:
         tokens = sum(prompts) + completion * len(prompts)
         basis = f"{CHARACTERS} characters a token, no corrections"
         said = f"{len(requests):,} requests, about {tokens:,} tokens, {money} ({basis}; {prices.table})"
-        self._go_on([f"{name}: {said}"])
+        self._go_on([f"{name}: {said}"], _is_local(name))
 
     def counted(self, tick: ProgressCallback, models: Models | None, unit: Unit, at_once: int = 1) -> ProgressCallback:
         """The same tick with what was spent so far, and what everything confirmed is expected to come to by now.
@@ -185,14 +186,19 @@ class Spending:
         provider, _, model = name.removeprefix("llm:").partition("/")
         return Prices(provider, model, self._options["base_url"])
 
-    def _go_on(self, costs: Sequence[str]) -> None:
+    def _go_on(self, costs: Sequence[str], is_local: bool) -> None:
         for line in costs:
             click.echo(safe_text(line), err=True)
         if self._yes:
             return
         if not sys.stdin.isatty():
-            raise BadInput("this would spend money; say --yes to go on without being asked.")
+            does = "call a local model" if is_local else "spend money"
+            raise BadInput(f"this would {does}; say --yes to go on without being asked.")
         click.confirm("Go on?", abort=True, err=True)
+
+
+def _is_local(name: str) -> bool:
+    return name.startswith("llm:local/")
 
 
 def training_plan(settings: Settings, lessons: int, exams: int) -> list[Plan]:

@@ -38,7 +38,7 @@ from kbgym.worlds.world import World
 
 training_options = flags(
     options("training_questions", "epochs", "seed", "strategy", "ranking", "gate", "observations", "batch_size"),
-    options("embedder", "forward_budget"),
+    options("embedder", "forward_budget", "slots", "slot_threshold"),
     agent_options,
     search_options,
 )

@@ -78,18 +78,16 @@ class Plain:
 class Block:
     """A paragraph, a list item, a table row, a field or a code block.
 
-    `under` is the block that introduces it ("The crew are:"), `begins` the first block of the list item it is a later
-    part of, `span` the place of the whole where sentences have none of their own, `links` where in the text a link
-    stands and what it names, `notes` where a footnote is called and its name. A `whole` block is never split, and nor
-    is a stretch in `solid` (a code span). `label` stands before every sentence of the block and is part of it: the path
-    of a field.
+    `under` is the block that introduces it ("The crew are:"), `span` the place of the whole where sentences have none
+    of their own. `links` are places in the text with the targets of links, `notes` places with the names of footnotes.
+    A `whole` block is never split, nor is a stretch in `solid` (a code span). `label`, the path of a field, stands
+    before every sentence of the block and is part of it.
     """
 
     kind: Kind
     text: Plain
     sections: tuple[str, ...] = ()
     under: Block | None = None
-    begins: Block | None = None
     span: tuple[int, int] | None = None
     whole: bool = False
     links: list[tuple[int, str]] = field(default_factory=list)

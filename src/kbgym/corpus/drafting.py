@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -57,7 +56,7 @@ class _Drafts(msgspec.Struct, frozen=True):
 
 
 class Suggested(msgspec.Struct, frozen=True):
-    """A draft that passed every check, with the sentences it stands on. Drafts that share one share their group."""
+    """A draft that passed every check, with the documents it stands on. Drafts on the same one share their group."""
 
     question: str
     answer: str
@@ -102,22 +101,7 @@ def suggest(
     if not sieve.found:
         why = "; ".join(f"{count} {reason}" for reason, count in sieve.dropped.items()) or "the model gave none"
         raise Failed(f"{writer.name} drafted no question that can be used: {why}.")
-    return Suggestions(_grouped(sieve.found), asked, dict(sieve.dropped))
-
-
-def _grouped(drafts: Sequence[Suggested]) -> tuple[Suggested, ...]:
-    """Drafts over the same sentence in one group, so that no split trains on what another asks."""
-    leader: dict[str, str] = {}
-
-    def find(id: str) -> str:
-        while leader.setdefault(id, id) != id:
-            id = leader[id]
-        return id
-
-    for draft in drafts:
-        for id in draft.support[1:]:
-            leader[find(id)] = find(draft.support[0])
-    return tuple(msgspec.structs.replace(draft, group=find(draft.support[0])) for draft in drafts)
+    return Suggestions(tuple(sieve.found), asked, dict(sieve.dropped))
 
 
 def written(drafts: Sequence[Suggested]) -> str:
@@ -226,7 +210,7 @@ class _Sieve:
                 self.dropped[reason] += 1
                 continue
             quote = tuple(f"[{id}] {texts[id]}" for id in support)
-            self.found.append(Suggested(question, answer, support, quote))
+            self.found.append(Suggested(question, answer, support, quote, group=min(support)))
 
     def _flaw(self, question: str, answer: str, supports: Sequence[str | None]) -> str | None:
         if not normalised(question) or not normalised(answer):
@@ -266,44 +250,27 @@ def _read(reply: Reply) -> list[_Draft] | Flawed:
 # -- groups of related documents --------------------------------------------------------------------------------------
 
 NEAR = 2  # neighbours on either side
-ELSEWHERE = 3
-RARE = 12  # a name in more documents than this joins too much
-_NAME = re.compile(r"(?<![\w-])[A-Z][\w'’-]+")
 
 
 def handfuls(documents: Sequence[Document], seed: int = 0) -> Iterator[tuple[Document, ...]]:
-    """Handfuls around every document, each once, in an order the seed decides; first those that bring new ones."""
-    names = [dict.fromkeys(_NAME.findall(document.text)) for document in documents]
-    where: dict[str, list[int]] = {}
-    for place, found in enumerate(names):
-        for name in found:
-            where.setdefault(name, []).append(place)
+    """Yield each document with its neighbours in the file, in an order the seed decides; first those that bring new."""
     order = sorted(range(len(documents)), key=lambda place: digest(f"{seed}:{documents[place].id}".encode()))
-    given: set[tuple[int, ...]] = set()
+    given: set[range] = set()
     held: set[int] = set()
     for brings_new in (True, False):
         for place in order:
-            if brings_new and place in held:
-                continue
-            chosen = _around(documents, place, names, where)
-            if chosen not in given:
+            chosen = _around(documents, place)
+            if chosen not in given and not (brings_new and place in held):
                 given.add(chosen)
                 held.update(chosen)
                 yield tuple(documents[one] for one in chosen)
 
 
-def _around(
-    documents: Sequence[Document],
-    place: int,
-    names: Sequence[Mapping[str, None]],
-    where: Mapping[str, Sequence[int]],
-) -> tuple[int, ...]:
-    """The places of one handful, in the order of the files."""
+def _around(documents: Sequence[Document], place: int) -> range:
+    """Return the places of a document and its neighbours in the same file."""
     near = range(max(0, place - NEAR), min(len(documents), place + NEAR + 1))
-    chosen = [one for one in near if _file(documents[one]) == _file(documents[place])]
-    shared = sorted((len(where[name]), name) for one in chosen for name in names[one] if 2 <= len(where[name]) <= RARE)
-    further = dict.fromkeys(one for _, name in shared for one in where[name] if one not in chosen)
-    return tuple(sorted([*chosen, *list(further)[:ELSEWHERE]]))
+    same = [one for one in near if _file(documents[one]) == _file(documents[place])]
+    return range(same[0], same[-1] + 1)
 
 
 def _file(document: Document) -> str:

@@ -153,22 +153,20 @@ class _Walker:
         return False
 
     def _leads_on(self, link: Path, name: str) -> bool:
-        """Whether a symbolic link leads to something to read here; a problem is noted if it leads astray."""
+        """Return True if a symbolic link leads to something to read here; note a problem if it leads astray."""
         try:
             target = link.resolve(strict=True)
         except (OSError, RuntimeError):
             self.found.problems.append(Problem(name, "a symbolic link that leads nowhere or in a circle"))
             return False
-        if link.parent.resolve().is_relative_to(target):
-            self.found.problems.append(Problem(name, "a symbolic link back to a folder it stands in"))
-        elif any(target.is_relative_to(place) for place in self.roots):
-            self.found.ignored.append(Problem(name, "a symbolic link to something in the same folder"))
+        circle = link.parent.resolve().is_relative_to(target)
+        if circle or target in self._followed or any(target.is_relative_to(place) for place in self.roots):
+            into = self.found.problems if circle else self.found.ignored
+            reason = "back to a folder it stands in" if circle else "to something read at its own place"
+            into.append(Problem(name, f"a symbolic link {reason}"))
         elif not self.follow:
-            self.found.problems.append(
-                Problem(name, "a symbolic link out of the folder; say --set follow=true to read it")
-            )
-        elif target in self._followed:
-            self.found.ignored.append(Problem(name, "a symbolic link to something another one led to already"))
+            reason = "a symbolic link out of the folder; say --set follow=true to read it"
+            self.found.problems.append(Problem(name, reason))
         else:
             self._followed.add(target)
             return True

@@ -29,6 +29,7 @@ _BLOCKS = frozenset(
     " dt dd table caption pre h1 h2 h3 h4 h5 h6 hr body html fieldset".split()
 )
 _ANY_BLOCK = ",".join(sorted(_BLOCKS))
+_FOOTNOTES = ("doc-footnote", "doc-biblioentry")
 _CODE = frozenset("code tt kbd samp var".split())
 Lost = list[tuple[str, str]]
 
@@ -59,7 +60,7 @@ def _parse(text: str) -> LexborHTMLParser:
             depth = max(0, depth - 1 if tag[1] else depth + 1)
             if depth > MOST_DEPTH:
                 raise Broken(f"its elements are nested more than {MOST_DEPTH:,} deep")
-    return LexborHTMLParser(text)
+    return LexborHTMLParser(f"<body>{text}")  # which keeps comments that stand before all else
 
 
 class _Writer:
@@ -86,6 +87,8 @@ class _Writer:
         """Return the lines of a block, with an empty line after it."""
         if self._left_out(node, tag):
             return []
+        if node.attributes.get("role") in _FOOTNOTES:
+            return self._footnote(node)
         match tag:
             case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
                 heading = folded(self._line(node))
@@ -101,7 +104,16 @@ class _Writer:
                 return fenced(node.text(deep=True).strip("\n"))
             case "hr":
                 return []
-        return self.children(node)
+        lines = self.children(node)
+        if lines and "admonition" in (node.attributes.get("class") or "").split():  # a title and what it introduces
+            return [f"{lines[0].rstrip(':')}:", "", *indented(lines[2:], self._mark())]
+        return lines
+
+    def _footnote(self, node: LexborNode) -> list[str]:
+        """Return a footnote without its label."""
+        if (label := node.css_first(".label")) is not None:
+            label.decompose()
+        return [f"[^{_note_name(node.attributes.get('id'))}]: {folded(' '.join(self.children(node)))}", ""]
 
     def _mark(self) -> str:
         """Return the mark of a list's items, which differs from that of the list before it."""
@@ -113,11 +125,10 @@ class _Writer:
         for child in [one for part in node.iter() for one in (part.iter() if part.tag == "div" else (part,))]:
             if child.tag == "dt":
                 lines += [] if used else [f"{mark}{term}", ""]
-                term, used = folded(self._line(child)), False
+                term, used = folded(self._line(child)).rstrip(":"), False
             else:
-                body = self.children(child)
-                used = True
-                lines += indented([f"{term}: {body[0]}", *body[1:]] if term and body else body, mark)
+                body, used = self.children(child), True
+                lines += indented([f"{term}:", "", *indented(body, "- ")] if term and body else body, mark)
         return [*lines, *([] if used else [f"{mark}{term}", ""])]
 
     def _table(self, node: LexborNode) -> list[str]:
@@ -157,10 +168,16 @@ class _Writer:
         if tag == "br":
             return "\n"
         if tag == "img":
-            return f" {escaped(node.attributes.get('alt') or '')} "
-        if tag in _CODE:
+            said = node.attributes.get("alt") or ""
+            return f" {escaped(said)} " if said != node.attributes.get("src") else ""
+        if node.attributes.get("role") == "doc-noteref":
+            return f"[^{_note_name(node.attributes.get('href'))}]"
+        kind = (node.attributes.get("class") or "").split()
+        if tag in _CODE or "literal" in kind:
             return code_span(said) if (said := node.text(deep=True)).strip() else ""
         said = self._line(node)
+        if "classifier" in kind:
+            return f" : {said}"
         if tag == "a" and (target := unquote(node.attributes.get("href") or "")):
             if said.strip() and not set("<>\n") & set(target):
                 return f"[{said.strip()}](<{target}>)"
@@ -172,7 +189,8 @@ class _Writer:
             self.title = self.title or folded(node.text(deep=True))[:1_000]
         elif tag in _SCRIPT or tag in _LEFT_OUT:
             if said := node.text(deep=True, separator=" ").strip():
-                self.lost.append(("script or style" if tag in _SCRIPT else "navigation or form", said))
+                what = "table of contents" if node.attributes.get("role") == "doc-toc" else "navigation or form"
+                self.lost.append(("script or style" if tag in _SCRIPT else what, said))
         elif tag != "head":
             return False
         if tag == "head":
@@ -181,6 +199,10 @@ class _Writer:
         return True
 
 
+def _note_name(address: str | None) -> str:
+    return re.sub(r"[^0-9A-Za-z_-]", "-", (address or "").lstrip("#"))
+
+
 def _paragraph(run: str) -> list[str]:
     lines = [guarded(folded(line)) for line in run.split("\n") if line.strip()]
-    return [*(line for pair in lines for line in (pair, "")), ""] if lines else []
+    return [part for line in lines for part in (line, "")]

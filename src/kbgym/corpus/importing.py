@@ -33,6 +33,7 @@ class Made(msgspec.Struct, frozen=True):
     lost_supports: int = 0
     renamed: dict[str, str] = {}
     doubtful: tuple[Doubtful, ...] = ()
+    structured: int = 0  # links that `structure` added
 
 
 def make(
@@ -58,8 +59,10 @@ def make(
         dead = {final[id]: count for id, count in corpus.dead.items()}
         documents, followed = keep_links(old.documents, kept.documents, dead)
         corpus.dead_links -= followed
+    structured = -sum(len(document.links) for document in documents)
     if structure is not None:
         documents = structure(documents)
+    structured += sum(len(document.links) for document in documents)
     asked, lost = MadeQuestions(), 0
     if questions is not None:
         asked = make_questions(rows, documents, seed, old.questions if old else (), corpus.quotes)
@@ -77,11 +80,11 @@ def make(
         facts["description"] = msgspec.to_builtins(description)
     world = World(documents, asked.questions, facts)
     if old is None:
-        return Made(world, corpus, asked)
+        return Made(world, corpus, asked, structured=structured)
     changed = changes(old.documents, documents)
     known = {question.id for question in asked.questions}
     in_doubt = doubtful((one for one in old.questions if one.id in known), old.documents, changed, corpus.own)
-    return Made(world, corpus, asked, changed, lost, kept.renamed, in_doubt)
+    return Made(world, corpus, asked, changed, lost, kept.renamed, in_doubt, structured)
 
 
 def _described(old: World | None, about: str) -> Description | None:

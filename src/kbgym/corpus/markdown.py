@@ -1,8 +1,7 @@
 """Markdown into blocks, with markdown-it-py (CommonMark, tables and footnotes).
 
 The library finds the structure and says which lines a block covers; where inside them a sentence stands is found by
-looking each piece of text up in its own lines (`inline.py`). A long text is given to it in parts (`cutting.py`). Front
-matter becomes fields.
+looking each piece of text up in its own lines (`markdown_inline.py`). Front matter becomes fields.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, Step, folded, row_text
+from kbgym.corpus.blocks import MOST_HEADING, Block, Broken, Headings, Kind, Page, Plain, folded, row_text
 from kbgym.corpus.fields import Node, add_fields, read_toml, read_yaml
 from kbgym.corpus.html import html_to_markdown
-from kbgym.corpus.markdown_inline import Inline, parser, parts, places, read_inline, references
+from kbgym.corpus.markdown_inline import Inline, parser, places, read_inline
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -39,9 +38,9 @@ _ENDS = (".", "!", "?", ";", ")", "。", "…")
 MOST_NOTE = 800  # a footnote up to here stands where it is called
 
 
-def read_markdown(text: str, keep_code: bool = True, step: Step | None = None) -> Page:
-    """The blocks of a Markdown text; `step` is told what share is read."""
-    return _Reader(text, keep_code).read(step)
+def read_markdown(text: str, keep_code: bool = True) -> Page:
+    """Return the page of a Markdown text."""
+    return _Reader(text, keep_code).read()
 
 
 class _Reader:
@@ -53,24 +52,17 @@ class _Reader:
         self.env: dict[str, Any] = {}
         self.lists: list[Block | None] = []
         self.quotes: list[Block | None] = []
-        self.items: list[Block | None] = []  # the first block of each item that is open
         self.last: Block | None = None
         self.lines: list[int] = []
         self.note = ""  # the footnote that is being read
         self.notes: dict[str, list[Block]] = {}
 
-    def read(self, step: Step | None) -> Page:
-        cuts = parts(self.text, self.base)
-        if len(cuts) > 1:
-            parser().parse(references(self.text, self.base), self.env)
-        for start, end in cuts:
-            part = self.text[start:end]
-            self.lines = [start]
-            for line in part.split("\n"):
-                self.lines.append(self.lines[-1] + len(line) + 1)
-            self._tokens(parser().parse(part, self.env))
-            if step:
-                step(end / max(1, len(self.text)))
+    def read(self) -> Page:
+        text = self.text[self.base :]
+        self.lines = [self.base]
+        for line in text.split("\n"):
+            self.lines.append(self.lines[-1] + len(line) + 1)
+        self._tokens(parser().parse(text, self.env))
         self._finish_notes()
         self.page.title = self.headings.title
         self.page.lost += [("heading", heading) for heading in self.headings.close()]
@@ -124,10 +116,7 @@ class _Reader:
                 self.quotes.pop()
                 self.last = None
             case "list_item_open":
-                self.items.append(None)
                 self.last = None
-            case "list_item_close":
-                self.items.pop()
             case "fence" | "code_block":
                 self._code(token)
             case "html_block":
@@ -169,9 +158,7 @@ class _Reader:
 
     def _add(self, kind: Kind, text: Plain, **more: Any) -> Block:
         under = more.pop("under", self._under())
-        block = Block(kind, text, self.headings.use(), under, self.items[-1] if self.items else None, **more)
-        if self.items and self.items[-1] is None:
-            self.items[-1] = block
+        block = Block(kind, text, self.headings.use(), under, **more)
         into = self.notes.setdefault(self.note, []) if self.note else self.page.blocks
         into.append(block)
         return block

@@ -8,7 +8,7 @@ sentence; a page that fits into one passage is its own card.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, pairwise
 
 import msgspec
 
@@ -94,7 +94,7 @@ def _field(one: Statement) -> Field | None:
 def _card(top: list[Statement], rest: list[Statement]) -> DraftDocument:
     first = next((one for one in rest if one.kind == "sentence" and not one.label and len(one.own) <= SHORT), None)
     parts = top or rest[:1]
-    own = _body(top, ())
+    own = _body(top)
     if first is not None:
         own = f"{own}{_gap(own)}{first.own}"
     if not top:
@@ -146,21 +146,20 @@ def _path(one: Statement) -> str:
 
 
 def _draft(group: list[Statement]) -> DraftDocument:
-    low, high = min(one.sections for one in group), max(one.sections for one in group)
-    base = tuple(part for part, _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False)))
     kinds = {one.kind for one in group}
-    own = _body(group, base)
+    own = _body(group)
     kind = kinds.pop() if kinds in ({"row"}, {"code"}, {"field"}) else "passage"
-    return DraftDocument(own, context(group[0].title, base) + own, kind, group)
+    return DraftDocument(own, context(group[0].title, group[0].sections) + own, kind, group)
 
 
-def _body(group: Sequence[Statement], base: tuple[str, ...]) -> str:
-    """Return the text of statements under common sections; headings, introductions and paths stand once."""
-    text, path, last = "", "", Statement("", "", "", Source("", 0, 0), [], "", base)
+def _body(group: Sequence[Statement]) -> str:
+    """Return the text of statements under the heading of the first; headings, introductions and paths stand once."""
+    text, path, last = "", "", None
     for one in group:
+        last = last or Statement("", "", "", one.source, [], one.title, one.sections)
         mark, own, here = "", one.own, _path(one) if one.label else ""
         if one.sections != last.sections:
-            mark, path = context("", one.sections[len(base) :]), ""
+            mark, path = context(one.title, one.sections), ""
         if one.lead != last.lead and not text.endswith(one.lead.strip()):
             mark += one.lead if mark else one.lead.removeprefix(last.lead)
         if one.label and one.label == last.label and not mark:

@@ -164,7 +164,7 @@ def _musique(entry: _Musique) -> PublicQuestion:
     for paragraph in entry.paragraphs:
         sentences = pages.setdefault(paragraph.title, [])
         text = paragraph.paragraph_text
-        found = [text[start:end] for start, end in split(text)]
+        found = [text[start:end] for start, end in split(text, spaced=False)]
         if paragraph.is_supporting:
             supports += [(paragraph.title, len(sentences) + place) for place in range(len(found))]
         sentences += found

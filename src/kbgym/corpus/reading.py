@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from kbgym.canonical import decode
-from kbgym.corpus.blocks import Broken, Page, Plain, Step
+from kbgym.corpus.blocks import Broken, Page, Plain
 from kbgym.corpus.fields import field_page, read_toml, read_yaml
 from kbgym.corpus.files import MOST_FILE, FoundFile, read_text
 from kbgym.corpus.html import html_to_markdown, html_words
@@ -31,7 +31,7 @@ from kbgym.corpus.markdown import read_markdown
 from kbgym.corpus.markdown_text import fenced
 from kbgym.corpus.reader_process import ReadTask, WorkerReply
 from kbgym.corpus.records import read_csv, read_json_file, read_jsonl, read_text_file
-from kbgym.corpus.rst import rst_to_markdown
+from kbgym.corpus.rst import rst_to_html
 from kbgym.corpus.statements import Statement, statements
 from kbgym.errors import Missing
 from kbgym.sanitize import sanitize
@@ -82,13 +82,13 @@ def _limit_memory(most: int) -> None:
 def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
     """Send the statements of a file in batches, then what is in none of them."""
     file = FoundFile(Path(os.fsdecode(task.path)), task.name, task.format, task.size)
-    pages, text = _pages(file, task.keep_code, lambda share: send(WorkerReply(share=share / 2)))
+    pages, text = _pages(file, task.keep_code)
     end, batch, said = WorkerReply(ended=True, size=len(text)), list[Statement](), list[str]()
     names = [f"file:{file.name}"]  # of the file's first statement
     for number, page in enumerate(pages):
         title = page.title or fallback_title(file.name)
         found, cut = statements(
-            page, file.name, title, task.language, number, lambda share: send(WorkerReply(share=0.5 + share / 2))
+            page, file.name, title, task.language, number, lambda share: send(WorkerReply(share=share))
         )
         if found:
             names += [f"title:{page.title.casefold()}"] if page.title else []
@@ -110,7 +110,7 @@ def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
     send(end)
 
 
-def _pages(file: FoundFile, keep_code: bool, step: Step) -> tuple[Iterable[Page], str]:
+def _pages(file: FoundFile, keep_code: bool) -> tuple[Iterable[Page], str]:
     """Return a file's pages and the text whose words must be accounted for; empty for files read row by row."""
     match file.format:
         case "jsonl":
@@ -121,15 +121,15 @@ def _pages(file: FoundFile, keep_code: bool, step: Step) -> tuple[Iterable[Page]
             return read_json_file(file), ""
         case "converted" | "notebook":
             text = _office_markdown(file) if file.format == "converted" else notebook_markdown(read_text(file))
-            return [read_markdown(text, keep_code, step)], text
+            return [read_markdown(text, keep_code)], text
     text = read_text(file)
     match file.format:
         case "markdown":
-            return [read_markdown(text, keep_code, step)], text
+            return [read_markdown(text, keep_code)], text
         case "html":
-            return [html_page(text, keep_code, step)], html_words(text)
+            return [html_page(text, keep_code)], html_words(text)
         case "rst":
-            return [_rst_page(text, keep_code, step)], text
+            return [_rst_page(text, keep_code)], text
         case "yaml" | "toml":
             trees, comments = read_yaml(text) if file.format == "yaml" else read_toml(text)
             page = field_page(trees, len(text), (0, len(text)))
@@ -139,30 +139,29 @@ def _pages(file: FoundFile, keep_code: bool, step: Step) -> tuple[Iterable[Page]
             return [read_text_file(text)], text
 
 
-def _rst_page(text: str, keep_code: bool, step: Step) -> Page:
+def _rst_page(text: str, keep_code: bool) -> Page:
     """Return the page of a reStructuredText; one that docutils cannot read is read as plain text."""
     try:
-        markdown, lost = rst_to_markdown(text)
+        html, lost = rst_to_html(text)
     except (Missing, MemoryError):
         raise
     except Exception:
         return read_text_file(text)
-    page = read_markdown(markdown, keep_code, step)
+    page = html_page(html, keep_code, text)
     page.lost += lost
     page.addresses += _RST_LABEL.findall(text)
-    locate(page, text)
     return page
 
 
-def html_page(text: str, keep_code: bool = True, step: Step | None = None) -> Page:
-    """Return the page of an HTML text."""
+def html_page(text: str, keep_code: bool = True, file: str = "") -> Page:
+    """Return the page of an HTML text; `file` is the text of the file, if that is another."""
     markdown, title, lost = html_to_markdown(text)
-    page = read_markdown(markdown, keep_code, step)
+    page = read_markdown(markdown, keep_code)
     if page.title and title not in ("", page.title):
         page.lost.append(("heading", title))
     page.title = page.title or title
     page.lost += lost
-    locate(page, text)
+    locate(page, file or text)
     return page
 
 

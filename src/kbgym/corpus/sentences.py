@@ -38,10 +38,13 @@ def _library() -> Callable[[str, str], list[dict[str, Any]]]:
     return boundaries
 
 
-def split(text: str, language: str = "en", solid: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-    """Where each sentence of a text starts and ends, white space at its ends left out.
+def split(
+    text: str, language: str = "en", solid: Sequence[tuple[int, int]] = (), spaced: bool = True
+) -> list[tuple[int, int]]:
+    """Return where each sentence of a text starts and ends, without the white space around it.
 
-    No sentence ends inside a `solid` stretch, which the splitter sees as one capitalised word.
+    No sentence ends inside a `solid` stretch, which the splitter sees as one capitalised word, and none without white
+    space after it ("strings.Join"), unless a text is not `spaced`.
     """
     if solid:
         shown, at = list[str](), 0
@@ -54,7 +57,7 @@ def split(text: str, language: str = "en", solid: Sequence[tuple[int, int]] = ()
         start, end = _trimmed(text, *found)
         if start == end:
             continue
-        if spans and _goes_on(text, spans[-1], start):
+        if spans and ((spaced and spans[-1][1] == start) or _goes_on(text, spans[-1], start)):
             spans[-1] = (spans[-1][0], end)
         else:
             spans.append((start, end))
@@ -82,8 +85,6 @@ def _boundaries(text: str, language: str) -> Iterator[tuple[int, int]]:
 
 def _goes_on(text: str, before: tuple[int, int], start: int) -> bool:
     """Return True if what starts here belongs to the sentence before it."""
-    if before[1] == start:  # strings.Join
-        return True
     if "\n\n" in text[before[1] : start]:
         return False
     first = text[start]

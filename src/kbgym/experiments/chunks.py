@@ -62,14 +62,14 @@ class ExamSetup:
             return vars(self)
         held = self.store.base is None and isinstance(engine.index, ExactIndex)
         index = engine.index if held else None
-        return {**vars(self), "_engine": None, "_index": index, "_how": (engine.kind, engine.spread)}
+        return {**vars(self), "_engine": None, "_index": index, "_how": (engine.kind, engine.beside)}
 
     @property
     def engine(self) -> environment.SearchEngine:
         if self._engine is None:
             embedder, index = embedder_named(self.settings.embedder), vars(self).pop("_index")
-            search, spread = vars(self).pop("_how")
-            self._engine = engine_for(self.store, embedder, None, search, spread, index=index)
+            search, beside = vars(self).pop("_how")
+            self._engine = engine_for(self.store, embedder, None, search, beside, index=index)
         return self._engine
 
 

@@ -15,7 +15,7 @@ a function for that) nor what the rows come to.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +30,6 @@ from kbgym.api.factory import CASSETTE, agent_of, agents_named, embedder_named, 
 from kbgym.canonical import (
     atomic_dir,
     check_name,
-    fitting,
     pretty,
     read_lines,
     read_value,
@@ -48,16 +47,14 @@ from kbgym.trace.folder import StoreFolder
 from kbgym.training.exam import examine
 from kbgym.training.lessons import schedule
 from kbgym.training.probe import gradient
-from kbgym.training.run import Run, Settings, still_settings
+from kbgym.training.run import Run, Settings
 from kbgym.worlds import people
 from kbgym.worlds.kinds import description_for_prompt, kind_of, search_of
 from kbgym.worlds.world import Question, World
 
-# `public`: every arm on a world of real text, its questions drawn so that no page is in two splits. `pretrain`: trained
-# on top of unsupervised arms.
-Kind = Literal["paper", "paper-original", "ablation", "public", "pretrain"]
+# `public`: every arm on a world of real text, its questions drawn so that no page is in two splits.
+Kind = Literal["paper", "paper-original", "ablation", "public"]
 PAPER = ("paper", "paper-original")
-FIRST: dict[str, tuple[str, ...]] = {"public": ("", "pages"), "pretrain": ("", "pages", "hipporag")}  # to begin with
 FILE = "experiment.json"
 LESSONS = "lessons"  # the exam on every training question: retention where only the store differs
 EVAL = "eval"  # the split for the curve by epoch
@@ -176,25 +173,21 @@ def trainings(
     strategies: Sequence[str],
     base: Settings,
     values: Sequence[int | str] = (),
-    arms: Container[str] = (),
     controls: Sequence[str] = (),
 ) -> tuple[Training, ...]:
-    """Return one training a strategy, or one a strategy and value of what an ablation varies, or one a strategy and
-    arm it begins with, of the `arms` there are; and one a control, with the first strategy."""
-    first = settings_with(base, strategy=strategies[0])
-    found = [
-        Training(f"control-{name}", f"Control: {name.replace('-', ' ')}", first, control=name) for name in controls
-    ]
+    """Return one training a strategy (one of an ablation: a strategy and value), then one a control.
+
+    `paper+hipporag` is the strategy `paper` on top of the arm `hipporag`.
+    """
+    found = []
     for strategy in strategies:
+        strategy, _, arm = strategy.partition("+")
         settings = settings_with(base, strategy=strategy)
-        if kind in FIRST:
-            for arm in FIRST[kind]:
-                if not arm or arm in arms:
-                    of, label = (f"-from-{arm}", f"{strategy}, from {arm}") if arm else ("", strategy)
-                    found.append(Training(f"trained-{strategy}{of}", f"Trained ({label})", settings, arm))
-            continue
-        if kind in PAPER or vary == "strategy":
-            found.append(Training(f"trained-{strategy}", f"Trained ({strategy})", settings))
+        name, label = f"trained-{strategy}", strategy
+        if arm:
+            name, label = f"{name}-from-{arm}", f"{label}, from {arm}"
+        if kind != "ablation" or vary == "strategy":
+            found.append(Training(name, f"Trained ({label})", settings, arm))
             continue
         if vary not in VALUES:
             raise BadInput(f"an ablation varies strategy, {' or '.join(VALUES)}, not {vary!r}.")
@@ -203,9 +196,11 @@ def trainings(
                 changed = settings_with(settings, **{_FIELDS.get(vary, vary): value})
             except BadInput as error:
                 raise BadInput(f"{vary} cannot be {value!r}: {error}") from error
-            name = f"{vary}-{value}" if isinstance(value, str) else f"{vary}{value}"
-            found.append(Training(f"trained-{strategy}-{name}", f"{strategy}, {vary} {value}", changed))
-    return tuple(sorted(found, key=lambda one: bool(one.control)))
+            at = f"{vary}-{value}" if isinstance(value, str) else f"{vary}{value}"
+            found.append(Training(f"{name}-{at}", f"{label}, {vary} {value}", changed, arm))
+    first = found[0].settings if kind != "ablation" else base
+    controlled = (Training(f"control-{one}", f"Control: {one.replace('-', ' ')}", first, "", one) for one in controls)
+    return (*found, *controlled)
 
 
 def open_experiment(folder: Path, plan: Plan) -> Plan:
@@ -238,11 +233,7 @@ def open_experiment(folder: Path, plan: Plan) -> Plan:
 def read_plan(folder: Path) -> Plan:
     if not (folder / FILE).exists():
         raise BadInput(f"{folder} is no experiment: it has no {FILE}.")
-    found = read_value(folder / FILE, dict[str, Any])
-    for training in found["trainings"] if isinstance(found.get("trainings"), list) else ():
-        if isinstance(training, dict):
-            training["settings"] = still_settings(training.get("settings"))
-    plan = fitting(folder / FILE, found, Plan)
+    plan = read_value(folder / FILE, Plan)
     if not plan.trainings or not plan.seeds:
         raise Damaged(f"{folder / FILE}: it has no training, or no seed.")
     for name in (*(training.name for training in plan.trainings), *plan.arms):

@@ -100,13 +100,17 @@ class Found(_Result, frozen=True, tag="found"):
 
 
 class Opened(_Result, frozen=True, tag="opened"):
-    """A document and its links, or one page of them: then `total` is how many there are or match, on `pages` pages."""
+    """A document and its links, or one page of them: then `total` is how many there are or match, on `pages` pages.
+
+    `near` are the documents before and after it on its page of the source.
+    """
 
     id: str
     links: tuple[str, ...]
     page: int = 1
     pages: int = 0
     total: int = 0
+    near: tuple[str, ...] = ()
 
 
 class Answered(_Result, frozen=True, tag="answered"):
@@ -220,8 +224,8 @@ def shown_by(result: Result) -> tuple[str, ...]:
     match result:
         case Found(ids, _, learnt):
             return tuple(dict.fromkeys((*ids, *(id for one in learnt for id in (one.index, *one.targets)))))
-        case Opened(id, links):
-            return (id, *links)
+        case Opened(id, links, near=near):
+            return (id, *links, *(other for other in near if other not in links))
         case Added(id) | Edited(id) | Merged(id) | Corrected(id):
             return (id,)
     return ()

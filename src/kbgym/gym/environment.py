@@ -7,7 +7,7 @@ by the trace when replayed. Both go through this one function, so a replay canno
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol, get_args
 
 import msgspec
@@ -67,7 +67,7 @@ def advice_of(result: Result, verdict: Verdict | None) -> Advice:
     match result:
         case Found(ids, _, learnt):
             return Nearest(ids, learnt)
-        case Opened(pages=pages) if pages:
+        case Opened(pages=pages, near=near) if pages or near:
             return result
     return verdict
 
@@ -99,13 +99,16 @@ class SearchEngine(Protocol):
     """The search engine of an environment. `prepare` embeds texts that will be searched or put.
 
     `trained` is the engine of the index documents under the ranking `slot`, made by `set_apart`. Its `match` returns
-    the best of them with scores that are comparable between queries.
+    the best of them with scores that are comparable between queries. `beside` are the documents before and after each
+    document on its page of the source.
     """
 
     @property
     def trained(self) -> TrainedEngine | None: ...
     @trained.setter
     def trained(self, engine: None) -> None: ...
+    @property
+    def beside(self) -> Mapping[str, tuple[str, ...]]: ...
 
     async def prepare(self, texts: Iterable[str]) -> None: ...
     def search(self, query: str, offset: int, limit: int) -> list[tuple[str, float]]: ...
@@ -156,8 +159,10 @@ def _apply(store: Store, action: Action, advice: Advice) -> Result:
                 if page > 1:
                     raise Refused(f"there is no page {page} of the links of {id}.")
                 return Opened(id, links)
-            if not set(links).issuperset(advice.links):
+            if not set(links).issuperset(advice.links) or (links != advice.links and not advice.pages):
                 raise Refused(f"{id} has no such links.")
+            if not all(other in store for other in advice.near):
+                raise Refused("a document beside it is gone.")
             return advice
         case Answer():
             return Answered()
@@ -274,7 +279,11 @@ class Environment:
             case Search(query, page):
                 return Nearest(tuple(self.page(query, page)), self.learnt(query) if page == 1 else ())
             case Read(id, page, about) if id in self.store and (self.observations == "rich" or page > 1 or about):
-                return page_of_links(self.store, id, page, about)
+                found = page_of_links(self.store, id, page, about)
+                near = tuple(other for other in self.engine.beside.get(id, ()) if other in self.store)
+                if found is None and page == 1 and near:
+                    found = Opened(id, self.store[id].links)
+                return found and msgspec.structs.replace(found, near=near)
             case Add(text) if not self.store.frozen and self.store.same_text(text) is None:
                 return await self._judged(text, ())
             case Edit(id, text) if not self.store.frozen and self.store.same_text(text, other_than=id) is None:

@@ -39,7 +39,7 @@ ABSTENTIONS = frozenset(
 ) - {""}
 _LEAD = re.compile(r"^(sorry |i am sorry |im sorry )?(answer is |it is |its |this is |that is |answer |it |this |i )")
 _TAIL = re.compile(
-    r" (from|in|by|with|based on|given|using) (any |all )?(these |this |provided |given |available |stored )*"
+    r" (from|in|by|with|based on|given|using) (any |all )?(these |this |provided |given |available |stored ){0,5}"
     r"(documents?|information|facts?|store|knowledge base|context|sources?|data)$"
 )
 # "Edda Calder has no brother", "there is no known sister"

@@ -87,7 +87,9 @@ def render(result: Result, text_of: Callable[[str], str]) -> str:
             said = f"It links to {len(links)}:" if links else "It links to nothing."
             if result.pages:
                 said = _said_of_page(result)
-            return "\n".join([line(id), said, *(line(target) for target in links)])
+            near = [one for one in result.near if one not in links]
+            beside = ["Beside it on its page:", *map(line, near)] if near else []
+            return "\n".join([line(id), *beside, said, *(line(target) for target in links)])
         case Answered():
             return "Answer submitted."
         case Added(id) | Corrected(id):
@@ -154,7 +156,7 @@ def _rich(result: Result, look: Look) -> Observation:
             if len(ids) < PAGE_SIZE:
                 shown = f"{shown}\nThe results end here." if shown else f"Nothing found on page {page}."
             shown = _with_slot(shown, ids, learnt, lines.__getitem__, lambda id: look(id)[0])
-        case Opened(_, links) if links:
+        case Opened(_, links) if links and not result.near:
             (head, *targets), *_ = groups
             groups = [[head], *_grouped(targets)]
             linked = "\n\n".join("\n".join(map(_line, group)) for group in groups[1:])

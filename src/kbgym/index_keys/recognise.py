@@ -210,7 +210,7 @@ _ATTRIBUTE_SHAPES = {
     "born": (rf"{_WHO} (?:who (?:was|were) )?born on (.+)", r"(\d+-\d+-\d+)"),
 }
 _SHAPES = [(kind, re.compile(shape, re.I)) for kind, shapes in _ATTRIBUTE_SHAPES.items() for shape in shapes]
-_OF = re.compile(r"(?:all |the )*(.+?) of (.+)", re.I)
+_OF = re.compile(r"(?:all |the )*+(.+?) of (.+)", re.I)
 _POSSESSIVE = re.compile(r"(.+?)['’]s? (.+)")
 _ABOUT = re.compile(
     r"\A(?:(?:(?:all|everything|documents?|facts?)(?: known)? )?about|(?:an? |the )?(?:index|list|profile) of)"

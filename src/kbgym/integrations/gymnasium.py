@@ -23,7 +23,7 @@ import msgspec
 
 from kbgym.agents.registry import make_agent
 from kbgym.api import open
-from kbgym.api.factory import embedder_named, spread_over
+from kbgym.api.factory import beside_on_page, embedder_named
 from kbgym.canonical import decode
 from kbgym.errors import BadInput, Missing
 from kbgym.gym.actions import Action, Invalid
@@ -201,8 +201,8 @@ def _curation(place: str, set: str = "train", k: int = 8, **changes: Any) -> tup
         store, settings, world = opened.store, opened.settings, opened.world
         if world is None:
             raise BadInput(f"{place} has no world to draw fresh questions from; name a run or a world.")
-        vectors, spread = embedder_named(settings.embedder), spread_over(world.documents, settings.per_source)
-        engine = live_engine_for(store, vectors, search=settings.search, spread=spread)
+        vectors, beside = embedder_named(settings.embedder), beside_on_page(world.documents)
+        engine = live_engine_for(store, vectors, search=settings.search, beside=beside)
         assert isinstance(engine, LiveEngine)  # it was asked for
         curation = Curation(world, store, engine, make_agent(agent_for(world), "reader"), settings, k)
         return curation, opened.questions(set)

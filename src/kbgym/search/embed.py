@@ -1,29 +1,38 @@
-"""Embedders: the protocol, a cache around any embedder, the default model, and a hashing one for tests.
+"""Embedders: the protocol, a cache around any embedder, endpoints, packages, and a hashing one for tests.
 
 Embedders turn texts into vectors of unit length.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import threading
 import zlib
 from collections.abc import Sequence
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from kbgym.canonical import decode
+from kbgym.errors import BadInput, Failed, Missing
 from kbgym.progress import ProgressCallback
-from kbgym.search import minilm
-from kbgym.search.cache import VectorCache, cache_folder, keys
+from kbgym.search.cache import VectorCache, keys
+from kbgym.search.models import MINILM, open_embedder
 
 Vectors = NDArray[np.float32]
 
 Places = dict[bytes, int]  # cache key to the position of the first text that has it
 
 _SAVE_BATCH = 256  # vectors of single queries written to the cache together
+_REQUEST = 64  # texts in one request to an endpoint
+_TIMEOUT = 60.0  # seconds
 _BATCH = 1024  # texts embedded between two commits to the cache: what an interrupted cold start can lose
 
 
@@ -40,11 +49,27 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors: ...
 
 
-class CachedEmbedder:
-    """An embedder with an LRU cache in memory and a cache on disk. Thread-safe."""
+class Reranker(Protocol):
+    """Scores texts for a query, by reading both together."""
 
-    def __init__(self, embedder: Embedder, cache: VectorCache | None = None, remember: int = 16_384) -> None:
-        self.embedder = embedder
+    @property
+    def name(self) -> str: ...
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]: ...
+
+
+class CachedEmbedder:
+    """An embedder with an LRU cache in memory and a cache on disk, and perhaps a reranker. Thread-safe."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        cache: VectorCache | None = None,
+        remember: int = 16_384,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.embedder, self.reranker = embedder, reranker
+        self.prefix: str = getattr(embedder, "prefix", "")  # before a query
         self._cache = cache
         self._remember = remember
         self._recent: LRUCache[bytes, Vectors] = LRUCache(remember)
@@ -53,7 +78,7 @@ class CachedEmbedder:
 
     @property
     def name(self) -> str:
-        return self.embedder.name
+        return self.embedder.name if self.reranker is None else f"{self.embedder.name}+{self.reranker.name}"
 
     @property
     def dimensions(self) -> int:
@@ -65,7 +90,7 @@ class CachedEmbedder:
         With `behind`, new vectors are written to disk in batches and by `save`, so that a query does not wait for a
         transaction of its own.
         """
-        names = keys(self.name, texts)
+        names = keys(self.embedder.name, texts)
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
         places: Places = {}
         repeated = [place for place, key in enumerate(names) if places.setdefault(key, place) != place]
@@ -165,7 +190,77 @@ class NoEmbedder:
         return np.ones((len(texts), 1), dtype=np.float32)
 
 
-def default_embedder(cache: Path | None = None, name: str = minilm.NAME) -> CachedEmbedder:
+class _Row(msgspec.Struct):
+    index: int
+    embedding: list[float]
+
+
+class _Reply(msgspec.Struct):
+    data: list[_Row]
+
+
+class EndpointEmbedder:
+    """An OpenAI-compatible endpoint, `openai:URL#MODEL`; the key is $OPENAI_API_KEY if it is set."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        url, _, self._model = name.removeprefix("openai:").partition("#")
+        if not url.startswith(("http://", "https://")) or not self._model:
+            raise BadInput(f"{name!r} names no endpoint; write openai:URL#MODEL.")
+        self._url = url.rstrip("/") + "/embeddings"
+        self._dimensions = 0
+
+    @property
+    def dimensions(self) -> int:
+        self._dimensions = self._dimensions or len(self._ask(["a"])[0])
+        return self._dimensions
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        rows = [row for at in range(0, len(texts), _REQUEST) for row in self._ask(texts[at : at + _REQUEST])]
+        return unit_rows(np.array(rows, dtype=np.float64).reshape(len(texts), self.dimensions))
+
+    def _ask(self, texts: Sequence[str]) -> list[list[float]]:
+        from urllib.request import Request, urlopen
+
+        body = msgspec.json.encode({"model": self._model, "input": list(texts)})
+        headers = {"Content-Type": "application/json"}
+        if key := os.environ.get("OPENAI_API_KEY"):
+            headers["Authorization"] = f"Bearer {key}"
+        try:
+            with urlopen(Request(self._url, body, headers), timeout=_TIMEOUT) as reply:
+                found = decode(reply.read(), _Reply).data
+        except (OSError, msgspec.DecodeError) as error:
+            raise Failed(f"{self._url} gave no vectors: {error}.") from error
+        if len(found) != len(texts):
+            raise Failed(f"{self._url} gave {len(found)} vectors for {len(texts)} texts.")
+        return [row.embedding for row in sorted(found, key=attrgetter("index"))]
+
+
+class PackageEmbedder:
+    """A model of the package sentence-transformers, `st:NAME`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        if importlib.util.find_spec("sentence_transformers") is None:
+            raise Missing(f"{name!r} needs sentence-transformers; run `pip install sentence-transformers`.")
+        self._model: Any = import_module("sentence_transformers").SentenceTransformer(name.removeprefix("st:"))
+
+    @property
+    def dimensions(self) -> int:
+        return int(self._model.get_sentence_embedding_dimension())
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        # One by one: padding changes the last bits.
+        rows = [self._model.encode([text])[0] for text in texts]
+        return unit_rows(np.array(rows, dtype=np.float64).reshape(len(texts), self.dimensions))
+
+
+def unit_rows(rows: NDArray[np.float64]) -> Vectors:
+    """Return rows of unit length."""
+    unit: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def default_embedder(cache: Path | None = None) -> CachedEmbedder:
     """Return all-MiniLM-L6-v2 with its disk cache. Raise `errors.Missing` if the model is not installed."""
-    folder = cache or cache_folder()
-    return CachedEmbedder(minilm.MiniLM(minilm.find(folder), folder, name=name), VectorCache(folder))
+    return open_embedder(MINILM.name, cache)

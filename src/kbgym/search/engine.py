@@ -7,7 +7,7 @@ the `DEPTH` nor shares a word ranks after all others, by its cosine. Near-duplic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from cachetools import LRUCache
@@ -18,7 +18,6 @@ from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder, Embedder
 from kbgym.search.index import ExactIndex, Fetch, Hit, VectorIndex, page_of
-from kbgym.search.ranking import Spread
 from kbgym.search.words import KeptWords, WordRanking, shares_in_parts
 
 DEPTH = 200
@@ -30,6 +29,9 @@ WEIGHT = 0.4
 # A reader that pages repeats its query: ten pages cost one pass over the matrix.
 _AHEAD = 50
 _RANKINGS = 256
+Beside = Mapping[str, tuple[str, ...]]  # the documents before and after a document on its page
+
+RERANKED = 20  # results that a reranker puts in order
 
 
 def blend(near: Fetch, words: WordRanking, query: str, offset: int, limit: int) -> list[Hit]:
@@ -60,21 +62,43 @@ class RankedSearch:
     Under the ranking `slot`, index documents are in `trained`, an engine beside this one, and not in this one.
     """
 
-    def __init__(self, kind: SearchKind, spread: Spread | None) -> None:
-        self.kind, self.spread = kind, spread
+    def __init__(self, kind: SearchKind, beside: Beside | None, embedder: CachedEmbedder) -> None:
+        self.kind, self.beside = kind, beside or {}
         self.trained: RankedSearch | None = None
+        self.prefix = embedder.prefix
+        # It reads texts, which only a word index keeps.
+        self.reranker = None if kind == "vectors" else embedder.reranker
+        self._in_order: LRUCache[str, list[Hit]] = LRUCache(_RANKINGS)
 
     def search(self, query: str, offset: int, limit: int) -> list[Hit]:
         """Return a page of (id, score), best first, ties by id; [] past the last page."""
-        ranking = partial(self._page, query)
-        return ranking(offset, limit) if self.spread is None else self.spread.page(ranking, offset, limit)
+        page = self._page if self.reranker is None else self._reranked
+        return page(query, offset, limit)
 
     def _page(self, query: str, offset: int, limit: int) -> list[Hit]:
         if self.kind == "vectors":
-            return self._near(query, offset, limit)
+            return self._near(self.prefix + query, offset, limit)
         if self.kind == "words":
             return self._words().search(query, offset, limit)
-        return blend(partial(self._near, query), self._words(), query, offset, limit)
+        return blend(partial(self._near, self.prefix + query), self._words(), query, offset, limit)
+
+    def _reranked(self, query: str, offset: int, limit: int) -> list[Hit]:
+        """Return a page of the ranking whose first `RERANKED` results a cross-encoder has put in its order."""
+        assert self.reranker is not None
+        if (first := self._in_order.get(query)) is None:
+            ids, texts = self._candidates(query)
+            first = self._put_in_order(query, ids, self.reranker.scores(query, texts))
+        later = self._page(query, max(offset, RERANKED), limit) if offset + limit > RERANKED else []
+        return (first[offset:] + later)[:limit]
+
+    def _candidates(self, query: str) -> tuple[list[str], list[str]]:
+        """Return the ids and texts of the results that the reranker puts in order."""
+        ids = [id for id, _ in self._page(query, 0, RERANKED)]
+        return ids, [self._text(id) for id in ids]
+
+    def _put_in_order(self, query: str, ids: Sequence[str], scores: Sequence[float]) -> list[Hit]:
+        self._in_order[query] = page_of(zip(ids, scores, strict=True), 0, RERANKED)
+        return self._in_order[query]
 
     def nearest(self, text: str, limit: int, exclude: Collection[str] = ()) -> list[Hit]:
         """Return the nearest texts by cosine, whatever the kind of search, without the excluded ids."""
@@ -91,7 +115,7 @@ class RankedSearch:
         """
         if self.kind == "words":
             return shares_in_parts(self._words().parts(), query, limit)
-        return self._near(query, 0, limit)
+        return self._near(self.prefix + query, 0, limit)
 
     def set_apart(self, texts: Sequence[tuple[str, str]]) -> None:
         """Move texts into `trained`."""
@@ -125,6 +149,10 @@ class RankedSearch:
     def _words(self) -> WordRanking:
         raise NotImplementedError
 
+    def _text(self, id: str) -> str:
+        """Return a text of the word index."""
+        raise NotImplementedError
+
 
 class Engine(RankedSearch):
     """The search engine of an environment. In a search by words nothing is embedded and no text is near another."""
@@ -134,11 +162,11 @@ class Engine(RankedSearch):
         embedder: Embedder,
         index: VectorIndex | None = None,
         kind: SearchKind = "vectors",
-        spread: Spread | None = None,
+        beside: Beside | None = None,
         words: KeptWords | None = None,
     ) -> None:
-        super().__init__(kind, spread)
         self.embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
+        super().__init__(kind, beside, self.embedder)
         self.index: VectorIndex = ExactIndex(embedder.dimensions) if index is None else index
         self.words: KeptWords | None = None if kind == "vectors" else words if words is not None else BM25Index()
         self._ranked: LRUCache[str, list[Hit]] = LRUCache(_RANKINGS)
@@ -158,6 +186,7 @@ class Engine(RankedSearch):
         if self.words is not None:
             self.words.load(pairs)
         self._ranked.clear()
+        self._in_order.clear()
 
     def put(self, id: str, text: str) -> None:
         """Add a text or replace the one under this id; the next search finds it."""
@@ -166,6 +195,7 @@ class Engine(RankedSearch):
         if self.words is not None:
             self.words.put(id, text)
         self._ranked.clear()
+        self._in_order.clear()
 
     def remove(self, id: str) -> None:
         """Remove an id. Raise `KeyError` if it is unknown."""
@@ -174,6 +204,7 @@ class Engine(RankedSearch):
         if self.words is not None:
             self.words.remove(id)
         self._ranked.clear()
+        self._in_order.clear()
 
     def _page(self, query: str, offset: int, limit: int) -> list[Hit]:
         if offset >= len(self):
@@ -189,6 +220,10 @@ class Engine(RankedSearch):
 
     def _words(self) -> WordRanking:
         return BM25Index() if self.words is None else self.words
+
+    def _text(self, id: str) -> str:
+        assert self.words is not None
+        return self.words.text(id)
 
     def ids(self) -> Iterable[str]:
         kept = self.index if self.words is None else self.words

@@ -18,9 +18,8 @@ from kbgym.progress import ProgressCallback
 from kbgym.search.base import SearchKind, TextBase, search_named
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embed import CachedEmbedder
-from kbgym.search.engine import Engine
+from kbgym.search.engine import Beside, Engine
 from kbgym.search.index import ExactIndex, KeptIndex
-from kbgym.search.ranking import Spread
 from kbgym.search.words import KeptWords
 from kbgym.store import Store
 
@@ -40,7 +39,7 @@ def engine_for(
     embedder: CachedEmbedder,
     tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
-    spread: Spread | None = None,
+    beside: Beside | None = None,
     brief: bool = False,
     index: KeptIndex | None = None,
 ) -> Engine:
@@ -51,7 +50,7 @@ def engine_for(
         index: An index that holds the vectors of all texts already.
     """
     vectors, words = _indexes(texts, embedder, tick, search, brief, index)
-    return Engine(embedder, vectors, search, spread, words)
+    return Engine(embedder, vectors, search, beside, words)
 
 
 def live_engine_for(
@@ -59,14 +58,14 @@ def live_engine_for(
     embedder: CachedEmbedder,
     tick: ProgressCallback | None = None,
     search: SearchKind = "vectors",
-    spread: Spread | None = None,
+    beside: Beside | None = None,
 ) -> LiveEngine:
     """Return an engine for a process with many clients or staged edits: it embeds in threads and has overlays."""
     from kbgym.search.embedding_queue import EmbeddingQueue
     from kbgym.search.live import LiveEngine
 
     index, words = _indexes(texts, embedder, tick, search)
-    return LiveEngine(index, EmbeddingQueue(embedder), search, words, spread)
+    return LiveEngine(index, EmbeddingQueue(embedder), search, words, beside)
 
 
 def index_kind(count: int, threshold: int | None = None) -> IndexKind:

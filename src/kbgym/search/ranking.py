@@ -1,21 +1,19 @@
-"""Pages of a ranking in which some documents may not push others out.
+"""Pages of a ranking in which documents that are set apart take no other document's place.
 
-Set apart: a page has its full number of plain documents, whatever else is ranked among them. Those set apart (indexes,
-say) come in addition, where they rank above the page's last plain document: a few a page, the others wait for the next.
-So every document stands on exactly one page, a plain one on the page it would have if nothing were set apart.
-Spread: a page has only a few documents of one source; the others wait for the next page, unless little else is left.
-It knows ids and their order; what is set apart and what a source is, it is told.
+A page has its full number of plain documents. Those set apart, such as indexes, come in addition where they rank above
+the page's last plain document: a few a page, the others wait for the next. So every document is on exactly one page, a
+plain one on the page it would have if nothing were set apart.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # replay uses this file and loads no numpy
-    from kbgym.search.index import Fetch, Hit
+    from kbgym.search.index import Fetch
 
 Rank = tuple[int, str]
 
@@ -54,44 +52,8 @@ def corrections_first(ids: list[str], superseded_by: Callable[[str], tuple[str, 
 
 
 def whole_ranking(search: Fetch) -> Iterator[str]:
-    """Every id of a ranking."""
-    return (id for id, _ in _hits(search))
-
-
-def _hits(search: Fetch) -> Iterator[Hit]:
-    """A whole ranking, fetched in stretches that double: few pages are asked for, so little is fetched."""
+    """Yield every id of a ranking, fetched in stretches that double: few pages are asked for, so little is fetched."""
     offset, limit = 0, FIRST
     while hits := search(offset, limit):
-        yield from hits
+        yield from (id for id, _ in hits)
         offset, limit = offset + len(hits), 2 * limit
-
-
-class Spread:
-    """At most `most` documents of one source on a page of `size`, where the next fifty have others to fill it with."""
-
-    def __init__(self, source_of: Callable[[str], str | None], most: int, size: int) -> None:
-        self._source_of, self._most, self._size = source_of, most, size
-
-    def page(self, search: Fetch, offset: int, limit: int) -> list[Hit]:
-        """A stretch of the ranking so spread; every document stands in it once."""
-        return list(islice(self._spread(_hits(search)), offset, offset + limit))
-
-    def _spread(self, hits: Iterator[Hit]) -> Iterator[Hit]:
-        ranked = enumerate(hits)
-        waiting: list[tuple[int, Hit]] = []
-        while True:
-            page: list[tuple[int, Hit]] = []
-            later: list[tuple[int, Hit]] = []
-            seen: Counter[str | None] = Counter()
-            candidates = chain(waiting, islice(ranked, FIRST))
-            while len(page) < self._size and (found := next(candidates, None)) is not None:
-                source = self._source_of(found[1][0])
-                room = source is None or seen[source] < self._most
-                (page if room else later).append(found)
-                seen[source] += 1
-            later += [one for one in waiting if one not in page and one not in later]
-            missing = self._size - len(page)
-            page, waiting = page + later[:missing], sorted(later[missing:])
-            if not page:
-                return
-            yield from (hit for _, hit in sorted(page))

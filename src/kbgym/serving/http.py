@@ -178,7 +178,7 @@ class Api:
             answer = plain_line(asking.answer, "answer")
             return _reply(await self.online.report(question, client.name, actions, answer), client)
         if asking.actions:
-            raise Refusal("invalid", "actions without an answer; open the question with reader caller instead.")
+            raise Refusal("conflict", "actions without an answer; open the question with reader caller instead.")
         if asking.reader == "caller":
             opened = await self.online.open(question, client.name)
             return _reply(Asked(opened.id, opened.question, client.name, state="open"), client)
@@ -332,10 +332,18 @@ async def _object(request: Request) -> dict[str, Any]:
         raise HTTPException(400, "the body is not JSON.") from None
     if not isinstance(body, dict):
         raise Refusal("invalid", "the body is not a JSON object.")
-    return body
+    # JSON Schema takes 5.0 for an integer.
+    return {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in body.items()}
 
 
 def _parsed(name: str, arguments: dict[str, Any], role: Role) -> Action:
+    listed = arguments.get("targets")
+    ids = [arguments.get("id"), arguments.get("source"), arguments.get("target")]
+    ids += listed if isinstance(listed, list) else []
+    if any(isinstance(id, str) and not id.isprintable() for id in ids):
+        isinstance(id, str) and not id.isprintable() for id in (*ids, *(targets if isinstance(targets, list) else ()))
+    ):
+        raise Refusal("missing", "there is no such document.")
     action = parse(name, arguments, role)
     if isinstance(action, Invalid):
         raise Refusal("invalid", action.reason)

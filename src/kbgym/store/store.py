@@ -90,6 +90,9 @@ class Store:
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        return f"<Store, {len(self):,} documents, {self.links:,} links>"
+
     def __len__(self) -> int:
         return len(self._records)
 

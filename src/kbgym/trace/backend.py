@@ -58,12 +58,6 @@ class SharedWriter(EventWriter, Protocol):
     def news(self) -> tuple[Event, ...]:
         """Return what others committed since the last news, in order."""
 
-    def enqueue(self) -> tuple[Event, ...]:
-        """Wait until the next turn but one is this writer's, and return the news. A turn or `dequeue` follows."""
-
-    def dequeue(self) -> None:
-        """Leave the queue, if in it."""
-
     def turn(self) -> AbstractContextManager[tuple[Event, ...]]:
         """Exclude other writers for one commit, and return the news. An error inside undoes the commit."""
 

@@ -133,7 +133,7 @@ def tunable(settings: Mapping[str, Any]) -> dict[str, Any]:
 def named_in(event: Acted) -> Iterator[str]:
     """The documents an action and its result name: whatever stands there that may be an id."""
     for value in (*msgspec.structs.astuple(event.action), *msgspec.structs.astuple(event.result)):
-        if isinstance(value, str):
+        if isinstance(value, str) and value:
             yield value
         elif isinstance(value, tuple):
             for one in value:

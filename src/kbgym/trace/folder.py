@@ -124,9 +124,12 @@ def returning(
         raise BadInput(f"{name} has no history to roll back.")
     store = rolled_back(replay(initial.copy, events), replay(initial.copy, events, to).copy())
     iteration = last.iteration + 1
-    position = next((e.position for e in events if isinstance(e, Committed) and e.iteration == to), 0)
-    commit = committed(iteration, position, store)
-    return store, (RolledBack(iteration, to, reason), commit)
+    return store, (RolledBack(iteration, to, reason), committed(iteration, position_at(events, to), store))
+
+
+def position_at(events: Iterable[Event], iteration: int) -> int:
+    """Return how many training questions the store had been taught after an iteration."""
+    return next((e.position for e in events if isinstance(e, Committed) and e.iteration == iteration), 0)
 
 
 class ArmFile(msgspec.Struct, frozen=True):

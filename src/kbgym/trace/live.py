@@ -34,9 +34,9 @@ from kbgym.trace.backend import (
     store_at,
 )
 from kbgym.trace.events import ANY, Acted, Committed, Event, Imported, RolledBack, touched_by, tunable
-from kbgym.trace.folder import TRACE, returning
+from kbgym.trace.folder import TRACE, position_at
 from kbgym.trace.judge_cache import JudgeCache
-from kbgym.trace.replay import Listener, catch_up, committed, replaying, rolled_back
+from kbgym.trace.replay import Listener, catch_up, committed, replay, replaying, rolled_back
 from kbgym.trace.snapshot import Snapshot, overlay_of, snapshot_of
 from kbgym.trace.write_lock import WriteLock
 
@@ -354,11 +354,12 @@ class LiveStore:
             if not self.shared:
                 await self.durable()  # what it returns to is read from the disk
             with closing(open_backend(self.where)) as place:
-                events = returning(self.name, place.initial, tuple(place.events), to, reason)[1]
-                then = place.store(to)
+                # In a turn of a database other tasks may have committed what is not written yet.
+                events = (*place.events, *(event for events, _ in self._closed for event in events))
+                then = replay(place.initial.copy, events, to)
             self.sync_to(rolled_back(self.store, then.copy()))
-            self.record(events[0])
-            self._position = next(event.position for event in events if isinstance(event, Committed))
+            self.record(RolledBack(self.iteration + 1, to, reason))
+            self._position = position_at(events, to)
             durable = self.commit()
             number = self.iteration
         await asyncio.shield(durable)

@@ -1,19 +1,16 @@
-"""How far a trace was committed, in a small file beside it: a trace that lost its end, or everything, is noticed.
-
-    trace.head    {"chain":"<of its last line>","iteration":57,"size":12345}
-
-It is written over in place after each commit, once the trace is on the disk: after a crash it may say too little, never
-too much. A folder without one is read as it is. Whoever reads a trace reads its head first, since both may be growing.
-
-
-The trace file: append-only JSON lines, each chained to the one before it by a hash.
+"""The trace file: append-only JSON lines, each chained to the one before it by a hash.
 
     {"event":"act",...,"chain":"<sha256 of the previous chain and this line's body>"}
 
 A transaction is written in one piece and flushed to the disk before it counts. Reading drops a torn last line and an
-unfinished transaction, and says so; any other damage is named by its line. A file whose very first line was never
-finished is no trace yet: nothing was acknowledged, and a new trace may begin there. What was committed is known apart
-from it (`head.py`), so that a file that lost it is not taken for a shorter trace, or for none.
+unfinished transaction and reports it; any other damage is named by its line.
+
+A small file beside the trace records how much was committed, so that a trace that lost its end is noticed:
+
+    trace.head    {"chain":"<of its last line>","iteration":57,"size":12345}
+
+It is overwritten in place after each commit, once the trace is on the disk: after a crash it may say too little, never
+too much. Readers read the head first, since both may be growing.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ _ROOM = 160  # less than a sector, which is written whole or not at all
 
 
 class CommitMarker(msgspec.Struct, frozen=True):
-    """What was committed: up to which iteration, how many bytes, and the hash at their end."""
+    """What was committed: the last iteration, the number of bytes, and the hash at their end."""
 
     iteration: int
     size: int
@@ -48,7 +45,7 @@ def head_of(trace: Path) -> Path:
 
 
 def read_head(trace: Path) -> CommitMarker | None:
-    """What a trace's head says; None where there is none, or none that reached the disk."""
+    """Return the head of a trace, or None if there is none on the disk."""
     file = head_of(trace)
     if not os.path.lexists(file):
         return None
@@ -62,7 +59,7 @@ def read_head(trace: Path) -> CommitMarker | None:
 
 
 def check_head(trace: Path, head: CommitMarker | None, data: bytes, iteration: int, length: int) -> None:
-    """See that a trace holds what its head says was committed."""
+    """Raise an error if a trace lacks what its head says was committed."""
     if head is None:
         return
     if head.size > length:
@@ -86,7 +83,7 @@ class HeadFile:
         self._file: int | None = None
 
     def write(self, reached: CommitMarker) -> None:
-        """After the trace is on the disk. Should it fail, the last head stands, which says less."""
+        """Overwrite the head once the trace is on the disk; if that fails, the last one stays."""
         with contextlib.suppress(OSError):
             if self._file is None:
                 self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
@@ -127,13 +124,13 @@ class TraceReading(msgspec.Struct, frozen=True):
 
 
 def chained(body: bytes, chain: str) -> tuple[bytes, str]:
-    """A body (one JSON object) as a line of the file, and the chain after it."""
+    """Return a body (one JSON object) as a line of the file, and the chain after it."""
     link = hashlib.sha256(chain.encode() + body).hexdigest()
     return body[:-1] + _LINK + link.encode() + b'"}\n', link
 
 
 def has_begun(path: Path) -> bool:
-    """Whether there is a trace, or was one: a file left by a start that was cut short in its first line is none."""
+    """Return True if there is or was a trace; a file with an unfinished first line is none."""
     if read_head(path) is not None:
         return True
     try:
@@ -147,7 +144,7 @@ def has_begun(path: Path) -> bool:
 
 
 def read_trace(path: Path) -> TraceReading:
-    """Every committed event, verified, and all that were ever committed."""
+    """Read and verify a trace. Raise an error if committed events are missing."""
     head = read_head(path)
     data = b"" if head is not None and not path.exists() else read_file(path)
     if head is not None and b"\n" not in data:
@@ -159,7 +156,7 @@ def read_trace(path: Path) -> TraceReading:
 
 
 def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> TraceReading:
-    """The lines of a trace, verified; `path` is what messages call it, `torn` what follows the last whole line."""
+    """Verify the lines of a trace; `path` is used in messages, `torn` follows the last whole line."""
     events: list[Event] = []
     committed, length, chain_there = 0, 0, START
     chain, position = START, 0
@@ -189,7 +186,7 @@ def reading_of(lines: Iterable[bytes], path: Path | str, torn: bytes = b"") -> T
 
 
 def _holds(line: bytes, chain: str) -> bool:
-    """Whether a line's own hash follows from its body and the chain before it."""
+    """Return True if a line's hash follows from its body and the chain before it."""
     body = line[:-_TAIL] + b"}"
     return line[-_TAIL:] == _LINK + hashlib.sha256(chain.encode() + body).hexdigest().encode() + b'"}'
 
@@ -211,12 +208,12 @@ def _check_genesis(path: Path | str, event: Event) -> None:
 
 
 class TraceWriter:
-    """Appends whole transactions. One writer a trace: a second process is refused. A `place.EventWriter`."""
+    """Append whole transactions; a second process is rejected. An `EventWriter`."""
 
     shared = False
 
     def __init__(self, path: Path, reading: TraceReading | None) -> None:
-        """Go on after what was read, cutting off whatever was never committed; with no reading, start a new file."""
+        """Continue after what was read, cutting off what was never committed; without a reading, start a new file."""
         self._path = path
         refuse_links(path.parent)
         if reading is None and has_begun(path):
@@ -237,12 +234,12 @@ class TraceWriter:
             self._head.write(CommitMarker(reading.iteration, reading.length, reading.chain))
 
     def _claim(self, reading: TraceReading | None) -> None:
-        """Lock the file, see that it is what was read, and cut it there."""
+        """Lock the file, check that it is what was read, and truncate it there."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InUse(f"{self._path} is being written by another process.") from None
-        # Whoever held the lock since we read may have committed: their work must not be cut off.
+        # A process that held the lock since may have committed; its work must not be cut off.
         changed = os.fstat(self._file).st_size != reading.size if reading else has_begun(self._path)
         if changed:
             raise BadInput(f"{self._path} was written by another process since it was read; run the command again.")
@@ -274,10 +271,9 @@ class TraceWriter:
         self._head.write(CommitMarker(last.iteration if isinstance(last, Committed) else 0, self._length, chain))
 
     def _check(self) -> None:
-        """See that the file under this name is still the one being written, and as long as it was left.
+        """Raise Failed if the file under this name is no longer the one being written, or has another size.
 
-        It is asked before a transaction is written and before it is acknowledged. What was written to another file is
-        not acknowledged: the head does not know of it.
+        Called before a transaction is written and before it is acknowledged.
         """
         own = os.fstat(self._file)
         try:
@@ -286,7 +282,7 @@ class TraceWriter:
             there = None
         if there is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._length:
             raise Failed(
-                f"{self._path} was replaced, removed or changed by somebody else while it was written; nothing more is "
+                f"{self._path} was replaced, removed or changed by another process; nothing more is "
                 "committed to it: stop this process and look at the file."
             )
 

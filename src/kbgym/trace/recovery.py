@@ -1,15 +1,12 @@
-"""Snapshots of a run: `snapshots/<iteration>.jsonl`, one record a line. Derived files; a replay checks them.
-
-They may be thrown away: nothing is ever read back from them.
-
-
-What is left of a damaged trace, put in order: cut to what is whole, with the damaged files kept beside."""
+"""Check a run's snapshots against its trace, and recover what is whole of a damaged trace."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 
@@ -23,7 +20,7 @@ from kbgym.trace.log import START, CommitMarker, HeadFile, head_of, read_head, r
 
 
 class SnapshotCheck:
-    """A replay's watcher that compares the store with the snapshot of every iteration that has one."""
+    """A watcher of a replay that compares the store with the snapshots."""
 
     def __init__(self, folder: Path | None) -> None:
         files = sorted((folder / "snapshots").glob("*.jsonl")) if folder else []
@@ -46,7 +43,7 @@ def _compare(file: Path, store: Store) -> None:
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What was kept: up to which iteration and byte. `lost` counts the iterations the head knew of beyond that."""
+    """What was kept. `lost` is the number of later iterations that the head recorded."""
 
     iteration: int
     size: int
@@ -55,7 +52,7 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 def recover(trace: Path) -> Recovered | None:
-    """Cut a trace to the last transaction that is whole; None where nothing is wrong with it."""
+    """Cut a trace to its last whole transaction, keeping the damaged files; return None if it is not damaged."""
     try:
         read_trace(trace)
     except Damaged:
@@ -83,29 +80,22 @@ def recover(trace: Path) -> Recovered | None:
     return Recovered(whole.iteration, whole.size, lost, str(kept))
 
 
-class _held:
-    """The lock a writer would have, so that none is at work."""
-
-    def __init__(self, trace: Path) -> None:
-        self._trace = trace
-        self._file: int | None = None
-
-    def __enter__(self) -> None:
-        if self._trace.exists():
-            self._file = os.open(self._trace, os.O_RDONLY)
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(self._file)
-                raise BadInput(f"{self._trace} is being written by another process; stop it first.") from None
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            os.close(self._file)
+@contextmanager
+def _held(trace: Path) -> Iterator[None]:
+    """Hold a writer's lock, so that none is at work."""
+    if not trace.exists():
+        yield
+        return
+    with trace.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BadInput(f"{trace} is being written by another process; stop it first.") from None
+        yield
 
 
 def _whole(trace: Path, data: bytes) -> CommitMarker:
-    """How far the lines follow from one another, to the end of a transaction."""
+    """Return the end of the last complete transaction with a valid hash chain."""
     found = CommitMarker(0, 0, START)
     chain, position = START, 0
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
@@ -123,7 +113,7 @@ def _whole(trace: Path, data: bytes) -> CommitMarker:
 
 
 def _beside(trace: Path) -> Path:
-    """A new folder for the damaged files; what else is rewritten from the trace is copied there as it is."""
+    """Make a new folder for the damaged files, with a copy of what is derived from the trace."""
     number = 1
     while (kept := trace.parent / f"damaged-{number}").exists():
         number += 1

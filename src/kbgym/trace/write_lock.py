@@ -64,24 +64,13 @@ class WriteLock:
             if time.monotonic() - self._looked > LONG_AGO:  # before the lock is taken
                 await asyncio.shield(self._run(self._arrive, self._writer.news))
                 await self._follow()
-            if not await asyncio.shield(self._run(self._line_up, held)):
-                await self._follow()  # most of it before the lock is taken
-                await asyncio.shield(self._run(self._arrive, held.__enter__))
+            await asyncio.shield(self._run(self._arrive, held.__enter__))
             await self._follow()
             self.held = held
         except BaseException as error:
             # The thread takes the turn even if the caller was cancelled; give it back.
             self._thread.submit(_leave, held, error)
-            self._thread.submit(self._writer.dequeue)
             raise
-
-    def _line_up(self, held: AbstractContextManager[tuple[Event, ...]]) -> bool:
-        """Queue, and take the turn at once if there are no new events; return True if it was taken."""
-        self._arrive(self._writer.enqueue)
-        if self.arrived:
-            return False
-        self._arrive(held.__enter__)
-        return True
 
     async def end(self, events: Sequence[Event]) -> None:
         """End the turn; what was committed in it is durable on return."""

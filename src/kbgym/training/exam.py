@@ -7,7 +7,7 @@ questions' order whatever order they finished in. A pass in which the agent itse
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,9 @@ class ResultWriter:
             raise BadInput(f"{out} holds rows of an exam with ranking {other[0]}, not {ranking}; choose another file.")
         self.missing = [question for question in questions if question.id not in rows]
         self._total = len(wanted)
-        self._means = _Means(rows.values())
+        self._f1, self._actions, self._scored = 0.0, 0, 0
+        for row in rows.values():
+            self._count(row)
         self._file = out.open("ab") if out else None
         if self._file and out:
             self._file.truncate(len(_whole_lines(out)))  # a line that was torn is asked again
@@ -174,12 +176,19 @@ class ResultWriter:
 
     def add(self, row: Row) -> None:
         self._rows[row.id] = row
-        self._means.add(row)
+        self._count(row)
         if self._file:
             self._file.write(encode(row) + b"\n")
             self._file.flush()
         if self._tick:
-            self._tick(len(self._rows), self._total, str(self._means))
+            f1, actions = self._f1 / max(1, self._scored), self._actions / len(self._rows)
+            self._tick(len(self._rows), self._total, f"F1 {f1:.3f}  actions {actions:.2f}" if self._scored else "")
+
+    def _count(self, row: Row) -> None:
+        self._actions += row.actions
+        if row.f1 is not None:
+            self._scored += 1
+            self._f1 += row.f1
 
     def __enter__(self) -> ResultWriter:
         return self
@@ -190,28 +199,6 @@ class ResultWriter:
         if self._out and kind is None:
             with write_whole(self._out) as scratch:
                 write_lines(scratch, self.rows)
-
-
-class _Means:
-    """F1 and actions so far, at the same cost however many rows there are."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = self._scored = self._actions = 0
-        self._f1 = 0.0
-        for row in rows:
-            self.add(row)
-
-    def add(self, row: Row) -> None:
-        self._rows += 1
-        self._actions += row.actions
-        if row.f1 is not None:
-            self._scored += 1
-            self._f1 += row.f1
-
-    def __str__(self) -> str:
-        if not self._scored:
-            return ""
-        return f"F1 {self._f1 / self._scored:.3f}  actions {self._actions / self._rows:.2f}"
 
 
 _decoder: Decoder[Row] = Decoder(Row)

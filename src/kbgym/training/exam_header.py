@@ -31,7 +31,7 @@ from kbgym.worlds.world import Question
 
 _ENDING = ".exam.json"
 # The settings that an exam is sat under.
-HOW = ("forward_budget", "memory", "embedder", "search", "per_source", "ranking", "observations")
+HOW = ("forward_budget", "memory", "embedder", "search", "ranking", "observations")
 _NO_ROWS = (".cassette.jsonl",)
 
 
@@ -55,7 +55,6 @@ class ExamHeader(msgspec.Struct, frozen=True, kw_only=True):
     memory: int
     embedder: str
     search: SearchKind
-    per_source: int
     ranking: Ranking
     observations: Observations
     prompt: str | msgspec.UnsetType = msgspec.UNSET

@@ -1,10 +1,10 @@
-"""The gate: the edits of a pass stay only if they harm no question on average and help at least one.
+"""The gate: the edits of a pass stay only if they do no harm on average and help a question.
 
 A panel of questions with known answers is asked on the store without and with the edits: held-out questions, drawn anew
 for every pass, and those answered last, the pass's own among them. For each the gate measures the evidence on the first
 page of results and, where a reader is given, what the reader scores. Edits are rejected if the mean of either falls, or
-if no question of the panel is better off. The gate keeps nothing that a replay needs, so that training which is
-interrupted comes to the same decisions; the test splits are never asked. Training and serving use the same gate.
+if neither a mean nor the pass's own question gains. The gate keeps nothing that a replay needs, so that interrupted
+training comes to the same decisions; the test splits are never asked. Training and serving use the same gate.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXACT = 1e-9
 
 
 class GateDecision(msgspec.Struct, frozen=True):
-    """Means over the panel without and with the edits. F1 is 0 where no reader is asked."""
+    """Means over the panel without and with the edits. F1 counts 0 for questions that no reader was asked."""
 
     admitted: bool
     asked: int
@@ -96,21 +96,28 @@ class Gate:
         recent = list(reversed(self._recent.values()))[: self.n]
         return [*held_out, *(one for one in recent if one not in held_out)]
 
-    async def judge(self, before: Environment, after: Environment, touched: Set[str], number: int) -> GateDecision:
+    async def judge(
+        self, before: Environment, after: Environment, touched: Set[str], number: int, own: str = ""
+    ) -> GateDecision:
         """Ask the panel on the store without and with the edits, which changed or made the documents `touched`.
 
         Fewer actions are a gain only if nothing was taken away: a store that lost facts is read faster.
+
+        Args:
+            own: id of the question that the pass was played for.
         """
         added = not any(_lost(id, before.store, after.store) for id in touched)
         panel, was, now = self.panel(number), [], []
         for question in panel:
-            was.append(first := await self._measure(question, before))
+            first, later = [await self._look(question, environment) for environment in (before, after)]
             # Where the first page is all that edits can change, a reader that sees the same page reads the same.
-            same = first if after.ranking == "slot" else None
-            now.append(await self._measure(question, after, same))
+            if self._reader is not None and not (after.ranking == "slot" and first.page == later.page):
+                first, later = [await self._read(question, *seen) for seen in ((first, before), (later, after))]
+            was.append(first)
+            now.append(later)
         if not panel:
             return GateDecision(True, 0, reason="there is no question to ask yet")
-        pairs = list(zip(was, now, strict=True))
+        pairs = list(zip(panel, was, now, strict=True))
         shares = [round(fmean(one.evidence for one in some), 6) for some in (was, now)]
         scores = [round(fmean(one.f1 for one in some), 6) for some in (was, now)]
         reason = ""
@@ -119,33 +126,34 @@ class Gate:
         elif scores[1] < scores[0] - _EXACT:
             lost = min(range(len(panel)), key=lambda at: now[at].f1 - was[at].f1)
             reason = f"F1 would fall from {scores[0]:.3f} to {scores[1]:.3f}, most for {panel[lost].id}"
-        elif not any(later.is_better_than(earlier, added) for earlier, later in pairs):
-            reason = "the edits help no question that was asked"
+        elif not (
+            shares[1] > shares[0]
+            or scores[1] > scores[0]
+            or (added and sum(one.actions for one in now) < sum(one.actions for one in was))
+            or any(q.id == own and later.is_better_than(first, added) for q, first, later in pairs)
+        ):
+            reason = "the edits help neither the panel nor their own question"
         return GateDecision(not reason, len(panel), shares[0], shares[1], scores[0], scores[1], reason)
 
     async def ask(self, question: QAPair, environment: Environment) -> Grade:
         """Return the score of the reader on one state of the store."""
-        return (await self._read(question, environment))[1]
+        assert self._reader is not None
+        return (await ask(question, environment, self._reader, self._budget, self._memory))[1]
 
-    async def _read(self, question: QAPair, environment: Environment) -> tuple[Transcript | None, Grade]:
-        if self._reader is None:
-            return None, Grade(0.0, 0.0)
-        return await ask(question, environment, self._reader, self._budget, self._memory)
+    async def _read(self, question: QAPair, seen: Measured, environment: Environment) -> Measured:
+        assert self._reader is not None
+        passed, grade = await ask(question, environment, self._reader, self._budget, self._memory)
+        return msgspec.structs.replace(seen, f1=grade.f1, actions=len(passed.steps))
 
-    async def _measure(self, question: QAPair, environment: Environment, same: Measured | None = None) -> Measured:
-        await environment.engine.prepare([question.text])
+    async def _look(self, question: QAPair, environment: Environment) -> Measured:
+        """Measure the evidence on the first page of results."""
         step = await environment.carry_out(Search(question.text))
         page = shown_by(step.result)
         learnt: set[str] = set()
         if isinstance(step.result, Found):
             learnt.update(target for one in step.result.learnt for target in one.targets)
         texts = {one.id: one.text for one in step.observation.documents}
-        evidence = _share(question, page, texts)
-        part = _share(question, tuple(learnt), texts)
-        if same is not None and page == same.page:
-            return msgspec.structs.replace(same, evidence=evidence, learnt=part)
-        passed, grade = await self._read(question, environment)
-        return Measured(page, evidence, part, grade.f1, len(passed.steps) if passed else 0)
+        return Measured(page, _share(question, page, texts), _share(question, tuple(learnt), texts))
 
 
 def _lost(id: str, before: Store, after: Store) -> bool:
@@ -166,12 +174,12 @@ def _share(question: QAPair, ids: Sequence[str], texts: dict[str, str]) -> float
 Verdict = dict[str, Any] | None  # as the trace keeps it; None if there was nothing to judge
 
 
-async def judged(gate: Gate | None, staged: StagedEdits, number: int) -> Verdict:
-    """Return the gate's decision on staged edits as the trace keeps it; None if nothing changed."""
+async def judged(gate: Gate | None, staged: StagedEdits, number: int, own: str = "") -> Verdict:
+    """Return the gate's decision on the edits of a pass as the trace keeps it; None if nothing changed."""
     if gate is None or not staged.changed:
         return None
     touched = {id for step in staged.edits for id in changed_in(step.result)}
-    found = await gate.judge(staged.base.environment(), staged.environment, touched, number)
+    found = await gate.judge(staged.base.environment(), staged.environment, touched, number, own)
     data: dict[str, Any] = msgspec.to_builtins(found)
     del data["admitted"]
     return {"verdict": "admitted" if found.admitted else "quarantined", **data}
@@ -202,7 +210,7 @@ def gated_curate(gate: Gate) -> Curate:
         staged = await stage(live, curator, task, settings.backward_budget, settings.memory)
         for question in qa_pairs(session.answered(lesson)):
             gate.answered(question)
-        verdict = await judged(gate, staged, number)
+        verdict = await judged(gate, staged, number, lesson.question.id)
         async with live.turn():
             await settle(live, number, "backward", lesson.question.id, staged, verdict)
         return staged.transcript

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kbgym.canonical import atomic_dir, check_name, fitting, pretty, read_value, write_lines, write_whole
+from kbgym.canonical import atomic_dir, check_name, pretty, read_value, write_lines, write_whole
 from kbgym.errors import BadInput
 from kbgym.gym.environment import SLOT_THRESHOLD, SLOTS, Ranking
 from kbgym.gym.observations import Observations
@@ -29,8 +29,6 @@ from kbgym.trace.folder import RECORDS
 from kbgym.worlds.world import World
 
 STRATEGIES = ("paper", "class")
-# Settings of earlier versions: `levels` split an index of more documents than that, 0 for never.
-_GONE = ("levels",)
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,10 +37,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     The last six are off in the paper's protocol. `ranking`: how a page of results is filled, in training and in
     exams. `slots`: how many trained indexes the ranking `slot` shows beside the first page; `slot_threshold`: the
     score below which it shows none, until calibration sets another. `gate`: how many questions are asked again before
-    the edits of a lesson stay, 0 for none.
-    `observations`: how results read. `search`: what a search goes by. `per_source`: how many documents of one page of
-    the source a page of results may have, 0 for any number. `begins`: the store it was begun with, by what it is and
-    its fingerprint; empty for the world's own documents.
+    the edits of a lesson stay, 0 for none. `observations`: how results read. `search`: what a search goes by. `begins`:
+    the store it was begun with, by what it is and its fingerprint; empty for the world's own documents.
     """
 
     questions: int = 100
@@ -62,7 +58,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gate: int = 0
     observations: Observations = "paper"
     search: SearchKind = "vectors"
-    per_source: int = 0
     begins: str = ""
     slots: int = SLOTS
     slot_threshold: float = SLOT_THRESHOLD
@@ -75,11 +70,6 @@ class _Header(msgspec.Struct, frozen=True):
     world: str
 
 
-def still_settings(found: Any) -> Any:
-    """Settings as this version or an earlier one wrote them, without what is no longer a setting."""
-    return {name: found[name] for name in found if name not in _GONE} if isinstance(found, dict) else found
-
-
 class Run:
     """A run folder that exists."""
 
@@ -88,11 +78,9 @@ class Run:
         file = folder / "run.json"
         if not file.exists():
             raise BadInput(f"{folder} is no run: it has no run.json.")
-        found = read_value(file, dict[str, Any])
-        header = fitting(file, {**found, "settings": still_settings(found.get("settings"))}, _Header)
+        header = read_value(file, _Header)
         check_name(file, header.settings.strategy)  # it names the run's tables and figures
         self.settings, self.world_hash = header.settings, header.world
-        self._gone = {name: value for name in _GONE if (value := found["settings"].get(name))}
         self._world: World | None = None
 
     @classmethod
@@ -103,11 +91,6 @@ class Run:
         """
         if (folder / "run.json").exists():
             run = cls(folder)
-            for name, value in run._gone.items():
-                raise BadInput(
-                    f"{folder} was started with {name} {value!r}, which this version does not have: it can be "
-                    "replayed and examined, not resumed."
-                )
             if run.settings != settings:
                 changed = [
                     f"{name} {old!r}, not {new!r}"

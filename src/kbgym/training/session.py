@@ -52,7 +52,7 @@ class Agents(msgspec.Struct, frozen=True):
 def recorded_settings(settings: Settings, agents: Agents) -> dict[str, Any]:
     """Return the settings kept in the first event of a trace; later additions only if they are not the default."""
     found: dict[str, Any] = msgspec.to_builtins(settings)
-    for name in ("search", "per_source", "begins", "slots", "slot_threshold"):
+    for name in ("search", "begins", "slots", "slot_threshold"):
         if found[name] == getattr(Settings(), name):
             del found[name]
     return {**found, "agents": agents.described} if agents.described else found

@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from kbgym.analysis.health import coverage
-from kbgym.analysis.results import LABELS
 from kbgym.analysis.verdict import Finding, judge
 from kbgym.store import Store, ledger
 from kbgym.trace.history import Difference, diff
 from kbgym.training.exam import Row
-from kbgym.viewer import picked
+from kbgym.viewer import group_label, picked
 from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.places import ViewedPlace
 
@@ -104,7 +103,7 @@ def exams(left: Side, right: Side) -> dict[str, Any]:
         before, after = [one[name][id] for id in shared], [other[name][id] for id in shared]
         if not any(a.f1 is not None and b.f1 is not None for a, b in zip(before, after, strict=True)):
             continue
-        groups.append({"set": name, "label": LABELS[name], **_compared(judge(after, before, keys))})
+        groups.append({"set": name, "label": group_label(name), **_compared(judge(after, before, keys))})
         everything[0].extend(before)
         everything[1].extend(after)
         rows += [_pair(name, a, b) for a, b in zip(before, after, strict=True)]

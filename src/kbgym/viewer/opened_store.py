@@ -18,7 +18,7 @@ from kbgym.progress import ProgressCallback
 from kbgym.search.embed import CachedEmbedder
 from kbgym.search.engine import Engine
 from kbgym.trace.history import Blame, blame
-from kbgym.worlds.world import Document
+from kbgym.worlds.world import Document, pages_of
 
 
 class ViewedStore(Workspace):
@@ -52,6 +52,11 @@ class ViewedStore(Workspace):
         """The user's sentences by id, with where they stand in their files."""
         known = self.place.originals()
         return known or ({document.id: document for document in self.world.documents} if self.world else {})
+
+    @cached_property
+    def pages(self) -> dict[str, str]:
+        """The page of the source that each original stands on, by id."""
+        return pages_of(self.originals.values())
 
     def kind_of(self, id: str) -> str:
         """What a document is, in one word: source, edited, index or stub."""

@@ -15,7 +15,7 @@ import msgspec
 from kbgym.analysis.cells import Cell, Table
 from kbgym.analysis.curves import curve, examined, forward_passes, retention
 from kbgym.analysis.health import coverage
-from kbgym.analysis.results import LABELS, POOLED, Results, is_reference, played_by
+from kbgym.analysis.results import POOLED, Results, is_reference, played_by
 from kbgym.analysis.tables import arms, stores, training
 from kbgym.analysis.tables.arms import in_short
 from kbgym.analysis.trajectory import Trained
@@ -24,7 +24,7 @@ from kbgym.errors import BadInput
 from kbgym.store import ledger
 from kbgym.trace.events import Committed, Ended
 from kbgym.training.exam import Row
-from kbgym.viewer import picked
+from kbgym.viewer import group_label, picked
 from kbgym.viewer.places import ViewedPlace
 from kbgym.worlds.kinds import kind_of
 
@@ -63,7 +63,7 @@ def about(place: ViewedPlace) -> dict[str, Any]:
         "facts": facts(place, seed) if seeds else [],
     }
     if results is not None:
-        found["groups"] = [{"group": group, "label": LABELS.get(group, group)} for group in results.groups]
+        found["groups"] = [{"group": group, "label": group_label(group)} for group in results.groups]
     return found
 
 
@@ -176,7 +176,7 @@ def gradient(place: ViewedPlace) -> dict[str, Any]:
                 "n": sum(len(pairs) for pairs in results.pairs(arm, group)),
             }
         arms.append({"arm": arm, "label": results.label(arm), "trained": arm in results.trainings, "groups": groups})
-    groups_named = [{"group": group, "label": LABELS.get(group, group)} for group in (*results.groups, POOLED)]
+    groups_named = [{"group": group, "label": group_label(group)} for group in (*results.groups, POOLED)]
     said = {"headline": in_short(results), "words": WORDS}
     return {"groups": groups_named, "arms": arms, "table": table_values(table), **said}
 

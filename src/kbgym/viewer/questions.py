@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kbgym.analysis.results import LABELS
 from kbgym.canonical import read_lines
 from kbgym.errors import BadInput
 from kbgym.gym.actions import Opened
@@ -17,7 +16,7 @@ from kbgym.store import Store
 from kbgym.trace.events import Acted, Began, Committed, Ended, Event, Graded
 from kbgym.trace.history import log
 from kbgym.training.exam import Row
-from kbgym.viewer import picked
+from kbgym.viewer import group_label, picked
 from kbgym.viewer.opened_store import ViewedStore
 from kbgym.viewer.passes import edited_id, mark_evidence, mark_shared, step
 from kbgym.viewer.places import ViewedPlace, split
@@ -35,7 +34,7 @@ def listing(place: ViewedPlace, seed: int) -> dict[str, Any]:
             line["by"][arm] = [row.f1, row.actions, row.outcome, row.answer, row.characters]
     return {
         "arms": [{"arm": arm, "label": place.label(seed, arm)} for arm in _ordered(place, seed, arms)],
-        "sets": [{"set": name, "label": LABELS.get(name, name)} for name in dict.fromkeys(name for _, name in exams)],
+        "sets": [{"set": name, "label": group_label(name)} for name in dict.fromkeys(name for _, name in exams)],
         "rows": list(rows.values()),
         "trainings": [{"arm": arm, "label": trained.label} for arm, trained in place.trained(seed).items()],
     }

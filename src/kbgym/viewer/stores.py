@@ -37,9 +37,15 @@ def search(viewed: ViewedStore, query: str) -> dict[str, Any]:
     if not text:
         return {"query": "", "page": PAGE_SIZE, "hits": []}
     pages = [hit for page in range(1, PAGES + 1) for hit in viewed.search(text, page)]
-    hits = [{**brief(viewed, hit.id), "score": hit.score} for hit in pages]
+    hits = [{**brief(viewed, hit.id), "score": hit.score, "source": _page(viewed, hit.id)} for hit in pages]
     named = brief(viewed, text) if text in viewed.store else None
     return {"query": text, "page": PAGE_SIZE, "hits": hits, "named": named}
+
+
+def _page(viewed: ViewedStore, id: str) -> str:
+    """Return the source page of a document, or "" if it has none."""
+    record = viewed.store[id]
+    return viewed.pages.get(record.origins[0], "") if record.origins else ""
 
 
 def summary(viewed: ViewedStore) -> dict[str, Any]:

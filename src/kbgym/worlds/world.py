@@ -132,6 +132,9 @@ class World(msgspec.Struct, frozen=True, dict=True):
                 if support not in ids:
                     raise BadInput(f"question {question.id} is supported by {support!r}, which is no document.")
 
+    def __repr__(self) -> str:
+        return f"<World, {len(self.documents):,} documents, {len(self.questions):,} questions>"
+
     @cached_property
     def places(self) -> Places:
         """The places of all documents in their sources."""

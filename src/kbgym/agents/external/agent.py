@@ -83,9 +83,9 @@ class CommandAgent:
     ) -> None:
         """`kept` is the file in which what processes print is kept."""
         try:
-            import h11  # noqa: F401
+            import aiohttp  # noqa: F401
         except ImportError:
-            raise Missing("a command as an agent needs h11; run `pip install 'kbgym[serve]'`.") from None
+            raise Missing("a command as an agent needs aiohttp; run `pip install 'kbgym[models]'`.") from None
         self.name, self.role, self.skill = name, role, skill
         self.line = command_line(name)
         self.limits = limits or CommandLimits.from_environment()
@@ -232,7 +232,7 @@ class CommandPolicy:
 
     def _drop(self, _: object) -> None:
         self._over = True
-        self._server.close()
+        self._server.abandon()
         if self._process is not None:
             self._process.remove()
 
@@ -244,9 +244,9 @@ class CommandPolicy:
         if self._playing is not None:
             self._playing.remove_done_callback(self._drop)
         code = await asyncio.shield(process.end(grace)) if process.started else None
-        self._server.close()
         while not self._calls.empty():
             self._calls.get_nowait().answer(_OVER, True)
+        await asyncio.shield(self._server.close())
         process.remove()
         output = self._redact(process.output)
         if self._agent.usage_from is not None:

@@ -34,7 +34,6 @@ class CommandLine(msgspec.Struct, frozen=True):
     """How an agent is started: arguments, files in its working folder, variables it may see, and those it is handed.
 
     `at_once` is how many may run, where it cannot be any number. `usage` is where its output says what it used.
-    `run_with` is the version this was tried with; empty where it follows the program's documentation only.
     """
 
     arguments: tuple[str, ...]
@@ -43,7 +42,6 @@ class CommandLine(msgspec.Struct, frozen=True):
     handed: dict[str, str] = {}
     at_once: int = 0
     usage: str = ""
-    run_with: str = ""
 
     @property
     def reads_prompt(self) -> bool:
@@ -83,7 +81,6 @@ READY: dict[str, CommandLine] = {
         ),
         variables=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"),
         usage="$",
-        run_with="2.1.197",
     ),
     "codex": CommandLine(
         (
@@ -95,22 +92,16 @@ READY: dict[str, CommandLine] = {
         ),
         variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
         usage="usage",
-        run_with="0.166.0",
     ),
     "gemini": CommandLine(
         ("gemini", "--output-format", "json"),
         files={".gemini/settings.json": _GEMINI},
         handed={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # else the settings in its folder are not read
         usage="stats.models.*.tokens",
-        run_with="0.61.0",
         variables=(
             *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL"),
             *("GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"),
         ),
-    ),
-    "goose": CommandLine(
-        ("goose", "run", "--no-session", "--no-profile", "--with-extension", "{bridge}", "-i", "-"),
-        variables=("GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"),
     ),
     "opencode": CommandLine(
         ("opencode", "run", "--format", "json"),
@@ -118,7 +109,6 @@ READY: dict[str, CommandLine] = {
         variables=("OPENCODE_CONFIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
         at_once=1,  # its processes share one database, and the second finds it locked
         usage="part",
-        run_with="1.18.33",
     ),
 }
 

@@ -1,7 +1,4 @@
-"""One pass over streamable HTTP: a server on loopback that knows one token, and ends with the pass.
-
-Every connection, message and request is counted, so that an agent that floods it ends its own pass and nothing else.
-"""
+"""One pass over streamable HTTP: a server on loopback that knows one token, and ends with the pass."""
 
 from __future__ import annotations
 
@@ -10,84 +7,36 @@ import contextlib
 import hmac
 from collections.abc import Awaitable, Callable
 
-import h11
+from aiohttp import web
 
 from kbgym.mcp import MOST_MESSAGE
 
-MOST_CONNECTIONS = 16
-_CHUNK = 1 << 16
-Answering = Callable[[bytes], Awaitable[bytes | None]]
-
 
 class PassServer:
-    """Answers whoever has the token, from when it is started until it is closed."""
+    """Answers requests with the token, from `start` to `close`."""
 
-    def __init__(self, token: str, answering: Answering) -> None:
+    def __init__(self, token: str, answering: Callable[[bytes], Awaitable[bytes | None]]) -> None:
         self._token, self._answering = f"Bearer {token}".encode(), answering
-        self._server: asyncio.Server | None = None
-        self._open: set[asyncio.Task[None]] = set()
+        app = web.Application(client_max_size=MOST_MESSAGE)
+        app.router.add_post("/mcp", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)  # none at all would wait for ever
 
     async def start(self) -> str:
-        """Its address."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/mcp"
+        """Return the server's address."""
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/mcp"
 
-    def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in self._open:
-            task.cancel()
+    async def close(self) -> None:
+        await self._runner.cleanup()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._open) >= MOST_CONNECTIONS:
-            writer.close()
-            return
-        self._open.add(task)
-        try:
-            with contextlib.suppress(h11.ProtocolError, OSError, asyncio.CancelledError):
-                await self._converse(h11.Connection(h11.SERVER), reader, writer)
-        finally:
-            self._open.discard(task)
-            writer.close()
+    def abandon(self) -> None:
+        """Close the server later, from where nothing can be awaited."""
+        with contextlib.suppress(RuntimeError):  # the loop is over, and its sockets with it
+            asyncio.get_running_loop().create_task(self.close())
 
-    async def _converse(
-        self, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        request: h11.Request | None = None
-        body = b""
-        while True:
-            event = connection.next_event()
-            if event is h11.NEED_DATA:
-                connection.receive_data(await reader.read(_CHUNK))
-            elif isinstance(event, h11.Request):
-                request, body = event, b""
-            elif isinstance(event, h11.Data):
-                body += event.data
-                if len(body) > MOST_MESSAGE:
-                    return await self._say(connection, writer, 413, b"")
-            elif isinstance(event, h11.EndOfMessage) and request is not None:
-                await self._say(connection, writer, *await self._answered(request, body))
-                if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
-                    return None
-                connection.start_next_cycle()
-            else:  # the other end is gone
-                return None
-
-    async def _answered(self, request: h11.Request, body: bytes) -> tuple[int, bytes]:
-        headers = dict(request.headers)
-        if not hmac.compare_digest(headers.get(b"authorization", b""), self._token):
-            return 401, b""
-        if request.target.partition(b"?")[0] != b"/mcp":
-            return 404, b""
-        if request.method != b"POST":  # there is nothing to listen to between calls
-            return 405, b""
-        said = await self._answering(body)
-        return (202, b"") if said is None else (200, said)
-
-    async def _say(self, connection: h11.Connection, writer: asyncio.StreamWriter, status: int, body: bytes) -> None:
-        headers = [("content-length", str(len(body)))] + ([("content-type", "application/json")] if body else [])
-        for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-            writer.write(connection.send(event) or b"")
-        await writer.drain()
+    async def _answer(self, request: web.Request) -> web.Response:
+        if not hmac.compare_digest(request.headers.get("authorization", "").encode(), self._token):
+            return web.Response(status=401)
+        said = await self._answering(await request.read())
+        return web.Response(status=202) if said is None else web.Response(body=said, content_type="application/json")

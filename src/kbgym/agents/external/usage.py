@@ -1,8 +1,8 @@
-"""What a program says it used, found in its JSON output by a small path; what it does not say is not known.
+"""The usage a program reports, found in its JSON output by a dotted path; what is not reported is not known.
 
-A path is names and numbers: `$.usage`, `part.tokens`, `stats.models.*.tokens`, `turns[0]['total usage']`. It leads to
-an object of counts under the names that agents use, or to a number of tokens. Every JSON object that begins a line of
-the output is looked at, and what is found is added up.
+A path is names joined by dots, `$` for the whole and `*` for every member: `$.usage`, `part.tokens`,
+`stats.models.*.tokens`. It leads to an object of counts under the names that agents use, or to a number of tokens.
+Every JSON object that begins a line of the output is looked at, and what is found is added up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from kbgym.agents.llm.values import Usage
 from kbgym.errors import BadInput
 
-_STEP = re.compile(r"""\.?([A-Za-z_][\w-]*|\*)|\[(\d{1,6}|\*|'[^']*'|"[^"]*")\]""")
+_PATH = re.compile(r"[\w-]+|\*")
 _PROMPT = ("input_tokens", "prompt_tokens", "input", "prompt")
 _BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")  # not among the input tokens, where they are told
 _COMPLETION = ("output_tokens", "completion_tokens", "output", "candidates")
@@ -25,19 +25,15 @@ _MOST = 10**12
 _MOST_FAILED = 500  # what begins like an object and is none
 
 
-def path_steps(path: str) -> tuple[str | int, ...]:
-    """The names and numbers of a path; `*` is every member."""
-    rest, steps = path.strip().removeprefix("$"), list[str | int]()
-    while rest:
-        if not (found := _STEP.match(rest)):
-            raise BadInput(f"usage_from takes a path such as $.usage or stats.models.*.tokens, not {path!r}.")
-        name, inside = found.groups()
-        steps.append(name or (int(inside) if inside.isdigit() else inside.strip("'\"")))
-        rest = rest[found.end() :]
-    return tuple(steps)
+def path_steps(path: str) -> tuple[str, ...]:
+    """Return the names of a path."""
+    steps = tuple(step for step in path.strip().removeprefix("$").removeprefix(".").split(".") if step)
+    if not all(map(_PATH.fullmatch, steps)):
+        raise BadInput(f"usage_from takes a path such as $.usage or stats.models.*.tokens, not {path!r}.")
+    return steps
 
 
-def usage_in(output: str, steps: tuple[str | int, ...]) -> Usage | None:
+def usage_in(output: str, steps: tuple[str, ...]) -> Usage | None:
     """What an output says was used; None where it says nothing there."""
     found = [usage for value in _objects(output) for at in _at(value, steps) if (usage := _usage(at)) is not None]
     if not found:
@@ -62,7 +58,7 @@ def _objects(output: str) -> Iterator[Any]:
         yield value
 
 
-def _at(value: Any, steps: tuple[str | int, ...]) -> Iterator[Any]:
+def _at(value: Any, steps: tuple[str, ...]) -> Iterator[Any]:
     if not steps:
         yield value
         return
@@ -72,8 +68,6 @@ def _at(value: Any, steps: tuple[str | int, ...]) -> Iterator[Any]:
         for member in members:
             yield from _at(member, rest)
     elif isinstance(value, dict) and step in value:
-        yield from _at(value[str(step)], rest)
-    elif isinstance(value, list) and isinstance(step, int) and step < len(value):
         yield from _at(value[step], rest)
 
 

@@ -43,7 +43,7 @@ def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
         stated = (_number_of(counted[1], split_title(text)[1]) for text in told)
         if number := next(filter(None, stated), str(listed) if listed > 1 else ""):
             return number
-    if value := _field_value(asked, told):
+    if value := field_value(question, told):
         return value
     kinds = next((patterns for kind, patterns in _KINDS if kind.search(lowered)), ())
     for page, sentence in _speaking(asked, told):
@@ -59,9 +59,10 @@ def best_answer(question: str, ranked: Sequence[str], listed: int = 0) -> str:
     return UNKNOWN
 
 
-def _field_value(asked: frozenset[str], texts: Sequence[str]) -> str:
-    """Return the value of the field whose label the question has, on a page that it names."""
-    for text in texts:
+def field_value(question: str, texts: Sequence[str]) -> str:
+    """Return the value of the field whose label the question has, on a page that it names; empty if there is none."""
+    asked = frozenset(content_words(question))
+    for text in texts[:_DOCUMENTS]:
         named = asked & {*content_words(page_of(text))}
         for label, value in fields_of(text) if named else ():
             words = {*content_words(label.replace("_", " "))}

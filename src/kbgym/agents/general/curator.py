@@ -22,7 +22,7 @@ MOST_NAMES, MOST_PAGES = 3, 2  # names of a question and pages of candidates tha
 MOST_MEMBERS = 12  # members of a list that are looked up one by one
 MOST_OF_VALUE = 60  # documents of one value: a value of more tells little
 LONGEST = 400  # characters of an alias beside its question
-_ADDRESS = re.compile(r"\w+://\S+")
+_ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 
 Working = Steps[None]
 

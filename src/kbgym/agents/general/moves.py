@@ -17,6 +17,7 @@ from kbgym.gym.tools import PAGE_SIZE
 
 ENOUGH = 0.12  # a move that promises less is not made
 LONG = 8  # actions after which a move also promises less, the more of the question the likeliest documents hold
+PASSAGE = 2.0  # sentences of a document from which documents are passages
 LEFT = 1.7  # what that share is taken from
 NEXT_PAGE, _PAGES_FALL = 0.45, 4.0  # what the question's second page promises, and the page that promises half
 _TOP = 3
@@ -52,6 +53,8 @@ def best_move(memory: ReaderMemory) -> Move | None:
     promised = chosen.worth * (1.0 if chosen.opens else memory.missing)
     if memory.actions >= LONG:
         promised *= min(1.0, LEFT - memory.held)
+    if memory.length > PASSAGE:  # a page of passages shows as much as several pages of sentences
+        promised *= min(1.0, LONG / (memory.actions * memory.length))
     return chosen if promised >= ENOUGH else None
 
 

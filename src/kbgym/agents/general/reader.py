@@ -8,7 +8,7 @@ their words or their links.
 
 from __future__ import annotations
 
-from kbgym.agents.general.answers import best_answer
+from kbgym.agents.general.answers import best_answer, field_value
 from kbgym.agents.general.moves import best_move
 from kbgym.agents.general.seen import ReaderMemory
 from kbgym.gym.actions import Action, Answer
@@ -28,9 +28,9 @@ class GeneralReader:
         for turn in view.history[self._taken :]:
             self._memory.take(turn)
         self._taken = len(view.history)
+        ranked = sorted(self._memory.ranked(), key=lambda one: not one.learnt)
+        told = [one.text for one in ranked if one.title or not one.links]  # an index tells nothing itself
+        if value := field_value(self._memory.question, told):
+            return Answer(value)
         move = best_move(self._memory) if view.remaining > 1 else None
-        if move is None:
-            ranked = sorted(self._memory.ranked(), key=lambda one: not one.learnt)
-            told = [one.text for one in ranked if one.title or not one.links]  # an index tells nothing itself
-            return Answer(best_answer(self._memory.question, told, self._memory.listed()))
-        return move.action
+        return move.action if move else Answer(best_answer(self._memory.question, told, self._memory.listed()))

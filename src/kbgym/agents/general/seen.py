@@ -26,6 +26,8 @@ _LINKED = 0.5  # of the belief in a document, shared out to the pages it links t
 _LIKELIEST = 3  # documents that are looked at together
 _WORDS = 0.3  # belief in a document that holds all of the question, whatever led to it
 _LEARNT = 0.9  # belief in what was learnt from a question with all words of this one
+_FITS = 0.5  # belief from which it is taken before other documents
+_SENTENCE = 150  # characters
 _SAID = 0.75  # belief in a heading all of whose words the question has, wherever it ranks
 
 
@@ -79,6 +81,12 @@ class ReaderMemory:
         return 1.0 - (1.0 - self.doubt) * self.relevance(self._read)
 
     @property
+    def length(self) -> float:
+        """The length of the documents seen, in sentences; at least 1."""
+        lengths = [len(one.text) for one in self.seen.values()]
+        return max(1.0, sum(lengths) / len(lengths) / _SENTENCE) if lengths else 1.0
+
+    @property
     def held(self) -> float:
         """The share of the question that the likeliest documents hold together."""
         return self.relevance(frozenset().union(*(one.words for one in self.ranked()[:_LIKELIEST])))
@@ -112,11 +120,13 @@ class ReaderMemory:
         (index, heading), *targets = slot
         self._show(index, heading, _LEARNT * self.relevance(word_set(heading)))
         above = self.seen[index]
+        self.doubt *= 1.0 - above.belief
+        self._read.update(above.words, *(word_set(text) for _, text in targets))
         if links is not None and links <= PAGE_SIZE:  # nothing more is behind it
             above.opened, above.targets = True, tuple(text for _, text in targets)
         for id, text in targets:
             self._show(id, text, above.belief)
-            self.seen[id].learnt = True
+            self.seen[id].learnt = above.belief >= _FITS
 
     def _by_name(self, place: int, text: str) -> float:
         """Belief in what a name found: the first result, or one that speaks of the question."""

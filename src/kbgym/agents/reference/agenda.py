@@ -23,8 +23,7 @@ import msgspec
 from kbgym.agents.reference.expected import lookups_of
 from kbgym.agents.reference.indexes import Indexes
 from kbgym.agents.reference.kept_lists import Dependencies, KeyList, Rank
-from kbgym.agents.reference.language import ATTRIBUTES, index_text
-from kbgym.agents.reference.members import INDEXED
+from kbgym.agents.reference.language import ATTRIBUTES, INDEXED, index_text
 from kbgym.agents.reference.questions import further_keys, named_keys, parse_question
 from kbgym.agents.reference.searching import about_family, goes_on, is_doubtful, members_on, searches_for
 from kbgym.agents.reference.seen import BASE, SeenDocuments

@@ -3,19 +3,20 @@
 For each key it searches with the words an index would use, checks of every result whether it truly belongs, and only
 then writes: an index that points and never recites, one key at a time. An index it finds is completed; one with nothing
 under it is deleted; where all is complete nothing changes. An index is a promise, so a key whose members cannot all be
-found within the budget is left for another question.
+found within the budget is left for another question. Without an agenda the expected answer is what the members found
+are checked by: what it says is missing is searched for, and a key that does not lead to it is not written.
 """
 
 from __future__ import annotations
 
-from kbgym.agents.reference.dates import find_born
+from collections.abc import Callable
+
+from kbgym.agents.reference.answer_check import AnswerCheck
 from kbgym.agents.reference.derived import derived_keys
-from kbgym.agents.reference.expected import gaps
-from kbgym.agents.reference.language import facts, index_text, is_index
-from kbgym.agents.reference.members import INDEXED, belongs, concerns
+from kbgym.agents.reference.expected import CHILDREN, gaps
+from kbgym.agents.reference.language import INDEXED, belongs, concerns, facts, index_text, is_index
 from kbgym.agents.reference.questions import named_keys, parse_question
-from kbgym.agents.reference.searching import goes_on, is_found, members_on, searches_for
-from kbgym.agents.reference.wording import query_for
+from kbgym.agents.reference.searching import goes_on, is_found, listing_query, members_on, query_for, searches_for
 from kbgym.gym.actions import Action, Add, Delete, Done, LinkMany, Read, Search, Unlink
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Backward, IndexTask, Lookup, PlannedPolicy, Steps, View
@@ -41,6 +42,7 @@ class ReferenceCurator(PlannedPolicy):
         super().__init__(self._plan_pass, lambda view: Done())
         self._remaining = 0
         self._has_agenda = False
+        self._check: AnswerCheck | None = None
 
     async def act(self, view: View) -> Action:
         self._remaining = view.remaining
@@ -50,6 +52,9 @@ class ReferenceCurator(PlannedPolicy):
         assert isinstance(view.task, Backward)
         for key, lists in derived_keys(view.task):
             yield from self._write(key, list(lists))
+        query = parse_question(view.task.question)
+        if query is not None and not view.task.agenda:
+            self._check = AnswerCheck(query, view.task.golds, self._may_search)
         for index_task in self._errands(view):
             if not self._may_search():
                 break
@@ -81,8 +86,11 @@ class ReferenceCurator(PlannedPolicy):
         if key.kind in (*INDEXED, "person") and not key.then:
             if not (yield from self._gather(key, index_task, shown)):
                 return
+            agrees = self._check is None or (yield from self._check.confirms(key, shown))
             known = dict(index_task.known)  # what the agenda names belongs, be it the index of somebody's child
             members = [id for id, text in shown.items() if id in known or belongs(text, key)]
+            if members and not agrees:
+                return
         else:
             members = list(shown)
         index = index_task.index or next((id for id, text in shown.items() if is_index(text, key)), None)
@@ -111,7 +119,10 @@ class ReferenceCurator(PlannedPolicy):
         return True
 
     def _searches(self, key: IndexKey) -> list[Lookup]:
-        return searches_for(key, lists=False) if self._has_agenda else [Lookup(query_for(key))]
+        if self._has_agenda:
+            return searches_for(key, lists=False)
+        children = [Lookup(CHILDREN.format(key.value), kinds=("child",), most=1)] if key.kind == "person" else []
+        return [Lookup(query_for(key)), *children]
 
     def _page_through(self, lookup: Lookup, key: IndexKey, shown: dict[str, str]) -> Steps[bool]:
         number, empty = lookup.page, 0
@@ -124,7 +135,7 @@ class ReferenceCurator(PlannedPolicy):
             if self._has_agenda:
                 over = not goes_on(page, number, members_on(new, lookup, key), lookup, key)
             else:
-                over = not found or empty == PATIENCE
+                over = not found or empty == PATIENCE or number == lookup.most
             if over:
                 return True
             number += 1
@@ -158,3 +169,27 @@ class ReferenceCurator(PlannedPolicy):
         for start in range(0, len(members), MOST_TARGETS):
             if self._remaining > 1:
                 yield LinkMany(index, tuple(members[start : start + MOST_TARGETS]))
+
+
+def find_born(index_task: IndexTask, task: Backward, may_go_on: Callable[[], bool]) -> Steps[list[str]]:
+    """Find the documents that give this date of birth; none if there is an index already, or none was found in time.
+
+    Vectors do not sort dates, so the curator looks elsewhere first: at what the agenda or the forward pass already saw,
+    at the birth of everybody the answer names, and only then at page after page of the date itself.
+    """
+    key = IndexKey(index_task.kind, index_task.value)
+    seen = [shown for turn in task.forward for shown in documents(turn.observation)]
+    if any(is_index(text, key) for _, text in seen):
+        return []
+    members = [id for id, text in (*index_task.known, *seen) if belongs(text, key)]
+    names = [name for gold in task.golds for name in gold.split(", ") if name[:1].isupper()]
+    asked = [Search(listing_query(key.kind, name)) for name in names] if index_task.reason == "named" else []
+    page = index_task.lookups[0].page if index_task.lookups else 1
+    while not members and may_go_on():
+        if not asked:
+            asked, page = [Search(query_for(key), page)], page + 1
+        found = documents((yield asked.pop(0)))
+        members = [id for id, text in found if belongs(text, key)]
+        if not found:
+            break
+    return list(dict.fromkeys(members))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from kbgym.agents.reference.kept_lists import Dependencies
 from kbgym.agents.reference.language import Fact, facts
 from kbgym.agents.reference.memory import Memory
-from kbgym.agents.reference.wording import query_about
+from kbgym.agents.reference.searching import query_about
 from kbgym.gym.policy import Lookup
 
 # What a document of one person says of another: the relation as that other one's own document has it.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
 from kbgym.agents.reference.memory import Memory
 from kbgym.agents.reference.reader import ReferenceReader, Shown
-from kbgym.agents.reference.wording import query_for
+from kbgym.agents.reference.searching import query_for
 from kbgym.agents.trust import NEUTRAL_READERS
 from kbgym.gym.actions import Action, Read
 from kbgym.gym.observations import documents

@@ -28,7 +28,7 @@ from kbgym.agents.reference.questions import (
     Value,
     parse_question,
 )
-from kbgym.agents.reference.wording import listing_query, queries_about, query_for
+from kbgym.agents.reference.searching import listing_query, queries_about, query_for
 from kbgym.gym.actions import Action, Answer, Read, Search
 from kbgym.gym.observations import documents
 from kbgym.gym.policy import Forward, PlannedPolicy, Steps, View

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kbgym.agents.reference.expected import Expected
 from kbgym.agents.reference.kept_lists import Dependencies
-from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts
-from kbgym.agents.reference.members import keys_of, shared_key, tells
+from kbgym.agents.reference.language import ATTRIBUTES, Fact, facts, keys_of, shared_key, tells
 from kbgym.agents.reference.memory import Memory
 from kbgym.index_keys import IndexKey, KeyVocabulary, worded_key
 from kbgym.index_keys.relations import GENDERED

@@ -18,7 +18,6 @@ from kbgym.training.exam import Row
 
 RHO = "mean actions on the arm over mean actions on the flat store, same questions; "
 Value = Callable[[Row], float]
-SPREAD = {"rho": "actions", "difference": "f1"}
 
 
 def float_of(field: str) -> Value:
@@ -118,7 +117,6 @@ def gradient(results: Results) -> Table:
     lines += [
         *block(results, "F1 minus the flat store's", compared, partial(difference_cell, results, "gradient")),
         *means("actions a question", "actions", 2),
-        *_paper_lines(results, paper.ACTIONS, "actions", 2),
         *means("characters read a question", "characters", 0),
     ]
     stars = "* marks an interval that excludes 1 (rho) or 0 (difference), each by itself: one in twenty does by chance."
@@ -172,44 +170,30 @@ def in_short(results: Results) -> str:
 
 
 def by_seed(results: Results) -> Table | None:
-    """Every seed by itself, then mean and spread: one draw is no result. Nothing where one seed is all there is."""
+    """Rho and the F1 difference of every seed by itself, and the spread over seeds; None if there is one seed."""
     if len(results.seeds) == 1:
         return None
     lines: list[Line] = []
     for arm in main_arms(results):
-        for title, what, cell in (("rho", "rho", rho_cell), ("F1 minus flat's", "difference", difference_cell)):
-            lines.append(Line(f"{results.label(arm)}: {title}"))
+        for what, field, cell in (("rho", "actions", rho_cell), ("difference", "f1", difference_cell)):
+            lines.append(Line(f"{results.label(arm)}: {what}"))
             for seed in results.seeds:
                 cells = [cell(results, "seeds", arm, group, [seed]) for group in columns(results)]
                 lines.append(Line(f"seed {seed.number}", cells))
-            lines += _spread(results, arm, what)
-    group = results.groups[0]
-    parts = []
-    for arm in results.trainings:
-        pairs = results.pairs(arm, group)
-        below = sum(ratio_of(results, [seed]).value < 1 for seed in pairs)
-        lower = sum(gain_of(results, [seed]).value < 0 for seed in pairs)
-        parts.append(
-            f"{results.label(arm)} on the {LABELS[group]} group: rho is below 1 on {below} of {len(pairs)} seeds, and "
-            f"F1 is lower than flat's on {lower}."
-        )
+            lines.append(
+                Line("sd over seeds", [_spread(results, arm, group, what, field) for group in columns(results)])
+            )
     caption = f"{results.caption()} A seed's interval is over its questions, those that share a key taken together."
-    return Table("seeds", "Seed by seed", headings(results), lines, caption, " ".join(parts), "seed")
+    sentence = f"{len(results.seeds)} seeds, each with its own questions."
+    return Table("seeds", "Seed by seed", headings(results), lines, caption, sentence, "seed")
 
 
-def _spread(results: Results, arm: str, what: str) -> list[Line]:
-    """All seeds together, and how far one strays from the next."""
-    field, cell = SPREAD[what], rho_cell if what == "rho" else difference_cell
-    sds = []
-    for group in columns(results):
-        of_seeds = [split(pairs, field) for pairs in results.pairs(arm, group)]
-        means = [(fmean(mine), fmean(flat)) for mine, flat in of_seeds]
-        sd = stdev(mine / flat if what == "rho" else mine - flat for mine, flat in means)
-        files = results.sources(arm, group, field, "flat")
-        formula = "standard deviation of the per-seed estimates"
-        sds.append(number(f"seeds/{arm}/{group}/{what}/sd", sd, formula, files))
-    together = [cell(results, "seeds", arm, group) for group in columns(results)]
-    return [Line("all seeds", together), Line("sd over seeds", sds)]
+def _spread(results: Results, arm: str, group: str, what: str, field: str) -> Cell:
+    of_seeds = [split(pairs, field) for pairs in results.pairs(arm, group)]
+    means = [(fmean(mine), fmean(flat)) for mine, flat in of_seeds]
+    sd = stdev(mine / flat if what == "rho" else mine - flat for mine, flat in means)
+    formula = "standard deviation of the per-seed estimates"
+    return number(f"seeds/{arm}/{group}/{what}/sd", sd, formula, results.sources(arm, group, field, "flat"))
 
 
 def below_one(results: Results) -> str:

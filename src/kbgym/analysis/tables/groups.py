@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import fmean
 
-from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, estimate, number
 from kbgym.analysis.results import LABELS, POOLED, Results, Seed
 from kbgym.analysis.statistics import Interval, difference
 from kbgym.analysis.tables.arms import (
@@ -77,18 +76,12 @@ def budget_split(results: Results) -> Table:
                 lines.append(Line(f"{results.label(arm)}, where flat was {stratum}"))
                 rows = zip(("n", "F1 flat", "F1 arm", "rho"), zip(*found.values(), strict=True), strict=True)
                 lines += [Line(f"   {name}", cells) for name, cells in rows]
-    if results.beside_paper:
-        lines.append(Line("paper: trained, where flat ran out of budget"))
-        for place, name in enumerate(("F1 flat", "F1 arm")):
-            theirs = {group: values[place] for group, values in paper.OUT_OF_BUDGET.items()}
-            cells = [published(f"budget/{group}/{name}", theirs.get(group), 2) for group in columns(results)]
-            lines.append(Line(f"   {name}", cells, paper=True))
     sentence = " ".join(
         f"{results.label(arm)}: F1 goes {' and '.join(said[arm, s] for s in STRATA if (arm, s) in said)}."
         for arm in results.trainings
     )
     title = "Split by what the flat store did"
-    caption = f"{results.caption()}{results.paper_note}"
+    caption = results.caption()
     return Table("budget", title, headings(results), lines, caption, sentence, "measure")
 
 
@@ -158,15 +151,6 @@ def per_point(results: Results) -> Table:
         else:
             cells += [None, None]
         lines.append(Line(results.label(arm), cells))
-    for arm, (share, actions, f1) in paper.PER_POINT.items() if results.beside_paper else ():
-        cells = [
-            published(f"coverage/{arm}/direct", share, 3, True),
-            published(f"coverage/{arm}/actions", paper.ACTIONS.get(arm, {}).get(POOLED), 2),
-            published(f"coverage/{arm}/f1", paper.F1[arm].get(POOLED)),
-            published(f"coverage/{arm}/actions_a_point", actions, 4),
-            published(f"coverage/{arm}/f1_a_point", f1, 4),
-        ]
-        lines.append(Line(f"paper: {paper.NAMES[arm]}", cells, paper=True))
     base = gains.get("hipporag", [0.0])[0]
     sentences = [
         f"{results.label(arm)} saves {gains[arm][0]:.3f} actions and gains {gains[arm][1]:+.4f} F1 a point of "

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
-from kbgym.analysis import published as paper
 from kbgym.analysis.audit import SHAPES, Quality, quality
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number
 from kbgym.analysis.results import POOLED, Results
-from kbgym.analysis.tables.arms import flatten, mean_cell
+from kbgym.analysis.tables.arms import mean_cell
 from kbgym.analysis.trajectory import Trained
 from kbgym.worlds.truth import GROUPS
 
@@ -68,39 +67,14 @@ def arms(results: Results) -> Table:
         for field, digits in (("f1", 3), ("em", 3), ("actions", 2), ("characters", 0)):
             cells.append(mean_cell(results, f"arms/{arm}/{field}", arm, POOLED, field, digits))
         lines.append(Line(results.label(arm), cells))
-    for arm, links in paper.LINKS.items() if results.beside_paper else ():
-        theirs: dict[str, Cell | None] = {
-            "links": published(f"arms/{arm}/links", links, 0),
-            "coverage": published(f"arms/{arm}/coverage", paper.PER_POINT[arm][0], 3, True),
-            "build tokens": published(f"arms/{arm}/tokens", paper.TOKENS.get(arm, 0), 0),
-            "F1": published(f"arms/{arm}/f1", paper.F1[arm][POOLED]),
-            "actions": published(f"arms/{arm}/actions", paper.ACTIONS[arm][POOLED], 2),
-        }
-        lines.append(Line(f"paper: {paper.NAMES[arm]}", [theirs.get(head) for head in ARM_HEADS], paper=True))
+    sentence = f"{len(lines)} stores, the same questions on each; means over seeds."
     note = f" {READS_INDEXES}" if {"graphrag", "raptor"} & set(results.arms) else ""
     caption = f"{results.caption()} Pooled over all groups.{note}"
-    return Table("arms", "The arms: size, cost, result", ARM_HEADS, lines, caption, _best(results), "store")
+    return Table("arms", "The arms: size, cost, result", ARM_HEADS, lines, caption, sentence, "store")
 
 
 def _actions_spent(trained: Trained | None) -> float:
     return float(trained.spent[max(trained.spent)].actions) if trained else 0.0
-
-
-def _best(results: Results) -> str:
-    scores, actions = {}, {}
-    for arm in results.arms:
-        if arm not in ("oracle", "nostore"):
-            rows = [row for row, _ in flatten(results.pairs(arm, POOLED))]
-            scores[arm] = fmean(row.f1 or 0.0 for row in rows)
-            actions[arm] = fmean(row.actions for row in rows)
-    top, least = max(scores.values()), min(actions.values())
-    best = " and ".join(results.label(arm) for arm, score in scores.items() if score == top)
-    cheapest = " and ".join(results.label(arm) for arm, count in actions.items() if count == least)
-    begin = "Apart from the oracle, the" if "oracle" in results.arms else "The"
-    return (
-        f"{begin} highest F1 over all groups ({top:.3f}) is that of {best}, and the fewest actions ({least:.2f}) those "
-        f"of {cheapest}."
-    )
 
 
 def readings(results: Results) -> Table:
@@ -117,9 +91,6 @@ def readings(results: Results) -> Table:
         if arm in results.trainings:
             direct, two_hops, *_ = (cell.text for cell in cells)
             said.append(f"{results.label(arm)} covers {direct} of the originals directly, {two_hops} in two hops.")
-    for arm, values in paper.READINGS.items() if results.beside_paper else ():
-        row = [published(f"readings/{arm}/{n}", value, 3, True) for n, value in zip(READINGS, values, strict=True)]
-        lines.append(Line(f"paper: {paper.NAMES[arm]}", row, paper=True))
     heads = ("direct", "two hops", "confirmed links", "questions in one read")
     caption = results.caption(n=False)
     return Table("readings", "Coverage in four readings", heads, lines, caption, " ".join(said), "store")
@@ -135,51 +106,38 @@ def index_quality(results: Results, arm: str) -> Table | None:
     lines: list[Line] = []
     for group in (*GROUPS, "all"):
         found = quality(group, [index for index in scored if group in (index.group, "all")])
-        theirs = paper.QUALITY.get(group) if results.beside_paper else None
-        if found is None and theirs is None:
-            continue  # a kind of key that only another kind of world has
-        cells: list[Cell | None] = [None] * len(QUALITIES)
-        if found is not None:
-            id = f"index-quality/{arm}/{group.replace(' ', '-')}"
-            values = (found.n / len(audits), found.degree, found.precision, found.recall)
-            cells = [
-                number(f"{id}/{name}", value, formula, files, 3 if percent else 1, percent)
-                for (name, formula, _, percent), value in zip(QUALITIES, values, strict=True)
-            ]
-        if theirs is not None:
-            cells += [
-                published(f"index-quality/{group}/{name}", value, digits, percent)
-                for (name, _, digits, percent), value in zip(QUALITIES, theirs, strict=True)
-            ]
-        elif results.beside_paper:
-            cells += [None] * len(QUALITIES)  # a kind of key the paper does not tell of
+        if found is None:
+            continue
+        id = f"index-quality/{arm}/{group.replace(' ', '-')}"
+        values = (found.n / len(audits), found.degree, found.precision, found.recall)
+        cells = [
+            number(f"{id}/{name}", value, formula, files, 3 if percent else 1, percent)
+            for (name, formula, percent), value in zip(QUALITIES, values, strict=True)
+        ]
         lines.append(Line(group, cells))
-    heads: tuple[str, ...] = ("n", "links", "precision", "recall")
-    if results.beside_paper:
-        heads += tuple(f"paper: {head}" for head in heads)
+    heads = ("n", "links", "precision", "recall")
     unscored = sum(audit.count("other") for audit in audits) / len(audits)
-    beside = " (the paper: 94% and 91%)" if results.beside_paper else ""
-    sentence = _quality_sentence(quality("all", scored), len(audits), unscored, beside)
-    caption = f"{results.caption(n=False)}{results.paper_note}"
+    sentence = _quality_sentence(quality("all", scored), len(audits), unscored)
+    caption = results.caption(n=False)
     title = f"Index quality by kind of key: {results.label(arm)}"
     return Table(f"index-quality-{arm}", title, heads, lines, caption, sentence, "key")
 
 
-# name, formula, digits of the paper's figure, whether it is a share
+# name, formula, whether it is a share
 QUALITIES = (
-    ("n", "indexes of this kind of key, mean over seeds", 0, False),
-    ("degree", "mean links an index", 1, False),
-    ("precision", "right links over links, pooled", 2, True),
-    ("recall", "members led to over members, pooled", 2, True),
+    ("n", "indexes of this kind of key, mean over seeds", False),
+    ("degree", "mean links an index", False),
+    ("precision", "right links over links, pooled", True),
+    ("recall", "members led to over members, pooled", True),
 )
 
 
-def _quality_sentence(total: Quality | None, seeds: int, unscored: float, beside: str) -> str:
+def _quality_sentence(total: Quality | None, seeds: int, unscored: float) -> str:
     if total is None:
         return "There is no index to score."
     sentence = (
         f"{total.n / seeds:,.0f} scored indexes a seed: {total.precision:.1%} of their links are right and they lead "
-        f"to {total.recall:.1%} of their keys' members{beside}."
+        f"to {total.recall:.1%} of their keys' members."
     )
     if unscored:
         sentence += f" {unscored:,.0f} more indexes a seed name no single key and are not scored."
@@ -223,14 +181,12 @@ def store_audit(results: Results) -> Table:
             means[arm, name] = over_seeds(results, arm, value)
             files = traces(results, arm, LAST)
             cells.append(number(f"audit/{arm}/{key}", means[arm, name], f"{formula}, mean over seeds", files, 1))
-        if results.beside_paper:
-            cells.append(published(f"audit/{key}", paper.AUDIT.get(name), 1))
         lines.append(Line(name, cells))
     sentence = " ".join(
         f"{results.label(arm)}: {means[arm, 'authored']:,.0f} authored documents a seed, {means[arm, 'stub']:.1f} of "
         f"them stubs, and {means[arm, 'lost originals']:.1f} originals lost."
         for arm in results.trainings
     )
-    heads = (*(results.label(arm) for arm in results.trainings), *(("paper",) if results.beside_paper else ()))
-    caption = f"{results.caption(n=False)} Means over seeds.{results.paper_note}"
+    heads = tuple(results.label(arm) for arm in results.trainings)
+    caption = f"{results.caption(n=False)} Means over seeds."
     return Table("audit", "What the store holds", heads, lines, caption, sentence, "measure")

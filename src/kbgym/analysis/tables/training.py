@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from statistics import fmean
 
@@ -10,7 +10,7 @@ import msgspec
 
 from kbgym.agents.llm.values import Usage
 from kbgym.analysis import published as paper
-from kbgym.analysis.cells import Cell, CellSource, Line, Table, number, published
+from kbgym.analysis.cells import Cell, CellSource, Line, Table, number
 from kbgym.analysis.curves import forward_passes
 from kbgym.analysis.results import LABELS, POOLED, Results
 from kbgym.analysis.statistics import break_even
@@ -40,49 +40,41 @@ def edits(results: Results, arm: str) -> Table | None:
     share = [fmean(_coverage(one, epoch) for one in trained) for epoch in epochs]
     edits_a_pass = mean(lambda one: one.edits_a_pass)
     spent = mean(lambda one: one.actions / one.passes)
-    judged = "additions and edits the duplicate guard had to judge"
-    # name, values by epoch, formula, the paper's by epoch, digits, whether it is a share
-    rows: list[tuple[str, list[float], str, Sequence[float], int, bool]] = [
-        ("edits a pass", edits_a_pass, "successful edits over backward passes", paper.EDITS_A_PASS, 2, False),
-        ("actions a pass", spent, "actions over backward passes", paper.ACTIONS_A_PASS, 2, False),
-        ("documents added a pass", growth, "net documents added over passes", paper.GROWTH, 2, False),
-        ("coverage at the end", share, "direct coverage at the epoch's end", paper.COVERAGE, 3, True),
-        ("links of an index at the end", mean(lambda one: one.degrees.mean), LINKS, paper.MEAN_DEGREE, 2, False),
-        ("indexes without a link at the end", mean(lambda one: one.degrees.empty), EMPTY, paper.EMPTY, 1, False),
-        *((f"{n} calls", mean(partial(_calls, n)), f"successful {n} actions", (), 1, False) for n in EDITS),
-        ("candidates judged", mean(lambda one: one.judged), judged, (), 1, False),
-        ("errors", mean(lambda one: one.errors), "actions answered with an error", (), 1, False),
+    rows: list[tuple[str, list[float], str, int, bool]] = [
+        ("edits a pass", edits_a_pass, "successful edits over backward passes", 2, False),
+        ("actions a pass", spent, "actions over backward passes", 2, False),
+        ("documents added a pass", growth, "net documents added over passes", 2, False),
+        ("coverage at the end", share, "direct coverage at the epoch's end", 3, True),
+        ("links of an index at the end", mean(lambda one: one.degrees.mean), LINKS, 2, False),
+        ("indexes without a link at the end", mean(lambda one: one.degrees.empty), EMPTY, 1, False),
+        *((f"{n} calls", mean(partial(_calls, n)), f"successful {n} actions", 1, False) for n in EDITS),
+        ("candidates judged", mean(lambda one: one.judged), "edits the duplicate guard had to judge", 1, False),
+        ("errors", mean(lambda one: one.errors), "actions answered with an error", 1, False),
     ]
     lines = []
     files = traces(results, arm, "events of backward passes")
-    for name, values, formula, theirs, digits, percent in rows:
-        key = name.replace(" ", "-")
+    for name, values, formula, digits, percent in rows:
+        id, counted = f"edits/{arm}/{name.replace(' ', '-')}", name.endswith((" calls", "judged", "errors"))
         cells: list[Cell | None] = [
-            number(f"edits/{arm}/{key}/epoch{epoch}", value, f"{formula}, mean over seeds", files, digits, percent)
+            number(f"{id}/epoch{epoch}", value, f"{formula}, mean over seeds", files, digits, percent)
             for epoch, value in zip(epochs, values, strict=True)
         ]
-        known = [*(theirs if results.beside_paper else ()), *([None] * len(epochs))]
-        for epoch, figure in zip(epochs if results.beside_paper else (), known, strict=False):
-            cells.append(published(f"edits/{key}/epoch{epoch}", figure, digits, percent))
+        cells.append(number(f"{id}/all", sum(values), f"{formula}, all epochs", files, 0) if counted else None)
         lines.append(Line(name, cells))
+    if halves := _halves(results, arm):
+        what = "mean forward F1 over a half of epoch 1"
+        ours: list[Cell | None] = [
+            number(f"edits/{arm}/forward-f1-half-{at}", f1, what, files) for at, f1 in enumerate(halves, 1)
+        ]
+        gap = [None] * (len(epochs) - 1)
+        lines.append(Line("forward F1, first and second half of epoch 1", [*ours, *gap]))
     sentence = f"The curator makes {edits_a_pass[0]:.1f} edits a pass in epoch {epochs[0]}"
     if len(epochs) > 1:
         sentence += f" and {edits_a_pass[-1]:.1f} in epoch {epochs[-1]}; coverage goes from {share[0]:.1%}"
         sentence += f" to {share[-1]:.1%}"
-    halves = _halves(results, arm)
-    if halves is not None:
-        sentence += (
-            f". Forward F1 is {halves[0]:.2f} over the first half of epoch 1 and {halves[1]:.2f} over the second"
-        )
-    if results.beside_paper:
-        sentence += f" (the paper: {paper.FORWARD_HALVES[0]:.2f} and {paper.FORWARD_HALVES[1]:.2f})"
-    totals = ", ".join(f"{count} {name}" for name, count in paper.EDITS.items())
-    caption = f"{results.caption(n=False)} Means over seeds.{results.paper_note}"
-    heads = tuple(f"epoch {epoch}" for epoch in epochs)
-    if results.beside_paper:
-        caption += f" The paper's totals of calls: {totals}."
-        heads += tuple(f"paper: {head}" for head in heads)
+    heads = (*(f"epoch {epoch}" for epoch in epochs), "all")
     title = f"E1, what training did: {results.label(arm)}"
+    caption = f"{results.caption(n=False)} Means over seeds."
     return Table(f"edits-{arm}", title, heads, lines, caption, f"{sentence}.", "measure")
 
 
@@ -136,12 +128,6 @@ def breaking_even(results: Results) -> Table:
                     paid = f"{results.label(arm)} pays back its {training:,.0f} training actions {after}"
                     said.append(f"{paid} ({label}) against {results.label(base)}.")
                 lines.append(Line(f"{results.label(arm)}, {unit}, against {results.label(base)}", [spent, *cells]))
-    if results.beside_paper:
-        theirs: list[Cell | None] = [
-            published("break-even/tokens/training", paper.BREAK_EVEN["training"], 0),
-            published("break-even/tokens/trained", paper.BREAK_EVEN["questions"], 0),
-        ]
-        lines.append(Line("paper: trained, tokens", [*theirs, *([None] * (len(groups) - 1))], paper=True))
     heads = ("training spent", *(LABELS[group] for group in groups))
     caption = results.caption() + (" No tokens: no language model ran." if results.reference else "")
     title = "Break-even: questions until training is paid for"
@@ -249,17 +235,8 @@ def worlds(results: Results) -> Table:
         probe = results.sources("flat", POOLED, "id", seeds=[seed])
         cells.append(number(f"{id}/probe", asked, "questions of all probe groups", probe, 0))
         lines.append(Line(f"seed {seed.number}", cells))
-    if results.beside_paper:
-        theirs = [published(f"worlds/{name}", value, 0) for name, value in paper.WORLD.items()]
-        lines.append(Line("paper: KBGym", theirs, paper=True))
-    documents = [len(seed.world.documents) for seed in results.seeds]
-    given = results.plan is not None and not results.plan.people
-    made = results.kind == paper.KIND
-    size = f"{min(documents):,}" + (f" to {max(documents):,}" if max(documents) > min(documents) else "")
-    if made:
-        world_is = "One given world" if given else "Generated worlds"
-        sentence = f"{world_is} of {size} one-sentence documents and no link."
-    else:
-        sentence = f"One world ({safe_text(results.world_kind.title)}) of {size} documents."
+    made = results.kind == paper.KIND and results.plan is not None and results.plan.people
+    kind = "generated worlds" if made else safe_text(results.world_kind.title)
+    sentence = f"{len(results.seeds)} seeds of {kind}."
     heads = ("documents", "questions", *SPLITS, "probe questions")
     return Table("worlds", "The worlds", heads, lines, results.caption(n=False), sentence, "world")

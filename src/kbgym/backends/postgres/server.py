@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
-from weakref import WeakKeyDictionary
 
 from kbgym.backends.postgres.url import DatabaseAddress
 from kbgym.errors import BadInput, Failed, KbgymError, Missing
@@ -41,48 +40,14 @@ def driver() -> Any:
     return psycopg
 
 
-# The prepared statements of each connection, with their names.
-_names: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+Statement = tuple[LiteralString, Sequence[Any]]
 
 
-class Batch:
-    """Statements sent as one message: on a busy machine every message costs two context switches."""
-
-    def __init__(self) -> None:
-        self._statements: list[str] = []
-        self._values: list[Any] = []
-        self._prepared: dict[int, str] = {}
-
-    def execute(self, statement: LiteralString, values: Sequence[Any] = ()) -> None:
-        self._statements.append(statement)
-        self._values += values
-
-    def prepared(self, statement: LiteralString, values: Sequence[Any] = ()) -> None:
-        """Add a statement that is prepared once for each connection."""
-        self._prepared[len(self._statements)] = statement
-        self.execute(f"({', '.join(['%s'] * len(values))})" if values else "", values)
-
-    def _named(self, connection: Connection) -> list[str]:
-        """Return the statements, the prepared ones by their names on this connection."""
-        names, statements = _names.setdefault(connection, {}), list(self._statements)
-        for place, statement in self._prepared.items():
-            if statement not in names:
-                first, *rest = statement.split("%s")
-                body = first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
-                connection.execute(f"PREPARE kbgym_{len(names)} AS {body}")
-                names[statement] = f"kbgym_{len(names)}"
-            statements[place] = f"EXECUTE {names[statement]}{statements[place]}"
-        return statements
-
-    def send(self, connection: Connection) -> list[list[tuple[Any, ...]]]:
-        """Execute the statements in order and return the rows of each."""
-        cursor = driver().ClientCursor(connection)
-        cursor.execute("; ".join(self._named(connection)), self._values)
-        rows, more = [], True
-        while more:  # `description` says the same as `nfields`, and takes as long as all the rest
-            rows.append(cursor.fetchall() if cursor.pgresult.nfields else [])
-            more = cursor.nextset()
-        return rows
+def send(connection: Connection, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+    """Execute statements in order in one round trip and return the rows of each."""
+    with connection.pipeline():
+        cursors = [connection.execute(statement, values) for statement, values in statements]
+    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
 
 class Server:
@@ -159,11 +124,8 @@ class Server:
     def configure(self, connection: Connection) -> None:
         """Set up a new connection."""
         path = f'"{self.address.schema}", public'
-        batch = Batch()
-        batch.execute(_DURABLE)
-        for name, value in {"search_path": path, **_SETTINGS}.items():
-            batch.execute("SELECT set_config(%s, %s, false)", [name, value])
-        batch.send(connection)
+        settings = {"search_path": path, **_SETTINGS}.items()
+        send(connection, [(_DURABLE, ()), *(("SELECT set_config(%s, %s, false)", pair) for pair in settings)])
 
     @contextmanager
     def translated(self) -> Iterator[None]:

@@ -34,7 +34,7 @@ from kbgym.trace.log import START, TraceReading, reading_of
 
 if TYPE_CHECKING:
     from kbgym.backends.postgres.base import DatabaseBase
-    from kbgym.backends.postgres.server import Batch, Connection
+    from kbgym.backends.postgres.server import Connection, Statement
 
 VERSION = 2
 _CREATE = (
@@ -193,13 +193,13 @@ def _fill(
             copy.write_row(row)
 
 
-def add_to_trace(batch: Batch, seq: int, client: str, events: Sequence[Event], lines: Sequence[str]) -> None:
-    """Append lines after line `seq`."""
+def addition(seq: int, client: str, events: Sequence[Event], lines: Sequence[str]) -> Statement:
+    """Return the statement that appends lines after line `seq`."""
     rows = [
         {"seq": number, "iteration": getattr(event, "iteration", 0), "line": line}
         for number, (event, line) in enumerate(zip(events, lines, strict=True), seq + 1)
     ]
-    batch.prepared(_ADD, [client, encode(rows).decode()])
+    return _ADD, [client, encode(rows).decode()]
 
 
 # -- derived tables ---------------------------------------------------------------------------------------------------

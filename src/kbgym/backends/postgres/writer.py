@@ -7,8 +7,6 @@ The lock is released before the disk has the transaction: the next writer begins
 serves many. The write-ahead log has the order of the locks, so what is flushed has everything before it. Others may
 briefly read what a crash of the server loses; they notice when they connect again, and read anew.
 
-In front of the lock is a queue: its first applies what others committed while the writer before it still acts.
-
 Every read begins with the last line applied so far; if a crash has taken that line, nothing is appended to it. If the
 connection breaks during a commit, the writer connects again, waits for the lock (by then the old connection has
 finished) and looks for its own mark in the trace.
@@ -19,12 +17,11 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kbgym.backends.postgres.server import Batch, Server
-from kbgym.backends.postgres.tables import Head, add_to_trace
+from kbgym.backends.postgres.server import Server, Statement, send
+from kbgym.backends.postgres.tables import Head, addition
 from kbgym.canonical import encode
 from kbgym.errors import BadInput, Failed, KbgymError
 from kbgym.trace.backend import ConnectionLost, StoreBackend
@@ -35,10 +32,8 @@ if TYPE_CHECKING:
     from kbgym.backends.postgres.server import Connection
 
 _TRIES = 4
-# Waiting for a row wakes all who wait at every commit; these locks are queues and wake the next one.
+# Waiting for a row wakes all who wait at every commit; this lock is a queue and wakes the next one.
 _LOCK = "SELECT pg_advisory_xact_lock(%s)"
-_QUEUE = "SELECT pg_advisory_lock(%s)"
-_LEAVE_QUEUE = "SELECT pg_advisory_unlock(%s)"
 _NEW_LINES = "SELECT line FROM trace WHERE seq >= %s ORDER BY seq"
 # A commit of its own, as durable as the connection was told to be: on its return all commits before it are too.
 _FLUSH = "SELECT pg_logical_emit_message(true, 'kbgym', '')"
@@ -55,31 +50,15 @@ class PostgresWriter:
         self._seq, self._chain = head.seq, head.chain
         self._held: Connection | None = None  # the connection that holds the lock
         self._wanted: list[Event] | None = None
-        self._queued = False
         self._client = secrets.token_hex(8)
-        self._lock_key, self._queue_key = self._key(""), self._key("\0line")
-
-    def _key(self, name: str) -> int:
-        whole = hashlib.sha256(f"{self._server.address.schema}\0{name}".encode()).digest()
-        return int.from_bytes(whole[:8], "big", signed=True)
+        name = hashlib.sha256(server.address.schema.encode()).digest()
+        self._lock_key = int.from_bytes(name[:8], "big", signed=True)
 
     # -- events of others ---------------------------------------------------------------------------------------------
 
     def news(self) -> tuple[Event, ...]:
         """Return what others committed since the last call, without waiting for the lock."""
         return () if self._held is not None else self._retried(self._read)
-
-    def enqueue(self) -> tuple[Event, ...]:
-        """Wait until this writer is next but one, and return the new events. A turn or `dequeue` follows."""
-        return self._retried(partial(self._read, queue=True))
-
-    def dequeue(self) -> None:
-        """Leave the queue, if in it."""
-        if self._queued:
-            self._queued = False
-            if not self._server.lost:
-                with suppress(*self._server.errors):
-                    self._server.connection.execute(_LEAVE_QUEUE, [self._queue_key])
 
     def _retried(self, work: Callable[[], tuple[Event, ...]]) -> tuple[Event, ...]:
         """Call `work`, which writes nothing; again if the connection breaks."""
@@ -92,13 +71,8 @@ class PostgresWriter:
                     raise self._server.failure(error) from None
         raise Failed(f"{self._server.address.shown} breaks every connection.")
 
-    def _read(self, queue: bool = False) -> tuple[Event, ...]:
-        connection, batch = self._connected(), Batch()
-        if queue:
-            self._queued = True  # on this connection only
-            batch.prepared(_QUEUE, [self._queue_key])
-        batch.prepared(_NEW_LINES, [self._seq])
-        *_, lines = batch.send(connection)
+    def _read(self) -> tuple[Event, ...]:
+        (lines,) = send(self._connected(), [(_NEW_LINES, [self._seq])])
         return self._verified([line for (line,) in lines])
 
     def _verified(self, lines: Sequence[str]) -> tuple[Event, ...]:
@@ -116,11 +90,8 @@ class PostgresWriter:
         return tuple(events)
 
     def _connected(self) -> Connection:
-        """Return the connection, made again if it was lost; its place in the queue is lost with it."""
-        if self._server.lost:
-            self._queued = False
-            return self._server.reconnect()
-        return self._server.connection
+        """Return the connection, made again if it was lost."""
+        return self._server.reconnect() if self._server.lost else self._server.connection
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -155,22 +126,15 @@ class PostgresWriter:
             self._wanted = list(events)
 
     def _take(self) -> tuple[Event, ...]:
-        connection, batch = self._connected(), self._locking()
-        batch.prepared(_NEW_LINES, [self._seq])
-        *_, lines = batch.send(connection)
-        self._queued = False
+        connection = self._connected()
+        *_, lines = send(connection, [*self._locking(), (_NEW_LINES, [self._seq])])
         news = self._verified([line for (line,) in lines])
         self._held = connection
         return news
 
-    def _locking(self) -> Batch:
+    def _locking(self) -> list[Statement]:
         """Return the statements that wait for the lock."""
-        batch = Batch()
-        batch.execute("BEGIN")
-        batch.prepared(_LOCK, [self._lock_key])
-        if self._queued:
-            batch.prepared(_LEAVE_QUEUE, [self._queue_key])
-        return batch
+        return [("BEGIN", ()), (_LOCK, [self._lock_key])]
 
     def _finish(self) -> None:
         events, chain = self._wanted or [], self._chain
@@ -180,13 +144,9 @@ class PostgresWriter:
         for event in events:
             line, chain = chained(encode(event), chain)
             lines.append(line[:-1].decode())
-        batch = Batch()
-        add_to_trace(batch, self._seq, self._client, events, lines)
-        batch.execute("SET LOCAL synchronous_commit = off")
-        batch.execute("COMMIT")
-        batch.prepared(_FLUSH)
+        added = addition(self._seq, self._client, events, lines)
         try:
-            batch.send(held)
+            send(held, [added, ("SET LOCAL synchronous_commit = off", ()), ("COMMIT", ()), (_FLUSH, ())])
         except self._server.errors as error:
             if not self._server.lost:
                 self._undo()
@@ -203,18 +163,14 @@ class PostgresWriter:
         """Write nothing of this turn, and release the lock."""
         self._held, self._wanted = None, None
         self._server.forget()
-        self.dequeue()
 
     def _resolve(self, seq: int, error: Exception) -> None:
         """Return if the transaction during whose commit the connection broke was committed, else raise."""
         try:
             with self._server.translated():
                 connection = self._connected()
-                batch = self._locking()
-                batch.execute("SELECT client FROM trace WHERE seq = %s", [seq])
-                batch.execute("ROLLBACK")
-                batch.prepared(_FLUSH)
-                found = batch.send(connection)[-3]
+                look: Statement = ("SELECT client FROM trace WHERE seq = %s", [seq])
+                found = send(connection, [*self._locking(), look, ("ROLLBACK", ()), (_FLUSH, ())])[-3]
         except KbgymError as trouble:
             raise Failed(f"{trouble} Whether the last transaction (trace line {seq}) was kept is not known.") from None
         if found != [(self._client,)]:

@@ -192,7 +192,7 @@ class Online:
         live, settings = self.live, self.settings
         for attempt in range(1, TRIES + 1):
             made = await stage(live, curator or self.curator, task, budget, settings.memory)
-            verdict = await judged(self.gate, made, live.iteration)
+            verdict = await judged(self.gate, made, live.iteration, id)
             await live.prepare([step.action for step in made.edits])
             async with live.turn():
                 refused = verdict is not None and verdict["verdict"] == "quarantined"

@@ -11,7 +11,7 @@ from kbgym.agents.external.agent import KEPT
 from kbgym.agents.llm.connect import Models
 from kbgym.agents.registry import make_agent, make_judge
 from kbgym.api import open
-from kbgym.api.factory import agenda_for, embedder_named, spread_over
+from kbgym.api.factory import agenda_for, beside_on_page, embedder_named
 from kbgym.canonical import digest_of, read_lines
 from kbgym.errors import BadInput
 from kbgym.gym.environment import Environment
@@ -109,11 +109,10 @@ def open_live(
     with open(place) as opened:
         settings = settings or opened.settings
         vectors = embedder_named(embedder or settings.embedder)
-        most = settings.per_source
-        spread = spread_over(opened.place.originals().values(), most) if most else None
+        beside = {} if is_url(place) else beside_on_page(opened.place.originals().values())
     return LiveStore(
         place,
-        lambda store: live_engine_for(store, vectors, tick, settings.search, spread),
+        lambda store: live_engine_for(store, vectors, tick, settings.search, beside),
         listeners,
         judge=make_judge(settings.judge, models, trusted),
         ranking=settings.ranking,
@@ -160,7 +159,7 @@ def flat_environment(live: LiveStore) -> Environment:
     """The store as it began, frozen, with a search of its own."""
     store, engine = live.initial.copy().freeze(), live.environment.engine
     assert isinstance(engine, LiveEngine)
-    flat = engine_for(store, engine.embedding.embedder, search=engine.kind, spread=engine.spread)
+    flat = engine_for(store, engine.embedding.embedder, search=engine.kind, beside=engine.beside)
     return Environment(store, flat, ranking=live.environment.ranking)
 
 

@@ -60,13 +60,13 @@ export function comparedExams(found) {
         found.groups.map((one) =>
           h(
             "tr",
-            { class: one.set ? null : "sum" },
+            {},
             h("th", { scope: "row" }, one.label),
             h("td", { class: "number" }, count(one.n)),
             h("td", { class: "number" }, pair(one.actions, 2)),
-            h("td", { class: sure(one.rho, 1) }, interval(one.rho)),
+            h("td", { class: one.set ? sure(one.rho, 1) : "number" }, interval(one.rho)),
             h("td", { class: "number" }, pair(one.f1, 3)),
-            h("td", { class: sure(one.difference, 0) }, interval(one.difference)),
+            h("td", { class: one.set ? sure(one.difference, 0) : "number" }, interval(one.difference)),
             h("td", { class: "number" }, pair(one.characters, 0)),
           ),
         ),

@@ -1,9 +1,11 @@
 // A pass as a conversation: what the agent asked on the left edge, what the store answered below it.
 
 import { documentLink, tag, view } from "./chrome.js";
+import { common } from "./router.js";
 import { count, fixed, h, plural, words } from "./dom.js";
 
-const FOLD = 8; // lines shown before the rest is folded away
+// Lines shown before the rest is folded away.
+const FOLD = matchMedia("(max-width: 760px)").matches ? 3 : 8;
 
 const ASKS = {
   search: "searched for",
@@ -88,7 +90,9 @@ function answer(one, context) {
   const { result } = one;
   const head = (result.head ?? []).filter(() => result.kind === "opened").map((each) => line(each, context));
   const lines = result.lines.map((each) => line(each, context));
-  const rest = lines.splice(lines.length > FOLD ? FOLD - 2 : lines.length);
+  // Evidence is never folded away.
+  const kept = result.lines.findLastIndex((each) => each.first) + 1;
+  const rest = lines.splice(lines.length > FOLD ? Math.max(FOLD - 1, kept) : lines.length);
   if (one.tool === "done" || one.tool === "answer") return null;
   return h(
     "div",
@@ -108,9 +112,7 @@ const line = (one, context) =>
       class: one.evidence ? (one.first ? "evidence first" : "evidence") : null,
       title: one.evidence ? "a fact the answer depends on" : null,
     },
-    documentLink(one.id, context),
-    " ",
-    h("span", {}, one.text),
+    view("store", { ...common(), ...context, doc: one.id }, { class: "plainlink", title: one.id }, one.text),
   );
 
 /** What an edit came to: is it still there, and did anybody open it afterwards? */

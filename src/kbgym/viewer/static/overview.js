@@ -15,7 +15,6 @@ const GROUPS = {
   one: "new questions; training touched one of the two",
   neither: "new questions about things training never touched",
   test_in: "questions training never saw",
-  pooled: "all groups together",
 };
 
 export async function show(main, params) {
@@ -52,7 +51,7 @@ export async function show(main, params) {
         h("div", {}, h("dt", {}, one.label), h("dd", {}, h("b", {}, one.value), h("span", {}, one.note))),
       ),
     ),
-    examined ? [results(run, params, gradient), gradientFigures(gradient)] : nothingYet(about),
+    examined ? [results(run, params, gradient), kinds(run, params.seed, about), gradientFigures(gradient)] : nothingYet(about),
     about.trained.length ? learning(run, params.seed) : null,
     examined ? [retention(run, about), spend(run, about), further(run, about)] : null,
   );
@@ -81,7 +80,7 @@ const nothingYet = (about) =>
 function results(run, params, gradient) {
   return section(
     "Flat against trained",
-    "The same questions on the untrained store and on the trained one. ρ (rho) is the trained store's actions over the other's: below 1 it needs fewer. An interval that leaves out 1 (or 0) is in bold.",
+    "The same questions on the flat store and on the trained one. ρ (rho) is the trained store's actions over the other's: below 1 it needs fewer. An interval that leaves out 1 (or 0) is in bold.",
     part(gradient, (found) => {
       const place = h("div");
       const arms = found.arms.map((one) => [one.arm, one.label]);
@@ -117,14 +116,15 @@ function results(run, params, gradient) {
 }
 
 function comparison(found, arm) {
-  const lines = found.groups.map(({ group, label }) => {
+  const groups = found.groups.filter((one) => one.group !== "pooled"); // trained-on and unseen questions stay apart
+  const lines = groups.map(({ group, label }) => {
     const one = arm.groups[group];
     const [before, after] = one.actions;
-    const most = Math.max(...found.groups.flatMap((each) => arm.groups[each.group].actions));
+    const most = Math.max(...groups.flatMap((each) => arm.groups[each.group].actions));
     const sure = (range, at) => (range.low > at || range.high < at ? "number sure" : "number");
     return h(
       "tr",
-      { class: group === "pooled" ? "sum" : null },
+      {},
       h("th", { scope: "row" }, label, h("small", {}, GROUPS[group] ?? "")),
       h("td", { class: "number" }, count(one.n)),
       h("td", { class: "bars" }, bar(before, most, "flat"), bar(after, most, "trained")),
@@ -137,7 +137,7 @@ function comparison(found, arm) {
       h("td", { class: sure(one.difference, 0) }, interval(one.difference)),
     );
   });
-  const raw = found.groups.map(({ group, label }) => {
+  const raw = groups.map(({ group, label }) => {
     const { n, actions, rho, f1, difference } = arm.groups[group];
     return [
       label,
@@ -203,6 +203,38 @@ function bar(value, most, kind) {
     h("span", { class: "bar-room" }, length),
     h("span", { class: "number" }, fixed(value, 1)),
   );
+}
+
+/** Flat against trained by kind of question, on the questions training never saw. */
+function kinds(run, seed, about) {
+  return part(get("questions", { run, seed }), (found) => {
+    const arm = about.trained[0];
+    const unseen = found.rows.filter((row) => row.set !== "trained" && row.by.flat && row.by[arm]);
+    const named = [...new Set(unseen.map((row) => row.class))].sort((x, y) => x.localeCompare(y, undefined, { numeric: true }));
+    if (named.length < 2) return null;
+    const rows = named.map((name) => {
+      const some = unseen.filter((row) => row.class === name);
+      const mean = (which, at) => some.reduce((sum, row) => sum + (row.by[which][at] ?? 0), 0) / some.length;
+      return [name, some.length, mean("flat", 1), mean(arm, 1), mean("flat", 0), mean(arm, 0)];
+    });
+    const heads = ["Kind", "n", "Actions before", "after", "F1 before", "after"];
+    const cells = (row) => [row[0], count(row[1]), fixed(row[2], 1), fixed(row[3], 1), fixed(row[4], 2), fixed(row[5], 2)];
+    return section(
+      "By kind of question",
+      "Questions training never saw, before and after training. Small groups have wide intervals: read them as a hint.",
+      sheet(
+        "kinds",
+        heads,
+        rows,
+        h(
+          "table",
+          { class: "report" },
+          h("thead", {}, h("tr", {}, heads.map((name, at) => h("th", { scope: "col", class: at ? "number" : null }, name)))),
+          h("tbody", {}, rows.map((row) => h("tr", {}, cells(row).map((text, at) => h("td", { class: at ? "number" : null }, text))))),
+        ),
+      ),
+    );
+  });
 }
 
 function gradientFigures(gradient) {

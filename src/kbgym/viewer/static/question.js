@@ -36,7 +36,7 @@ export async function question(main, params) {
         h(
           "p",
           { class: "lede" },
-          "Gold: ",
+          "Expected: ",
           found.golds.map((gold) => h("b", { class: "gold" }, gold)),
           ` · ${found.class} · ${list.sets.find((one) => one.set === set)?.label ?? set}`,
           found.taught.map((one) => [
@@ -93,12 +93,7 @@ export async function question(main, params) {
               h(
                 "li",
                 {},
-                h(
-                  "span",
-                  { class: "line" },
-                  view("store", { run, seed, arm: chosen[0], doc: one.id }, { class: "id" }, one.id),
-                  h("span", { class: "text" }, one.text),
-                ),
+                view("store", { run, seed, arm: chosen[0], doc: one.id }, { class: "plainlink", title: one.id }, one.text),
               ),
             ),
           ),
@@ -122,7 +117,7 @@ export async function lesson(main, params) {
   const near = (step) => ({ ...where().params, iteration: Number(iteration) + step, step: null });
   const title = {
     forward: "Forward: the reader answers",
-    backward: "Backward: the gold is known, the curator edits",
+    backward: "Backward: the expected answer is known, the curator edits",
     idle: "Between questions",
     serve: "While serving",
   };
@@ -152,7 +147,7 @@ export async function lesson(main, params) {
           `Iteration ${iteration} of ${found.label}`,
           found.epoch ? `, epoch ${found.epoch}` : "",
           found.class ? ` · ${found.class}` : "",
-          found.golds.length ? [" · Gold: ", found.golds.map((gold) => h("b", { class: "gold" }, gold))] : null,
+          found.golds.length ? [" · Expected: ", found.golds.map((gold) => h("b", { class: "gold" }, gold))] : null,
         ),
       ),
     ),

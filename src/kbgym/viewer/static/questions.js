@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { head, storePickers, select, view } from "./chrome.js";
-import { clear, count, fixed, h, later, plural, signed } from "./dom.js";
+import { clear, fixed, h, later, plural, signed } from "./dom.js";
 import { lessons } from "./lessons.js";
 import { lesson, question } from "./question.js";
 import { choose, outcomeTag } from "./questiontabs.js";
@@ -21,7 +21,7 @@ async function exams(main, params) {
     get("questions", { run: params.run, seed: params.seed }),
   ]);
   const sentence =
-    "Every exam question, on two stores side by side; sort by “saved” to see where training paid, and open one to see how.";
+    "Every exam question with its expected answer, and the answers given before and after training. Open one to see the steps.";
   if (!found.rows.length) {
     clear(main, head("Questions", sentence), choose(params), h("p", { class: "hint" }, "No exam was sat here yet."));
     return;
@@ -48,6 +48,14 @@ async function exams(main, params) {
     draw();
   };
   const by = (row, arm) => row.by[arm] ?? [null, null, "", null];
+  const answered = (key, arm, label) => ({
+    key,
+    label: key === "before" ? "Before" : "After",
+    csv: `answer, ${label}`,
+    title: label,
+    value: (row) => by(row, arm)[3] ?? "",
+    show: (row) => reply(by(row, arm)),
+  });
 
   function draw() {
     const rows = found.rows.filter(
@@ -65,6 +73,7 @@ async function exams(main, params) {
       dataTable({
         name: "questions",
         label: "Exam questions",
+        cards: true,
         rows,
         sort: state.sort,
         onSort: (sort) => {
@@ -93,51 +102,11 @@ async function exams(main, params) {
                 row.text,
               ),
           },
+          { key: "golds", label: "Expected", value: (row) => row.golds.join(" or ") },
+          answered("before", state.a, left),
+          answered("after", state.b, right),
           { key: "set", label: "Group", value: (row) => labels[row.set] },
-          { key: "class", label: "Class" },
-          {
-            key: "outcome",
-            label: "Outcome",
-            csv: `outcome, ${right}`,
-            value: (row) => by(row, state.b)[2],
-            show: (row) => outcomeTag(by(row, state.b)[2], by(row, state.b)[0]),
-          },
-          {
-            key: "f1a",
-            label: "F1",
-            csv: `F1, ${left}`,
-            title: left,
-            number: true,
-            value: (row) => by(row, state.a)[0],
-            show: (row) => fixed(by(row, state.a)[0], 2),
-          },
-          {
-            key: "f1b",
-            label: "→ F1",
-            csv: `F1, ${right}`,
-            title: right,
-            number: true,
-            value: (row) => by(row, state.b)[0],
-            show: (row) => fixed(by(row, state.b)[0], 2),
-          },
-          {
-            key: "stepsa",
-            label: "Steps",
-            csv: `steps, ${left}`,
-            title: left,
-            number: true,
-            value: (row) => by(row, state.a)[1],
-            show: (row) => count(by(row, state.a)[1]),
-          },
-          {
-            key: "stepsb",
-            label: "→ steps",
-            csv: `steps, ${right}`,
-            title: right,
-            number: true,
-            value: (row) => by(row, state.b)[1],
-            show: (row) => count(by(row, state.b)[1]),
-          },
+          { key: "class", label: "Kind" },
           {
             key: "saved",
             label: "Saved",
@@ -157,12 +126,12 @@ async function exams(main, params) {
     h(
       "div",
       { class: "controls filters" },
-      select("From", arms, state.a, (a) => change({ a })),
-      select("to", arms, state.b, (b) => change({ b })),
+      select("Before", arms, state.a, (a) => change({ a })),
+      select("After", arms, state.b, (b) => change({ b })),
       select("Group", [["", "all"], ...found.sets.map((one) => [one.set, one.label])], state.set, (set) =>
         change({ set }),
       ),
-      select("Class", [["", "all"], ...classes.map((one) => [one, one])], state.class, (value) =>
+      select("Kind", [["", "all"], ...classes.map((one) => [one, one])], state.class, (value) =>
         change({ class: value }),
       ),
       select(
@@ -184,7 +153,7 @@ async function exams(main, params) {
         h("input", {
           type: "search",
           value: state.text,
-          placeholder: "in the question or its gold",
+          placeholder: "in the question or the expected answer",
           oninput: later((event) => change({ text: event.target.value }), 120),
         }),
       ),
@@ -193,6 +162,18 @@ async function exams(main, params) {
   );
   draw();
 }
+
+/** An answer: right or wrong, its words, how many actions it took. */
+const reply = ([f1, actions, outcome, answer]) =>
+  outcome
+    ? h(
+        "span",
+        { class: "reply" },
+        outcomeTag(outcome, f1),
+        outcome === "answered" ? h("span", { class: "quote" }, answer) : null,
+        h("small", {}, plural(actions, "action")),
+      )
+    : "–";
 
 const matches = ([f1, , outcome], wanted) =>
   wanted === "right"

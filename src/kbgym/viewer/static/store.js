@@ -78,11 +78,13 @@ function searching(main, which, params) {
       next.querySelector("a")?.focus();
     }
   });
+  const grouping = h("input", { type: "checkbox", checked: params.grouped === "1", onchange: () => search() });
   let asking = new AbortController();
 
   async function search() {
     const query = box.value.trim();
-    note({ q: query });
+    const grouped = grouping.checked;
+    note({ q: query, grouped: grouped ? "1" : null });
     asking.abort();
     asking = new AbortController();
     if (!query) return beginning();
@@ -94,7 +96,7 @@ function searching(main, which, params) {
       clear(
         results,
         found.named ? hit(found.named, null, which) : null,
-        found.hits.map((one, number) => hit(one, number, which, found.page)),
+        grouped ? byPage(found.hits, which) : found.hits.map((one, number) => hit(one, number, which, found.page)),
       );
     } catch (error) {
       if (error.name !== "AbortError") clear(results, sorry(error));
@@ -119,6 +121,7 @@ function searching(main, which, params) {
         "div",
         { class: "finder" },
         h("div", { class: "searchbox" }, box, h("kbd", { title: "press / to search" }, "/")),
+        h("label", { class: "field" }, grouping, h("span", {}, "Group by source page")),
         status,
         results,
       ),
@@ -137,6 +140,16 @@ function searching(main, which, params) {
       ),
     );
   }
+}
+
+/** Hits under the page they stand on; pages in the order of their best hit. */
+function byPage(hits, which) {
+  const pages = new Map();
+  for (const one of hits) pages.set(one.source, [...(pages.get(one.source) ?? []), one]);
+  return [...pages].map(([page, found]) => [
+    h("li", { class: "pagehead" }, page || "Written by agents"),
+    found.map((one) => hit(one, null, which)),
+  ]);
 }
 
 function hit(one, number, which, page) {

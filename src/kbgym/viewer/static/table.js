@@ -8,7 +8,7 @@ const PAGE = 50;
  * columns: {key, label, value(row), show(row), number, title, wide}; value is what is sorted and saved.
  * open(row) is called by Enter or a click; sort is "key" or "-key"; onSort hears of a change.
  */
-export function dataTable({ name, label, columns, rows, open, sort = "", onSort = () => {}, rowClass, empty }) {
+export function dataTable({ name, label, columns, rows, open, cards, sort = "", onSort = () => {}, rowClass, empty }) {
   let order = sort;
   let shown = PAGE;
   let data = rows;
@@ -29,7 +29,7 @@ export function dataTable({ name, label, columns, rows, open, sort = "", onSort 
       draw();
     },
   });
-  const table = h("table", { class: "data", "aria-label": label }, h("thead", {}, h("tr", {}, heads)), body);
+  const table = h("table", { class: cards ? "data cards" : "data", "aria-label": label }, h("thead", {}, h("tr", {}, heads)), body);
   body.addEventListener("keydown", walk);
 
   function turn(column) {
@@ -72,7 +72,10 @@ export function dataTable({ name, label, columns, rows, open, sort = "", onSort 
     const cells = columns.map((column) =>
       h(
         "td",
-        { class: [column.number && "number", column.wide && "wide"].filter(Boolean).join(" ") || null },
+        {
+          class: [column.number && "number", column.wide && "wide"].filter(Boolean).join(" ") || null,
+          "data-label": column.label,
+        },
         column.show ? column.show(row) : ((column.value ? column.value(row) : row[column.key]) ?? "–"),
       ),
     );
