@@ -341,8 +341,6 @@ def _parsed(name: str, arguments: dict[str, Any], role: Role) -> Action:
     ids = [arguments.get("id"), arguments.get("source"), arguments.get("target")]
     ids += listed if isinstance(listed, list) else []
     if any(isinstance(id, str) and not id.isprintable() for id in ids):
-        isinstance(id, str) and not id.isprintable() for id in (*ids, *(targets if isinstance(targets, list) else ()))
-    ):
         raise Refusal("missing", "there is no such document.")
     action = parse(name, arguments, role)
     if isinstance(action, Invalid):
