@@ -40,6 +40,7 @@ from kbgym.serving.openapi import (
     LinkBody,
     LinksBody,
     Operation,
+    ReadBody,
     TextBody,
     document,
     page,
@@ -71,7 +72,7 @@ class Api:
         """Return the operations of the API, as served and as documented."""
         question, gold = "/v1/questions/{id}", "Give the expected answers to learn from."
         learnt = "Return what traffic and people taught the store."
-        bodies = {"read": IdBody, "add": TextBody, "edit": EditBody, "delete": IdBody, "link": LinkBody}
+        bodies = {"read": ReadBody, "add": TextBody, "edit": EditBody, "delete": IdBody, "link": LinkBody}
         bodies |= {"link_many": LinksBody, "unlink": LinkBody}
         return [
             Operation("POST", "/v1/search", "search", "Search documents.", self.search, ActionReply, SearchQuery),
@@ -173,8 +174,8 @@ class Api:
         client, asking = _client(request), converted(await _object(request), AskBody)
         question = plain_line(asking.question, "question")
         if asking.answer is not None:
-            calls = [dict(call) for call in asking.actions]
-            actions = [_parsed(str(call.pop("tool", None)), call, "reader") for call in calls]
+            calls = [msgspec.to_builtins(call) for call in asking.actions]
+            actions = [_parsed(call.pop("tool"), call, "reader") for call in calls]
             answer = plain_line(asking.answer, "answer")
             return _reply(await self.online.report(question, client.name, actions, answer), client)
         if asking.actions:
