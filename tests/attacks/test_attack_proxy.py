@@ -53,10 +53,7 @@ def test_the_documented_proxy_serves_and_limits(tmp_path: Path) -> None:
                         time.sleep(0.05)
                 assert rex.post("/v1/search", json={"query": "baker"}).json()["documents"]
                 assert rex.post("/v1/search", content=b"x" * 2_000_000).status_code == 413
-                assert (
-                    rex.post("/v1/search", json={"query": "x"}, headers={"Authorization": "Bearer x"}).status_code
-                    == 401
-                )
+                assert rex.get("/v1/stats", headers={"Authorization": "Bearer x"}).status_code == 401
                 call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
                 assert rex.post("/mcp", json=call).json()["result"]["tools"]
             idle = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(40)]

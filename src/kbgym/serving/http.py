@@ -210,7 +210,7 @@ class Api:
         return _json({**counts, "version": live.iteration, "hash": live.store.fingerprint, "questions": measures})
 
     async def learning(self, request: Request) -> Response:
-        async with self.live.looking():
+        async with self.live.read():
             online = self.online
             return _json(learning_of(online.questions, online.corrections, self.live.store))
 
@@ -333,8 +333,20 @@ async def _object(request: Request) -> dict[str, Any]:
         raise HTTPException(400, "the body is not JSON.") from None
     if not isinstance(body, dict):
         raise Refusal("invalid", "the body is not a JSON object.")
-    # JSON Schema takes 5.0 for an integer.
-    return {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in body.items()}
+    found: dict[str, Any] = _integers(body)
+    return found
+
+
+def _integers(value: Any) -> Any:
+    """Return a JSON value with 5.0 as 5, which JSON Schema takes for an integer."""
+    match value:
+        case dict():
+            return {key: _integers(one) for key, one in value.items()}
+        case list():
+            return [_integers(one) for one in value]
+        case float() if value.is_integer():
+            return int(value)
+    return value
 
 
 def _parsed(name: str, arguments: dict[str, Any], role: Role) -> Action:

@@ -143,7 +143,7 @@ async def how_sure(live: LiveStore, session: ClientSession, role: Role, argument
     opened = list(dict.fromkeys(action.id for action in session.looked if isinstance(action, Read)))
     if unknown := [id for id in asked if id not in opened]:
         raise Refusal("invalid", f"[{unknown[0][:40]}] was not opened recently; read it first.")
-    async with live.looking():
+    async with live.read():
         store = live.store
         records = [store[id] for id in asked or opened if id in store]
     if not records:
