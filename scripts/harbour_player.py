@@ -6,7 +6,7 @@ supporting sentence has come back from the store, and `unknown` when its patienc
 question and the gold alone, and builds an index for each name in them by searching. So a better score after training
 means that the sentences were found, and it comes from the indexes.
 
-As a writer it rewrites and drafts what is written down here, and leaves the rest alone.
+As a writer it drafts what is written down here.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ class Player:
 
     def __call__(self, body: dict[str, Any]) -> Action | dict[str, Any]:
         name = body["tools"][0]["function"]["name"]
-        if name == "rewrite":
-            return calling(body, [("rewrite", json.dumps({"sentence": rewritten(body)}))])
         if name == "suggest":
             return calling(body, [("suggest", json.dumps({"drafts": drafts(body)}))])
         return led(self.play(view := view_of(body)), view)
@@ -134,24 +132,6 @@ ORDINARY = frozenset(
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
-REWRITTEN = {
-    "She was lengthened in 2004": "The Kestrel was lengthened in 2004",
-    "Her owner is Ingrid Falk, who bought her": "The owner of the Kestrel is Ingrid Falk, who bought the Kestrel",
-    "She was built in 1994": "The Petrel was built in 1994",
-    "Her hull is": "The hull of the Petrel is",
-    "She belongs to the island": "The Saint Brannoc belongs to the island",
-    "Her engine, a Corvin D6,": "The engine of the Saint Brannoc, a Corvin D6,",
-    "He learnt the trade": "Jonas Vael learnt the trade",
-    "She also keeps": "Lucia Brandt also keeps",
-    "His mate is his daughter": "The mate of Hugh Marlow is his daughter",
-    "It is run by his granddaughter": "Dunmore Yard is run by the granddaughter of Elias Dunmore",
-    "The yard has the only dry dock": "Dunmore Yard has the only dry dock",
-    "They build in wood only": "The brothers Finn and Osric Hallow build in wood only",
-    "There are no sons any more:": "At Pell & Sons there are no sons any more:",
-    "Its keeper, Dag Halvorsen,": "The keeper of the ice house, Dag Halvorsen,",
-    "The office lends one": "The harbour office lends a second anchor",
-    "The work was priced": "The work on the Merganser was priced",
-}
 DRAFTS = (
     ("Who assigns the berths of the harbour?", "Bettina Crane", ("The harbour master",)),
     ("Who is the keeper of the ice house?", "Dag Halvorsen", ("Dag Halvorsen",)),
@@ -164,26 +144,6 @@ DRAFTS = (
     ("Who is the Kestrel's deckhand?", "Sam Okoro", ("Deckhand: Sam Okoro",)),
     ("When was Dunmore Yard founded?", "1912", ("founded in 1921",)),  # wrong on purpose: the check must drop it
 )
-_SHOWN = re.compile(r"^([^\n<]+):\n<observation>\n(.*?)\n</observation>", re.DOTALL | re.MULTILINE)
-_ROW = re.compile(r"(\w+): ([^;]+)(?:; |$)")
-
-
-def rewritten(body: dict[str, Any]) -> str:
-    shown = dict(_SHOWN.findall(body["messages"][1]["content"]))
-    sentence, boat = shown["The sentence to rewrite"], shown.get("The headings above it", "").rpartition(" > ")[2]
-    cells = dict(_ROW.findall(sentence))
-    if {"Boat", "Owner"} <= cells.keys():
-        return f"The boat {cells['Boat']}, a {cells['Type']} built in {cells['Built']}, has the owner {cells['Owner']}."
-    if {"Boat", "Work"} <= cells.keys():
-        work = f"{cells['Work']}, a work of the yard {cells['Yard']} on the boat {cells['Boat']}"
-        return f"On {cells['Date']} there was {work}, at a cost of {cells['Cost']} crowns."
-    if len(cells) == 1 and not sentence.endswith("."):
-        ((role, name),) = cells.items()
-        return f"{role} of the {boat} is {name}."
-    for start, better in REWRITTEN.items():
-        if sentence.startswith(start):
-            return better + sentence.removeprefix(start)
-    return sentence
 
 
 def drafts(body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ TESTS = """tests/store tests/trace tests/training tests/golden tests/analysis/te
     tests/serve/test_serve_acting.py tests/serve/test_serve_gate.py tests/serve/test_serve_online.py
     tests/cli/test_history.py tests/corpus/test_reimport.py tests/corpus/test_update.py""".split()
 # They are there too, and long, and about something else.
-TESTS += [f"--ignore=tests/training/test_{name}.py" for name in ("engines", "experiment", "ray", "rewrite", "suggest")]
+TESTS += [f"--ignore=tests/training/test_{name}.py" for name in ("engines", "experiment", "ray", "suggest")]
 SECONDS = 10.0  # of a processor, for the tests of one fault, at most
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "runs", "worlds-out", "__pycache__", ".*_cache", ".hypothesis")
 AHEAD = ("numpy", "msgspec", "scipy.stats", "hypothesis.extra.numpy", "asyncio")  # imported once, not for every fault

@@ -22,11 +22,11 @@ from typing import Any
 import httpx
 from documented import ROOT, Line
 from prompt_reader import Reference
-from writers import drafting, rewriting, summarising
+from writers import drafting, summarising
 
 _STAYS = re.compile(r"kbgym (view|watch|play|serve .*(--mcp|--http))\b")
 _URL = re.compile(r"http://127\.0\.0\.1:\d+")
-_WRITERS = {"rewrite": rewriting, "suggest": drafting, "summarise": summarising}
+_WRITERS = {"suggest": drafting, "summarise": summarising}
 # A program that plays over MCP, started as the ready-made line or the page starts it.
 _PLAYERS = {"codex": 'cat > prompt; set -- "" "" "" prompt', "my-agent": ""}
 
@@ -118,7 +118,7 @@ class Shell:
                 said.seek(0)
                 print(f"{text}\n{said.read()}")
             said.seek(0)
-            ended = 0 if " --mcp" in text or " view " in text else 130
+            ended = 0 if " --mcp" in text or "kbgym view" in text else 130
             assert process.returncode == ended and "Traceback" not in said.read()
 
     def _ask(self, text: str, process: subprocess.Popen[str]) -> None:

@@ -46,9 +46,9 @@ def test_the_recording_is_small_and_says_who_plays(cassette):
 def test_the_recording_was_made_with_the_prompts_and_tools_of_now(cassette):
     exchanges = cassette.exchanges
     systems = {one.system for one in exchanges}
-    for name in ("retrieval", "curation", "rewrite", "suggest"):
+    for name in ("retrieval", "curation", "suggest"):
         assert any(system.startswith(prompt(name)) for system in systems), AGAIN
-    known = ("retrieval", "curation", "rewrite", "suggest")
+    known = ("retrieval", "curation", "suggest")
     assert all(system.startswith(tuple(map(prompt, known))) for system in systems), AGAIN
     tools = [list(one.tools) for one in exchanges]
     for role in ("reader", "curator"):
@@ -57,7 +57,7 @@ def test_the_recording_was_made_with_the_prompts_and_tools_of_now(cassette):
 
 def test_every_command_that_needs_a_model_names_the_recording():
     named = [command for command in commands() if NAMED in command]
-    assert {shlex.split(command)[1] for command in named} == {"import", "train", "exam", "questions"}
+    assert {shlex.split(command)[1] for command in named} == {"train", "exam", "questions"}
     assert not any("llm:" in command for command in commands())
 
 
@@ -119,7 +119,7 @@ def test_the_numbers_on_the_page_are_those_of_the_recording(tmp_path):
         )
         assert done.returncode == 0, f"{AGAIN} ({command})\n{done.stdout}{done.stderr}"
         printed_lines.update(done.stdout.splitlines())
-        for what in ("train-before", "train-after", "test-before", "test-after", "rewritten", "drafts from"):
+        for what in ("train-before", "train-after", "test-before", "test-after", "drafts from"):
             if what in command + done.stdout:
                 said.setdefault(what, done.stdout)
     page = PAGE.read_text(encoding="utf-8")
@@ -131,5 +131,4 @@ def test_the_numbers_on_the_page_are_those_of_the_recording(tmp_path):
         for when, cell in zip(("before", "after"), re.findall(r"F1 ([\d.]+), ([\d.]+) actions", line), strict=True):
             printed = said[f"{name}-{when}"]
             assert f"F1 {cell[0]}" in printed and f"{cell[1]} actions" in printed, f"the page is wrong: {printed}"
-    assert "32 of 129 sentences rewritten" in said["rewritten"]
     assert "1 dropped: with an answer that is not in their supports" in said["drafts from"]

@@ -1,4 +1,4 @@
-"""Scripts for the fault server that play a writer: one that names boats, one that drafts questions."""
+"""Scripts for the fault server that play a writer: drafts of questions, and summaries."""
 
 from __future__ import annotations
 
@@ -10,21 +10,6 @@ from prompt_reader import calling
 
 _DATA = re.compile(r"<observation>\n(.*?)\n</observation>", re.DOTALL)
 _LISTED = re.compile(r"^\[([^\]]+)\] (.*)$", re.MULTILINE)
-
-
-def parts(body: dict[str, Any]) -> dict[str, str]:
-    """What a rewriter is shown, by its caption."""
-    text = body["messages"][1]["content"]
-    return dict(re.findall(r"^([^\n<]+):\n<observation>\n(.*?)\n</observation>", text, re.DOTALL | re.MULTILINE))
-
-
-def rewriting(body: dict[str, Any]) -> dict[str, Any]:
-    """Puts the last heading where the sentence begins with a pronoun."""
-    shown = parts(body)
-    name = shown.get("The headings above it", "It").rpartition(" > ")[2]
-    sentence = shown["The sentence to rewrite"]
-    told = re.sub(r"^(She|He|It)\b", f"The {name}", re.sub(r"^(Her|His|Its)\b", f"The {name}'s", sentence))
-    return calling(body, [("rewrite", json.dumps({"sentence": told}))])
 
 
 def sentences(body: dict[str, Any]) -> dict[str, str]:

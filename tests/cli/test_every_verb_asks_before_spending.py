@@ -12,7 +12,7 @@ from kbgym.worlds.people import generate
 from kbgym.worlds.splits import Sizes
 
 MODEL = "llm:local/tiny"
-ROLES = {"agent", "reader", "curator", "judge", "writer", "rewrite"}
+ROLES = {"agent", "reader", "curator", "judge", "writer"}
 # `doctor` is what one runs to learn the price: it plays ten short passes under a cap it has by itself.
 PRICED_BY_THEMSELVES = {"doctor": {"base_url", "max_cost", "max_tokens"}}
 

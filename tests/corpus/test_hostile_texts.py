@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kbgym.corpus.blocks import Broken
-from kbgym.corpus.documents import ReadingOptions, read_corpus
 from kbgym.corpus.files import walk
 from kbgym.corpus.reader_process import ReadTask
 from kbgym.corpus.reading import read_file
@@ -48,13 +47,3 @@ def test_what_used_to_take_longest(tmp_path, character):
 def test_four_times_the_text_takes_not_much_more_than_four_times_as_long(tmp_path, piece):
     few, many = (seconds(tmp_path, "a.md", piece * (size // len(piece))) for size in (SIZE, 4 * SIZE))
     assert many < 8 * few + 1, (piece, few, many)
-
-
-def test_a_large_file_says_how_far_it_is(tmp_path):
-    (tmp_path / "a.md").write_text("# T\n\n" + "Ruth sails the boat. Nell does not.\n\n" * 20_000)
-    told: list[tuple[int, int]] = []
-    corpus = read_corpus(
-        [tmp_path], ReadingOptions(unit="sentence"), tick=lambda done, total, note: told.append((done, total))
-    )
-    assert len(corpus.documents) == 40_000
-    assert len(told) > 10 and told == sorted(told) and told[-1][0] == told[-1][1] == corpus.bytes

@@ -49,7 +49,6 @@ def test_without_a_site(tmp_path, link, file):
     [
         ("[x](https://example.org/alpha/?q=1#y)", "docs/a.md"),
         ("[x](http://example.org/docs/c)", "docs/c.rst"),
-        ("[x](//example.org/other/unique.html)", "docs/unique.md"),
         ("<https://example.org/alpha>", "docs/a.md"),
         ("[x](https://example.org/twice)", ""),
         ("[x](https://example.organic/alpha)", ""),

@@ -235,12 +235,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("code", ["keep", "skip"])
+@pytest.mark.parametrize("unit", ["passage", "sentence"])
 @pytest.mark.parametrize("name", CASES)
-def test_every_word_comes_out_or_is_named(tmp_path: Path, name: str, code):
+def test_every_word_comes_out_or_is_named(tmp_path: Path, name: str, unit):
     text = filled(CASES[name])
     (tmp_path / name).write_text(text, encoding="utf-8")
-    corpus = read_corpus([tmp_path], ReadingOptions(unit="sentence", code=code))
+    corpus = read_corpus([tmp_path], ReadingOptions(unit=unit))
     assert unnamed(text, corpus) == set()
     assert all(loss.why == REASONS[loss.what] and loss.count >= len(loss.texts) > 0 for loss in corpus.lost)
 

@@ -17,7 +17,7 @@ from kbgym.cli.common import emit, output_options, progress, say, with_search
 from kbgym.cli.settings import Command, option, options, place
 from kbgym.corpus.documents import ReadingOptions, Unit
 from kbgym.corpus.files import Problem
-from kbgym.corpus.importing import Made, load_old, make, repeated, replace_world
+from kbgym.corpus.importing import Made, load_old, make, replace_world
 from kbgym.corpus.store_update import Followed, Reimport, Watcher, reimport
 from kbgym.corpus.update import Changes
 from kbgym.errors import BadInput, KbgymError
@@ -31,7 +31,6 @@ from kbgym.trace.url import is_url
 @option("world", "--out", "out", required=True, help="The folder to write the world to.")
 @options("unit", "links", "structure")
 @options("on_error", default="refuse")
-@options("code", default="keep")
 @options("language", default="en")
 @options("site", "about", default="")
 @options("follow", default=False)
@@ -50,7 +49,6 @@ def corpus_command(
     site: str,
     structure: bool,
     follow: bool,
-    code: Literal["skip", "keep"],
     language: str,
     about: str,
     seed: int,
@@ -78,7 +76,7 @@ def corpus_command(
     structure = structure or (old is not None and bool(old.facts.get("structure")))
     links, relink = links or structure, with_page_links if structure else None
     unit = unit or (old.facts.get("unit", "sentence") if old else "passage")
-    options = ReadingOptions(language, unit, links, code, on_error, follow, site, about.strip())
+    options = ReadingOptions(language, unit, links, on_error, follow, site, about.strip())
     with progress("reading", quiet or as_json) as tick:
         made = make(paths, questions, options, seed, old, tick, relink)
         tick(1, 1, f"writing {len(made.world.documents):,} documents")
@@ -110,9 +108,7 @@ def result_of(made: Made, followed: Reimport | None) -> dict[str, Any]:
         "skipped": corpus.skipped,
         "empty": corpus.empty,
         "left_out": corpus.lost,
-        "code_blocks": corpus.code_blocks,
         "long_sentences": corpus.long_sentences,
-        "repeated": repeated(world.documents),
         "links": sum(len(document.links) for document in world.documents),
         "structure_links": made.structured,
         "dead_links": corpus.dead_links,
@@ -151,9 +147,7 @@ def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None
         f"hash {world.hash}",
     ]
     counted = {
-        "code blocks, not split into sentences": corpus.code_blocks,
         "sentences cut at a clause because they were too long": corpus.long_sentences,
-        "documents that repeat another word for word": repeated(world.documents),
         "links between documents": sum(len(document.links) for document in world.documents),
         "of them from the structure of pages": made.structured,
         "links to pages that are not here": corpus.dead_links,

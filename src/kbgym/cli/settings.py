@@ -95,7 +95,6 @@ KEYS: dict[str, SettingInfo] = {
     "site": SettingInfo("import", "As --links; links to this address count as links between the files."),
     "about": SettingInfo("import", "Describes the documents in a sentence or two, for a model's prompt."),
     "language": SettingInfo("import", "Language of the texts, for splitting into sentences.  [en]"),
-    "code": SettingInfo("import", "Code blocks: keep or skip.  [keep]", click.Choice(["skip", "keep"])),
     "follow": SettingInfo("import", "Follow symbolic links out of the folder.  [false]", bool),
     "on_error": SettingInfo("import", "Unreadable files: refuse or skip.  [refuse]", click.Choice(["refuse", "skip"])),
     "train": SettingInfo("splits", "Training questions.  [150]", int),

@@ -7,12 +7,11 @@ file. Places are counted in characters of the file read as text: a line end is o
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["sentence", "item", "row", "code", "field"]
-Step = Callable[[float], None]  # told what share of something is done
 MOST_HEADING = 150  # of a heading in front of a sentence; a longer one is a text of its own as well
 
 
@@ -107,7 +106,6 @@ class Page:
 
     title: str = ""
     blocks: list[Block] = field(default_factory=list)
-    code_blocks: int = 0
     footnotes: dict[str, str] = field(default_factory=dict)
     addresses: list[str] = field(default_factory=list)
     lost: list[tuple[str, str]] = field(default_factory=list)

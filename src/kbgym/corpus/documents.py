@@ -27,7 +27,6 @@ class ReadingOptions(msgspec.Struct, frozen=True):
     language: str = "en"
     unit: Unit = "passage"
     links: bool = False
-    code: Literal["skip", "keep"] = "keep"
     on_error: Literal["refuse", "skip"] = "refuse"
     follow: bool = False  # symbolic links out of the folder
     site: str = ""  # where the files are published: links to it are links between them
@@ -44,7 +43,6 @@ class Corpus(msgspec.Struct):
     ignored: list[Problem] = []
     skipped: list[Problem] = []
     lost: list[Loss] = []
-    code_blocks: int = 0
     long_sentences: int = 0
     dead_links: int = 0
     targets: list[tuple[str, str]] = []  # file and target of every link
@@ -71,17 +69,12 @@ def read_corpus(
     corpus = Corpus(ignored=found.ignored, skipped=list(found.problems))
     said: list[Statement] = []
     losses = Losses()
-    total, done, number = sum(file.size for file in found.files), 0, 0
-
-    def step(share: float) -> None:
-        if tick:
-            tick(done + int(share * found.files[number].size), total, f"{len(said):,} documents")
-
-    readings = reader.read(found.files, options.language, options.code == "keep", step)
-    for file, reading in zip(found.files, readings, strict=True):
+    total, done = sum(file.size for file in found.files), 0
+    for file, reading in zip(found.files, reader.read(found.files, options.language), strict=True):
         said += _add_file(file, reading, options, corpus, losses)
-        step(1)
-        done, number = done + file.size, number + 1
+        done += file.size
+        if tick:
+            tick(done, total, f"{len(said):,} statements")
     if corpus.skipped and options.on_error == "refuse":
         raise BadInput(_refusal(corpus.skipped))
     if not said:
@@ -115,7 +108,6 @@ def _add_file(
         return []
     corpus.files += 1
     corpus.bytes += file.size
-    corpus.code_blocks += reading.end.code_blocks
     corpus.long_sentences += reading.end.long_sentences
     if not reading.statements:
         corpus.empty.append(file.name)
@@ -160,7 +152,6 @@ REASONS = {
     "tag": "markup without words",
     "script or style": "code of a web page",
     "navigation or form": "the same on every page of a site",
-    "code block": "left out by --set code=skip",
     "language of a code block": "markup without words",
     "heading": "there is no text under it",
     "column": "the column is empty in every row",

@@ -70,7 +70,7 @@ def make(
     elif old is not None:
         still, lost = keep_questions(old.questions, (document.id for document in documents))
         asked = MadeQuestions(still)
-    facts: dict[str, Any] = {"kind": KIND, "unit": options.unit, "code": options.code, "language": options.language}
+    facts: dict[str, Any] = {"kind": KIND, "unit": options.unit, "language": options.language}
     facts |= {"links": options.links, "seed": seed}
     if options.site:
         facts["site"] = options.site
@@ -126,8 +126,3 @@ def replace_world(old: World, new: World, out: Path) -> bool:
 
 def _kept(out: Path) -> Path:
     return out.parent / f".{out.name}.old"
-
-
-def repeated(documents: Sequence[Document]) -> int:
-    """How many documents say word for word what an earlier one says."""
-    return len(documents) - len({document.text for document in documents})

@@ -43,19 +43,15 @@ class LinkResolver:
     """From what a link says to the first document of the page it leads to.
 
     `site` is the address the pages are published at: links to it are links between them. A page is found by its file,
-    by what its front matter says its address is, and as a last resort by its file's name alone, if only one has it.
+    by what its front matter says its address is, or by a label in it.
     """
 
     def __init__(self, drafts: Sequence[DraftDocument], ids: Sequence[str], site: str = "") -> None:
         self._site = re.sub(r"^[a-zA-Z]+://", "", site).strip("/")
         self._first: dict[str, str] = {}
-        self._stems: dict[str, list[str]] = {}
         for id, one in zip(ids, drafts, strict=True):
             for name in one.first_of:
                 self._first.setdefault(name, id)
-                if name.startswith("file:"):
-                    stem = posixpath.splitext(posixpath.basename(name.removeprefix("file:")))[0].casefold()
-                    self._stems.setdefault(stem, []).append(id)
         for name, id in list(self._first.items()):  # a wiki link may also name a file without its ending
             if name.startswith("file:"):
                 stem = posixpath.splitext(name.removeprefix("file:"))[0].casefold()
@@ -91,11 +87,7 @@ class LinkResolver:
 
     def _published(self, path: str) -> str | None:
         """A page by its address below the site, or below the folder that was imported."""
-        if found := self._first.get(f"address:{path}") or self._file(posixpath.normpath(path) if path else ""):
-            return found
-        stem = posixpath.splitext(posixpath.basename(path))[0].casefold()
-        alike = self._stems.get(stem, []) if self._site else []
-        return alike[0] if len(alike) == 1 else None
+        return self._first.get(f"address:{path}") or self._file(posixpath.normpath(path) if path else "")
 
     def _file(self, place: str) -> str | None:
         stem = re.sub(r"\.html?$", "", place)

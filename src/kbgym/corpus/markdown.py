@@ -38,14 +38,14 @@ _ENDS = (".", "!", "?", ";", ")", "。", "…")
 MOST_NOTE = 800  # a footnote up to here stands where it is called
 
 
-def read_markdown(text: str, keep_code: bool = True) -> Page:
+def read_markdown(text: str) -> Page:
     """Return the page of a Markdown text."""
-    return _Reader(text, keep_code).read()
+    return _Reader(text).read()
 
 
 class _Reader:
-    def __init__(self, text: str, keep_code: bool) -> None:
-        self.text, self.keep_code = text, keep_code
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.page = Page()
         self.headings = Headings()
         self.base = self._front()
@@ -226,10 +226,6 @@ class _Reader:
             self._code_block(token, content)
 
     def _code_block(self, token: Token, content: str) -> None:
-        self.page.code_blocks += 1
-        if not self.keep_code:
-            self.page.lost.append(("code block", f"{token.info} {content}"))
-            return
         if token.info:
             self.page.lost.append(("language of a code block", token.info))
         if content.strip():

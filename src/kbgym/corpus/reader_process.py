@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import msgspec
@@ -27,7 +27,6 @@ from kbgym.errors import Missing
 SECONDS, BYTES_PER_SECOND = 18.0, 20_000  # a file may take: 18 s, and 1 s per 20 kB
 MEMORY, MEMORY_PER_BYTE, MOST_MEMORY = 768 << 20, 64, 4 << 30
 OUTPUT, OUTPUT_PER_BYTE = 256 << 10, 64  # characters of all documents of a file
-IN_FLIGHT = 32  # tasks sent ahead, so that the child never waits for this process; they fit into a pipe's buffer
 
 
 class ReadTask(msgspec.Struct, frozen=True):
@@ -38,24 +37,21 @@ class ReadTask(msgspec.Struct, frozen=True):
     format: str
     size: int
     language: str = "en"
-    keep_code: bool = True
     memory: int = MOST_MEMORY
 
 
 class WorkerReply(msgspec.Struct, omit_defaults=True):
-    """A message from the reader process: progress, a batch of statements, or the end of the file.
+    """A message from the reader process: a batch of statements, or the end of the file.
 
     `lost` lists what is in no document as pairs of kind and text; `hidden` counts invisible characters; `size` is the
     input the output is compared with. A file that cannot be read ends with `error`: it is malformed, needs a package
     that is not installed (`missing`), or made its parser fail (`crashed`).
     """
 
-    share: float = 0.0
     statements: list[Statement] = []
     ended: bool = False
     lost: list[tuple[str, str]] = []
     hidden: int = 0
-    code_blocks: int = 0
     long_sentences: int = 0
     size: int = 0
     error: str = ""
@@ -77,34 +73,23 @@ class ReaderProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def read(
-        self, files: Sequence[FoundFile], language: str, keep_code: bool, step: Callable[[float], None]
-    ) -> Iterator[FileReading]:
-        """Yield what each file holds, in order; `step` is told the share of the current file that is read.
+    def read(self, files: Sequence[FoundFile], language: str) -> Iterator[FileReading]:
+        """Yield what each file holds, in order.
 
         Raises:
             Missing: If reading a format needs a package that is not installed.
         """
-        sent = 0
         with self._lock:
-            try:
-                for done, file in enumerate(files):
-                    process = self.start()
-                    with contextlib.suppress(OSError):  # the process died; reading its replies finds out
-                        while sent < min(len(files), done + IN_FLIGHT):
-                            _send(process, files[sent], language, keep_code)
-                            sent += 1
-                    found = _receive(process, file, step)
-                    if found.end.crashed:  # memory may be exhausted, or replies left in the pipe
-                        self.close()
-                        sent = done + 1
-                    if found.end.missing:
-                        raise Missing(found.end.error)
-                    yield found
-                sent = 0
-            finally:
-                if sent:  # replies are left in the pipe
+            for file in files:
+                process = self.start()
+                with contextlib.suppress(OSError):  # the process died; reading its replies finds out
+                    _send(process, file, language)
+                found = _receive(process, file)
+                if found.end.crashed:  # memory may be exhausted, or replies left in the pipe
                     self.close()
+                if found.end.missing:
+                    raise Missing(found.end.error)
+                yield found
 
     def start(self) -> subprocess.Popen[bytes]:
         """Return the process, started if there is none."""
@@ -135,16 +120,16 @@ def reader_process() -> ReaderProcess:
     return reader
 
 
-def _send(process: subprocess.Popen[bytes], file: FoundFile, language: str, keep_code: bool) -> None:
+def _send(process: subprocess.Popen[bytes], file: FoundFile, language: str) -> None:
     memory = MOST_MEMORY if file.format == "converted" else min(MOST_MEMORY, MEMORY + MEMORY_PER_BYTE * file.size)
     path = os.fsencode(file.path.resolve())
-    task = ReadTask(path, file.name, file.format, file.size, language, keep_code, memory)
+    task = ReadTask(path, file.name, file.format, file.size, language, memory)
     assert process.stdin is not None
     process.stdin.write(msgspec.json.encode(task) + b"\n")
     process.stdin.flush()
 
 
-def _receive(process: subprocess.Popen[bytes], file: FoundFile, step: Callable[[float], None]) -> FileReading:
+def _receive(process: subprocess.Popen[bytes], file: FoundFile) -> FileReading:
     """Return the replies about a file; one that exceeds a limit ends with an error."""
     seconds, late = SECONDS + file.size / BYTES_PER_SECOND, threading.Event()
 
@@ -167,8 +152,6 @@ def _receive(process: subprocess.Popen[bytes], file: FoundFile, step: Callable[[
             if reply.ended:
                 found.end = reply
                 return found
-            if reply.share:
-                step(reply.share)
     finally:
         timer.cancel()
     found.end.error = f"it takes more than {seconds:.0f} seconds to read" if late.is_set() else "its reader broke down"

@@ -82,20 +82,17 @@ def _limit_memory(most: int) -> None:
 def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
     """Send the statements of a file in batches, then what is in none of them."""
     file = FoundFile(Path(os.fsdecode(task.path)), task.name, task.format, task.size)
-    pages, text = _pages(file, task.keep_code)
+    pages, text = _pages(file)
     end, batch, said = WorkerReply(ended=True, size=len(text)), list[Statement](), list[str]()
     names = [f"file:{file.name}"]  # of the file's first statement
     for number, page in enumerate(pages):
         title = page.title or fallback_title(file.name)
-        found, cut = statements(
-            page, file.name, title, task.language, number, lambda share: send(WorkerReply(share=share))
-        )
+        found, cut = statements(page, file.name, title, task.language, number)
         if found:
             names += [f"title:{page.title.casefold()}"] if page.title else []
             names += [f"address:{address.strip('/')}" for address in page.addresses]
             target = next((one for one in found if one.kind != "field"), found[0])  # of links to the page
             target.first_of, names = (*names,), []
-        end.code_blocks += page.code_blocks
         end.long_sentences += cut
         end.lost += page.lost if text else [pair for pair in page.lost if pair[0]]
         said += [one.prefix + one.own for one in found] if text else ()
@@ -110,7 +107,7 @@ def read_file(task: ReadTask, send: Callable[[WorkerReply], None]) -> None:
     send(end)
 
 
-def _pages(file: FoundFile, keep_code: bool) -> tuple[Iterable[Page], str]:
+def _pages(file: FoundFile) -> tuple[Iterable[Page], str]:
     """Return a file's pages and the text whose words must be accounted for; empty for files read row by row."""
     match file.format:
         case "jsonl":
@@ -121,15 +118,15 @@ def _pages(file: FoundFile, keep_code: bool) -> tuple[Iterable[Page], str]:
             return read_json_file(file), ""
         case "converted" | "notebook":
             text = _office_markdown(file) if file.format == "converted" else notebook_markdown(read_text(file))
-            return [read_markdown(text, keep_code)], text
+            return [read_markdown(text)], text
     text = read_text(file)
     match file.format:
         case "markdown":
-            return [read_markdown(text, keep_code)], text
+            return [read_markdown(text)], text
         case "html":
-            return [html_page(text, keep_code)], html_words(text)
+            return [html_page(text)], html_words(text)
         case "rst":
-            return [_rst_page(text, keep_code)], text
+            return [_rst_page(text)], text
         case "yaml" | "toml":
             trees, comments = read_yaml(text) if file.format == "yaml" else read_toml(text)
             page = field_page(trees, len(text), (0, len(text)))
@@ -139,7 +136,7 @@ def _pages(file: FoundFile, keep_code: bool) -> tuple[Iterable[Page], str]:
             return [read_text_file(text)], text
 
 
-def _rst_page(text: str, keep_code: bool) -> Page:
+def _rst_page(text: str) -> Page:
     """Return the page of a reStructuredText; one that docutils cannot read is read as plain text."""
     try:
         html, lost = rst_to_html(text)
@@ -147,16 +144,16 @@ def _rst_page(text: str, keep_code: bool) -> Page:
         raise
     except Exception:
         return read_text_file(text)
-    page = html_page(html, keep_code, text)
+    page = html_page(html, text)
     page.lost += lost
     page.addresses += _RST_LABEL.findall(text)
     return page
 
 
-def html_page(text: str, keep_code: bool = True, file: str = "") -> Page:
+def html_page(text: str, file: str = "") -> Page:
     """Return the page of an HTML text; `file` is the text of the file, if that is another."""
     markdown, title, lost = html_to_markdown(text)
-    page = read_markdown(markdown, keep_code)
+    page = read_markdown(markdown)
     if page.title and title not in ("", page.title):
         page.lost.append(("heading", title))
     page.title = page.title or title

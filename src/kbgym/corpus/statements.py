@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kbgym.corpus.blocks import Block, Page, Step
+from kbgym.corpus.blocks import Block, Page
 from kbgym.corpus.sentences import MOST_CONTEXT, MOST_TEXT, clean, pieces, split
 from kbgym.worlds.world import Source
 
@@ -42,11 +42,9 @@ class Statement(msgspec.Struct):
     block: int = 0
 
 
-def statements(
-    page: Page, file: str, title: str, language: str, number: int = 0, step: Step | None = None
-) -> tuple[list[Statement], int]:
+def statements(page: Page, file: str, title: str, language: str, number: int = 0) -> tuple[list[Statement], int]:
     """Return a page's statements in order, and the number of sentences that were cut because they are too long."""
-    return _Reader(page, file, clean(title), language, number).read(step)
+    return _Reader(page, file, clean(title), language, number).read()
 
 
 class _Reader:
@@ -56,10 +54,8 @@ class _Reader:
         self.cut = 0
         self.last_of: dict[int, str] = {}  # the last sentence of a block that may introduce others
 
-    def read(self, step: Step | None) -> tuple[list[Statement], int]:
+    def read(self) -> tuple[list[Statement], int]:
         for number, block in enumerate(self.page.blocks):
-            if step and number % 1_000 == 999:
-                step(number / len(self.page.blocks))
             self._block(block, number)
         return self.found, self.cut
 

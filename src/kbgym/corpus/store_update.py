@@ -172,7 +172,6 @@ class Watcher:
             facts.get("language", "en"),
             facts.get("unit", "sentence"),
             facts.get("links", False),
-            facts.get("code", "keep"),
             site=facts.get("site", ""),
         )
         self._last: Seen | None = None
