@@ -121,12 +121,12 @@ def question_of(instance: Instance, id: str, split: str) -> Question:
     )
 
 
-def pool(world: World, template: str, tautologies: bool = False) -> Iterator[Question]:
+def pool(world: World, template: str) -> Iterator[Question]:
     """Yield every question a template can ask, as a question of the split "pool"."""
     if template not in TEMPLATES:
         raise BadInput(f"there is no template {template!r}; PhantomWiki has {', '.join(TEMPLATES)}.")
     instances = wiki_of(world).pool(TEMPLATES.index(template))
-    return (question_of(one, "", "pool") for one in instances if tautologies or not one.tautology)
+    return (question_of(one, "", "pool") for one in instances if not one.tautology)
 
 
 def leakage(world: World) -> dict[str, Leakage]:
