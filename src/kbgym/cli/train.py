@@ -33,6 +33,7 @@ from kbgym.store import Store, ledger
 from kbgym.trace.events import Ended
 from kbgym.trace.url import shown
 from kbgym.training.run import Run, Settings
+from kbgym.training.trainer import Trainer
 from kbgym.worlds.kinds import kind_of, why_agent
 from kbgym.worlds.world import World
 
@@ -110,10 +111,22 @@ def command(
         spending.confirm_all(training_plan(settings, left, evaluations))
         with progress("training") as tick:
             teach(trainer, with_spend(tick, models, settings.batch_size))
-    counted, share = ledger(trainer.store), coverage(trainer.store).direct
+    result, text = _outcome(trainer, shown(url) if url else str(out), why)
+    text += _next(out, url, world_folder, kind_of(world).has_pools)
+
+    def passes() -> Iterator[dict[str, Any] | None]:
+        with open(url or out) as opened:
+            yield from (event.usage for event in opened.events if isinstance(event, Ended))
+
+    used, spent = used_by_commands(players(settings), passes())
+    return {"run": str(out), **result, **used}, text + spent
+
+
+def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, Any], str]:
+    """Return what a training came to, as a result and as text."""
+    settings, counted, share = trainer.settings, ledger(trainer.store), coverage(trainer.store).direct
     f1 = sum(grade.f1 for grade in trainer.grades) / max(1, len(trainer.grades))
     result = {
-        "run": str(out),
         "iterations": trainer.iteration,
         "coverage": round(share, 4),
         "links": counted.links,
@@ -122,20 +135,12 @@ def command(
         "settings": settings,
         "agents": why or f"{settings.reader} reads, {settings.curator} curates.",
     }
-    place = shown(url) if url else out
     text = (
         f"{place}: {trainer.iteration} iterations by {settings.reader}/{settings.curator}, forward F1 {f1:.3f}.\n"
         f"The store has {counted.authored} authored documents and {counted.links:,} links, "
         f"covering {share:.1%} of {counted.origins:,} originals.\n"
-        + _next(out, url, world_folder, kind_of(world).has_pools)
     )
-
-    def passes() -> Iterator[dict[str, Any] | None]:
-        with open(url or out) as opened:
-            yield from (event.usage for event in opened.events if isinstance(event, Ended))
-
-    used, spent = used_by_commands(players(settings), passes())
-    return result | used, text + spent
+    return result, text
 
 
 def _as_a_fleet(where: Where, run: Run, url: str, store: Store | None) -> None:
