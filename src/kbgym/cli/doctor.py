@@ -132,7 +132,7 @@ def command(agent: str | None, judge: str | None, as_json: bool, quiet: bool, **
 
 
 async def examine_agent(name: str, judge: str | None, options: Options, quiet: bool) -> dict[str, Any]:
-    """Everything `doctor` finds out, as its JSON says it."""
+    """Check an agent and return the findings as `--json` prints them."""
     checks: list[DoctorCheck] = []
     passes: list[Transcript] = []
     reader: Agent | None = None

@@ -79,9 +79,8 @@ def transcripts_command(
 ) -> Printed:
     """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
 
-    With --preferences the files are rows of two or more exams of one store; where two passes on a question differ, the
-    right one, or of two right ones the cheaper, is preferred, in TRL's format. With --trajectories every pass of the
-    exams is written as an ATIF trajectory, whoever read.
+    With --preferences the files are rows of two or more exams of one store: pairs in TRL's format, in which the right
+    pass is preferred, or of two right ones the cheaper. With --trajectories each pass of the exams is an ATIF trajectory.
 
     \b
     Example:

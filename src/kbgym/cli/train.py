@@ -46,14 +46,14 @@ training_options = flags(
 
 
 def players(settings: Settings) -> list[str]:
-    """Everybody who plays in a training."""
+    """Return the names of all who play in a training."""
     return [settings.reader, settings.curator, settings.judge]
 
 
 def begin(
     out: Path, world: World, settings: Settings, given: Mapping[str, Any], store: Store | None = None
 ) -> tuple[Run, str | None]:
-    """A run that is begun or gone on with, and who plays and why, said where the person did not choose."""
+    """Start or resume a run; return it, and why these agents play if the user did not choose."""
     agents_named(settings)  # refuses whom it does not know, before anything is written
     why = None if {"reader", "curator"} <= given.keys() else why_agent(world)
     run = Run.open_or_create(out, world, settings, store)
@@ -144,7 +144,7 @@ def _outcome(trainer: Trainer, place: str, why: str | None) -> tuple[dict[str, A
 
 
 def _as_a_fleet(where: Where, run: Run, url: str, store: Store | None) -> None:
-    """Every lesson, by the engine's workers; what is left to do here is to say how it came out."""
+    """Have the engine's workers play all lessons."""
     from kbgym.engines.fleet import Fleet, train_fleet
 
     with where.opened() as engine:

@@ -143,7 +143,7 @@ class Viewer:
 
 
 def make_viewer(places: ViewedPlaces) -> ASGIApp:
-    """The application, ready to be served or mounted."""
+    """Return the application, ready to be served or mounted."""
     app = Starlette(routes=Viewer(places).routes())
     app.router.redirect_slashes = False
     return _ReadOnly(app)
@@ -162,7 +162,7 @@ def warm(places: ViewedPlaces) -> None:
 
 
 def guarded(app: ASGIApp) -> ASGIApp:
-    """For loopback: a Host or an Origin of another site is refused, so that no name can be rebound to it."""
+    """Reject requests with the Host or Origin of another site, so that no name can be rebound to loopback."""
     return _ReadOnly(Guard(app, None, Client("viewer", "reader"), LOOPBACK))
 
 
@@ -196,7 +196,7 @@ class _ReadOnly:
 
 
 def page(request: Request) -> Response:
-    """Every page is the same file; what it shows is in its address."""
+    """Serve the page; every address has the same file."""
     return _file(request, "index.html")
 
 
@@ -215,7 +215,7 @@ def _file(request: Request, name: str) -> Response:
 
 
 def _answered(handle: Handler) -> Callable[[Request], Response]:
-    """A handler's value as JSON, its refusals as a status with one sentence."""
+    """Return a handler's value as JSON, and its errors as a status with one sentence."""
 
     def answer(request: Request) -> Response:
         try:
