@@ -80,7 +80,7 @@ def transcripts_command(
     """Write every pass recorded in a cassette as one line of chat messages, ready for fine-tuning.
 
     With --preferences the files are rows of two or more exams of one store: pairs in TRL's format, in which the right
-    pass is preferred, or of two right ones the cheaper. With --trajectories each pass of the exams is an ATIF trajectory.
+    pass is preferred, or of two right ones the cheaper. With --trajectories each pass is an ATIF trajectory.
 
     \b
     Example:
