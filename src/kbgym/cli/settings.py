@@ -114,6 +114,7 @@ KEYS: dict[str, SettingInfo] = {
     "question": SettingInfo("serving", "The question of this session, with --mcp --role reader."),
     "tokens": SettingInfo("serving", "The token file.  [tokens.jsonl in the store]", _INPUT),
     "expires": SettingInfo("serving", "Last day of a new token."),
+    "cors": SettingInfo("serving", "Origins, separated by commas, whose pages may use the HTTP API."),
     "rate_limit": SettingInfo(
         "serving", "Requests per second per token; 0 means unlimited.  [default: 100]", _AMOUNT, True
     ),
@@ -286,7 +287,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with a place from `kbgym.toml` if one argument is missing."""
-        args = list(self._sets(args))
+        args = list(self.with_sets(args))
         arguments = [one for one in self.params if isinstance(one, click.Argument)]
         place = next((one for one in arguments if isinstance(one, PlaceArgument)), None)
         if place is not None and (value := project_of(ctx).place(place.key)) is not None:
@@ -297,7 +298,7 @@ class Command(click.Command):
                 args = [*values, *args] if place is arguments[0] else [*args, *values]
         return super().parse_args(ctx, args)
 
-    def _sets(self, args: list[str]) -> Iterator[str]:
+    def with_sets(self, args: list[str]) -> Iterator[str]:
         """Yield the arguments with `--key VALUE` of a setting that has no flag as `--set key=VALUE`."""
         rest = iter(args)
         for argument in rest:
