@@ -80,8 +80,6 @@ KEYS: dict[str, SettingInfo] = {
     "max_cost": SettingInfo("budgets", "Stop cleanly at this many dollars.", _AMOUNT, True),
     "max_tokens": SettingInfo("budgets", "Stop cleanly at this many tokens.", _ANY),
     "gate": SettingInfo("gate", "Re-ask N questions before edits stay.  [default: 0, off]", _ANY, True),
-    "margin": SettingInfo("gate", "Largest accepted loss of mean F1 at the gate.  [0.01]", float),
-    "evidence": SettingInfo("gate", "Questions that must be able to show the effect of edits.  [0]", int),
     "held_out": SettingInfo("gate", "A file of questions for the gate.", _INPUT),
     "base_url": SettingInfo("models", "Endpoint of llm:local/MODEL, or another endpoint of a provider."),
     "temperature": SettingInfo("models", "Sampling temperature.  [0.3]", float),
@@ -115,6 +113,7 @@ KEYS: dict[str, SettingInfo] = {
     "tokens": SettingInfo("serving", "The token file.  [tokens.jsonl in the store]", _INPUT),
     "expires": SettingInfo("serving", "Last day of a new token."),
     "cors": SettingInfo("serving", "Origins, separated by commas, whose pages may use the HTTP API."),
+    "view": SettingInfo("serving", "Also serve the viewer, at /view/; for a folder, with --no-auth.  [false]", bool),
     "rate_limit": SettingInfo(
         "serving", "Requests per second per token; 0 means unlimited.  [default: 100]", _AMOUNT, True
     ),
