@@ -63,6 +63,7 @@ class Viewer:
             "table": lambda request: overview.table_values(self._table(request)),
             "summary": lambda request: stores.summary(self._viewed(request)),
             "search": lambda request: stores.search(self._viewed(request), _text(request, "q")),
+            "corrections": lambda request: stores.corrections(self._viewed(request)),
             "document": lambda request: stores.document(self._viewed(request), _text(request, "id")),
             "audit": lambda request: stores.audit(self._place(request), self._viewed(request)),
             "questions": lambda request: questions.listing(*self._seeded(request)),

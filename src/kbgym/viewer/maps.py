@@ -156,4 +156,6 @@ def pack(viewed: ViewedStore, growth: Growth, spots: Any) -> bytes:
 def _kind(viewed: ViewedStore, growth: Growth, id: str) -> str:
     """Return the kind of a document; for a deleted one, the kind it had."""
     kind = viewed.kind_of(id)
-    return ("index" if id in growth.authored else "source") if kind == "gone" else kind
+    if kind == "gone":
+        return "index" if id in growth.authored else "source"
+    return "edited" if kind == "correction" else kind

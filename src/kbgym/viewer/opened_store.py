@@ -59,10 +59,12 @@ class ViewedStore(Workspace):
         return pages_of(self.originals.values())
 
     def kind_of(self, id: str) -> str:
-        """Return the kind of a document: source, edited, index, stub or gone."""
+        """Return the kind of a document: source, edited, index, stub, correction or gone."""
         if id not in self.store:
             return "gone"
         record = self.store[id]
+        if record.flag == "correction":
+            return "correction"
         if record.flag == "authored":
             return "index" if record.links else "stub"
         return "edited" if record.flag == "edited" else "source"

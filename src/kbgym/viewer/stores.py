@@ -28,7 +28,15 @@ def brief(viewed: ViewedStore, id: str) -> dict[str, Any]:
     found: dict[str, Any] = {"id": id, "text": viewed.text(id), "kind": viewed.kind_of(id)}
     if id in viewed.store and (links := len(viewed.store[id].links)):
         found["links"] = links
+    if id in viewed.store and (by := viewed.store.superseded_by(id)):
+        found["superseded_by"] = list(by)
     return found
+
+
+def corrections(viewed: ViewedStore) -> list[dict[str, Any]]:
+    """Return the corrections people taught, with the documents each supersedes."""
+    found = [viewed.store[id] for id in viewed.store.corrections()]
+    return [{**brief(viewed, one.id), "supersedes": [brief(viewed, id) for id in one.links]} for one in found]
 
 
 def search(viewed: ViewedStore, query: str) -> dict[str, Any]:
