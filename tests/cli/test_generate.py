@@ -140,12 +140,6 @@ def test_importing_has_sources_and_exit_codes(capfdbinary, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.parametrize("arguments", [["generate"], ["import"], ["import", "paper-universe"]])
-def test_help_has_an_example(capfdbinary, arguments):
-    code, printed, _ = kbgym(capfdbinary, *arguments, "--help")
-    assert code == 0 and "Example" in printed and f"kbgym {arguments[0]}" in printed
-
-
 def test_benchmark_3_is_a_world_of_its_own(capfdbinary, tmp_path):
     code, out, _ = kbgym(capfdbinary, "generate", "--benchmark", "3", "--json", "--out", str(tmp_path / "w"))
     assert code == 0 and json.loads(out)["splits"]["test_in-reworded"] == 104
