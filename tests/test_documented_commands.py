@@ -34,7 +34,7 @@ SHORTER = {
     r"kbgym train .*(w201|llm:|codex)": "--questions 2 --epochs 1 --set eval=false",
     r"prove .*llm:": "--questions 2 --epochs 1 --n 2",
     r"import phantomwiki": "--set train=2 --set test_in=1 --set test_out=0 --set eval_in=0 --set eval_out=0",
-    r"import phantomwiki (?!--from)": "--trees 1 --per-type 2",
+    r"import phantomwiki (?!--from)": "--set trees=1 --set per_type=2",
     r"workers=": "--set workers=2",
     r"(train|exam|prove|corpus|suggest|baseline) .*(llm:|codex|command:)": "--yes",
 }

@@ -113,7 +113,7 @@ def test_the_generator_is_called_with_the_settings_and_its_output_checked(bare, 
     program(bare, "swipl")
     copy = f'/bin/cp {SAMPLE}/articles.json {SAMPLE}/questions.json "$2"; echo "$*" > {tmp_path}/arguments'
     program(bare, "pw-generate", copy)
-    code, printed, _ = kbgym(capfdbinary, "--per-type", "8", "--trees", "2", "--out", tmp_path / "w", *SMALL)
+    code, printed, _ = kbgym(capfdbinary, "--set", "per_type=8", "--set", "trees=2", "--out", tmp_path / "w", *SMALL)
     assert code == 0 and "64 shipped questions" in printed
     given = (tmp_path / "arguments").read_text()
     assert "--seed 1 --num-family-trees 2 --num-questions-per-type 8" in given

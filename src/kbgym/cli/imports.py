@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -13,6 +13,11 @@ from kbgym.cli.main import Verbs
 from kbgym.cli.settings import options
 from kbgym.errors import BadInput
 from kbgym.search.base import SearchKind
+
+if TYPE_CHECKING:
+    from kbgym.worlds.phantomwiki.build import Shipped
+    from kbgym.worlds.splits import Sizes
+    from kbgym.worlds.world import World
 
 # source: the module under kbgym.cli that defines its click command, and the line `kbgym import --help` shows
 SOURCES: dict[str, tuple[str, str]] = {
@@ -115,8 +120,7 @@ def paper_universe(file: Path, out: Path) -> Printed:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the world to.")
 @click.option("--from", "source", type=click.Path(path_type=Path), help="An output folder of pw-generate, to import.")
 @click.option("--seed", type=int, help="The generator's seed.  [default: 1]")
-@click.option("--trees", type=int, help="How many family trees.  [default: 16]")
-@click.option("--per-type", type=int, help="Questions of each of the 8 types.  [default: 60]")
+@options("trees", "per_type")
 @click.option("--disjoint-keys", is_flag=True, help="Draw the splits from the whole pools; no test key is trained on.")
 @size_options
 def phantomwiki(
@@ -139,23 +143,15 @@ def phantomwiki(
       kbgym import phantomwiki --out worlds/phantomwiki
       kbgym import phantomwiki --from pw-output --disjoint-keys --out worlds/phantomwiki-disjoint
     """
-    from kbgym.worlds.phantomwiki import RESERVED, build, leakage
-    from kbgym.worlds.phantomwiki.files import check, generate
+    from kbgym.worlds.phantomwiki import RESERVED, leakage
     from kbgym.worlds.splits import Sizes
 
-    sizes = Sizes(**given)
     if min(given.values()) < 0:
         raise BadInput("a split cannot have fewer than no questions.")
-    if source is not None:
-        if (seed, trees, per_type) != (None, None, None):
-            raise BadInput("--seed, --trees and --per-type go with generating; leave them out with --from.")
-        world, shipped = build(source, sizes, disjoint_keys, 1)
-    else:
-        wanted = (1 if seed is None else seed, 16 if trees is None else trees, 60 if per_type is None else per_type)
-        with tempfile.TemporaryDirectory(prefix="kbgym-phantomwiki-") as scratch:
-            generate(Path(scratch), *wanted)
-            world, shipped = build(Path(scratch), sizes, disjoint_keys, wanted[0])
-        check(*wanted, (shipped.articles, shipped.sentences, shipped.questions))
+    if source is not None and (seed, trees, per_type) != (None, None, None):
+        raise BadInput("--seed, trees and per_type go with generating; leave them out with --from.")
+    wanted = (1 if seed is None else seed, 16 if trees is None else trees, 60 if per_type is None else per_type)
+    world, shipped = _phantomwiki(source, wanted, Sizes(**given), disjoint_keys)
     world.save(out)
     shared = leakage(world)
     result = {
@@ -183,3 +179,17 @@ def phantomwiki(
         ]
     )
     return result, text
+
+
+def _phantomwiki(source: Path | None, wanted: tuple[int, int, int], sizes: Sizes, apart: bool) -> tuple[World, Shipped]:
+    """Read the generator's output folder, or generate one with a seed, so many trees and questions per type."""
+    from kbgym.worlds.phantomwiki import build
+    from kbgym.worlds.phantomwiki.files import check, generate
+
+    if source is not None:
+        return build(source, sizes, apart, 1)
+    with tempfile.TemporaryDirectory(prefix="kbgym-phantomwiki-") as scratch:
+        generate(Path(scratch), *wanted)
+        world, shipped = build(Path(scratch), sizes, apart, wanted[0])
+    check(*wanted, (shipped.articles, shipped.sentences, shipped.questions))
+    return world, shipped

@@ -78,12 +78,7 @@ def suggest_command(
             with_spend(tick, models),
         )
     text = written(found.drafts)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-    except OSError as error:
-        raise BadInput(f"cannot write {out}: {error.strerror}.") from error
+    _write(out, text)
     result = {
         "out": str(out),
         "drafts": len(found.drafts),
@@ -97,6 +92,15 @@ def suggest_command(
         lines.append(f"  {count} were asked for; these documents gave no more.")
     lines.append("Read them, write yes in the column `approve` of those you want, then: import corpus --questions.")
     emit(result, as_json, quiet, lines)
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadInput(f"cannot write {out}: {error.strerror}.") from error
 
 
 def _world(places: tuple[Path, ...], language: str) -> World:
