@@ -152,7 +152,7 @@ def text_of(out: Path, made: Made, store: Path | None, followed: Reimport | None
         "of them from the structure of pages": made.structured,
         "links to pages that are not here": corpus.dead_links,
         "supports dropped because their documents are gone": made.lost_supports,
-        "drafted questions left out because nobody approved them": made.questions.unapproved,
+        "drafted questions left out because they are not approved": made.questions.unapproved,
     }
     lines += [f"  {count:,} {what}" for what, count in counted.items() if count]
     lines += [
@@ -217,7 +217,7 @@ def _some(lines: list[str]) -> list[str]:
 
 
 def _files(what: str, problems: list[Problem]) -> list[str]:
-    """Every file by name, the first of them, and what the others are."""
+    """Return a line for each of the first files, and one that counts the others by reason."""
     lines = [f"  {what}: {problem.file} ({problem.reason})" for problem in problems[:FILES_SHOWN]]
     if rest := problems[FILES_SHOWN:]:
         kinds = Counter(problem.reason for problem in rest)

@@ -62,7 +62,7 @@ def suggest_command(
     if out.suffix.lower() != ".csv":
         raise BadInput(f"{out} does not end in .csv: drafts are written as CSV.")
     if out.exists():
-        raise BadInput(f"{out} is there already, perhaps with somebody's approvals in it; choose another --out.")
+        raise BadInput(f"{out} exists and may hold approvals; choose another --out.")
     world = _world(places, language)
     cassette = out.with_name(f"{out.stem}.cassette.jsonl") if agent.startswith("llm:") else None
     with spending.models([agent], cassette) as models, progress("drafting", quiet or as_json) as tick:
@@ -104,7 +104,7 @@ def _write(out: Path, text: str) -> None:
 
 
 def _world(places: tuple[Path, ...], language: str) -> World:
-    """A world, or the documents that an import of these paths would give."""
+    """Return the world of a folder, or the one that an import of these paths makes."""
     if len(places) == 1 and (places[0] / "documents.jsonl").is_file():
         return World.load(places[0])
     return make(places, None, ReadingOptions(language=language)).world

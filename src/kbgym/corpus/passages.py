@@ -43,7 +43,7 @@ class DraftDocument(msgspec.Struct):
 
     @property
     def names(self) -> list[str]:
-        """The targets of all links in the document."""
+        """Return the targets of all links in the document."""
         return [name for one in self.parts for name in one.names]
 
 
